@@ -1,0 +1,70 @@
+# Interlock: `make help` lists what there is. Nothing is needed beforehand but Python 3.11 or newer.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEV_INSTALLED := $(VENV)/.dev-installed
+LOCK_VENV := .venv-lock
+LOCK_TOOL := uv==0.13.7
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := $(BIN)/python -m pip install -qq
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help install test check fix bench lock clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
+
+install: $(INSTALLED) ## the environment: .venv/bin/interlock and .venv/bin/python
+
+test: check ## everything: the checks, then all tests, with core fully covered
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov
+
+check: $(DEV_INSTALLED) ## format, lint, types, import rules
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy src $(wildcard benchmarks)
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+fix: $(DEV_INSTALLED) ## format, and mend what the linter can mend
+	@$(BIN)/ruff check --fix . || true
+	@$(BIN)/ruff format .
+
+bench: $(INSTALLED) ## the benchmarks
+	@$(BIN)/python -m benchmarks
+
+# Keeps the pins that still fit; `make lock UPGRADE=--upgrade` takes the newest of all.
+LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-header
+lock: ## pin the requirements again, with hashes
+	@test -x $(LOCK_VENV)/bin/uv || $(PYTHON) -m venv $(LOCK_VENV)
+	@$(LOCK_VENV)/bin/python -m pip install -qq '$(LOCK_TOOL)'
+	@$(LOCK) pyproject.toml -o requirements/base.txt
+	@$(LOCK) requirements/build.in -c requirements/base.txt -o requirements/build.txt
+	@$(LOCK) pyproject.toml requirements/dev.in -c requirements/base.txt -c requirements/build.txt -o requirements/dev.txt
+	@! grep -nE '://|^-' requirements/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
+
+clean: ## remove what the other targets made
+	@rm -rf $(VENV) $(LOCK_VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+# The stamps are written last, so an install that was cut off starts again.
+$(INSTALLED): pyproject.toml requirements/base.txt requirements/build.txt
+	@command -v $(PYTHON) >/dev/null || { echo 'Interlock needs Python 3.11 or newer; there is no $(PYTHON). On Debian: apt install python3 python3-venv' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Interlock needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make PYTHON=python3.12 install" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments. On Debian: apt install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo 'Installing into $(VENV) ...'
+	@$(PIP_INSTALL) --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt
+	@echo 'Installing what the tests need ...'
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,232 @@
+"""The rules of the house: what the linters cannot say about the shape of the code."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+PACKAGE = TOP / "src" / "interlock"
+CORE = PACKAGE / "core"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+TEST_FILES = sorted((TOP / "tests").rglob("test_*.py"))
+REQUIREMENTS = sorted((TOP / "requirements").glob("*.txt"))
+
+LONGEST_MODULE = 400
+LONGEST_FUNCTION = 60  # the aim is 20
+NOT_IN_CORE = {"asyncio", "os", "random", "secrets", "socket", "sqlite3", "subprocess", "threading", "time"}
+ENVIRONMENT = {"os.environ", "os.environb", "os.getenv", "os.getenvb"}
+WALL_CLOCK = {
+    "time.time",
+    "time.time_ns",
+    "datetime.datetime.now",
+    "datetime.datetime.utcnow",
+    "datetime.datetime.today",
+    "datetime.date.today",
+}
+FOLDERS_OF_ONE_MACHINE = re.compile(r"(?<![\w.~-])/(?:home|Users|root|work|workspace)/\w")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def test_every_module_is_at_most_400_lines_long() -> None:
+    lengths = {shown(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert lengths, "there are no modules to look at"
+    assert {name: n for name, n in lengths.items() if n > LONGEST_MODULE} == {}
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    too_long = [
+        f"{shown(path)}:{function.lineno} {function.name}"
+        for path in MODULES
+        for function in functions(parse(path))
+        if (function.end_lineno or function.lineno) - function.lineno + 1 > LONGEST_FUNCTION
+    ]
+    assert too_long == []
+
+
+def test_core_imports_nothing_but_the_standard_library_and_itself() -> None:
+    foreign = [
+        f"{shown(path)} imports {name}"
+        for path in CORE.rglob("*.py")
+        for name in imports(path)
+        if not within(name, "interlock.core") and name.split(".")[0] not in sys.stdlib_module_names
+    ]
+    assert foreign == []
+
+
+def test_core_has_no_io_no_clock_no_chance_and_no_async() -> None:
+    impure = [
+        f"{shown(path)} uses {name}"
+        for path in CORE.rglob("*.py")
+        for name in sorted(imports(path) | names_used(path))
+        if name.split(".")[0] in NOT_IN_CORE or name in WALL_CLOCK
+    ]
+    async_functions = [
+        f"{shown(path)}:{function.lineno} {function.name}"
+        for path in CORE.rglob("*.py")
+        if path.name != "ports.py"  # ports describe what others do, and others are async
+        for function in functions(parse(path))
+        if isinstance(function, ast.AsyncFunctionDef)
+    ]
+    assert impure + async_functions == []
+
+
+def test_only_the_settings_read_the_environment() -> None:
+    assert users_of(ENVIRONMENT) <= {"src/interlock/settings.py"}
+
+
+def test_only_wiring_and_the_command_line_read_the_wall_clock() -> None:
+    assert users_of(WALL_CLOCK) <= {"src/interlock/wiring.py", "src/interlock/cli.py"}
+
+
+def test_imports_run_one_way() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([linter, "--no-cache", "--no-logo"], cwd=TOP, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_requirement_files_hold_hashes_and_no_address() -> None:
+    assert REQUIREMENTS, "there are no requirement files"
+    for path in REQUIREMENTS:
+        text = path.read_text()
+        assert re.findall(r"\w+://\S+|--(?:extra-)?index-url.*|--find-links.*|@ file.*", text) == [], shown(path)
+        pins = re.split(r"^(?=[a-zA-Z])", text, flags=re.MULTILINE)
+        assert [pin for pin in pins if "==" in pin and "--hash=sha256:" not in pin] == [], shown(path)
+
+
+def test_no_file_names_a_folder_of_one_machine() -> None:
+    named = [
+        f"{shown(path)}: {found.group()}" for path, text in texts() for found in FOLDERS_OF_ONE_MACHINE.finditer(text)
+    ]
+    assert named == []
+
+
+def test_every_test_claims_something() -> None:
+    silent = [
+        f"{shown(path)}:{function.lineno} {function.name}"
+        for path in TEST_FILES
+        for function in functions(parse(path))
+        if function.name.startswith("test_") and not claims(function)
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".ci/run",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "README.md",
+        "SECURITY.md",
+        "docs",
+        "src/interlock/py.typed",
+    ],
+)
+def test_what_people_look_for_is_there(name: str) -> None:
+    assert (TOP / name).exists()
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(TOP).as_posix()
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), filename=str(path))
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def within(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def imports(path: Path) -> set[str]:
+    """The full name of all that a file imports, however it is imported and wherever in the file."""
+    found: set[str] = set()
+    for node in ast.walk(parse(path)):
+        match node:
+            case ast.Import():
+                found |= {alias.name for alias in node.names}
+            case ast.ImportFrom():
+                found |= {f"{origin(node, path)}.{alias.name}" for alias in node.names}
+    return found
+
+
+def origin(node: ast.ImportFrom, path: Path) -> str:
+    """The module that `from … import` names, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    package = path.relative_to(PACKAGE.parent).parent.parts
+    start = package[: len(package) - node.level + 1]
+    return ".".join((*start, *filter(None, [node.module])))
+
+
+def names_used(path: Path) -> set[str]:
+    """Every dotted name in a file, spelled from the module that it was imported from."""
+    tree = parse(path)
+    meaning = {alias.asname or alias.name.split(".")[0]: alias for alias in plain_imports(tree)}
+    spelled = {local: alias.name if alias.asname else local for local, alias in meaning.items()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            spelled |= {alias.asname or alias.name: f"{origin(node, path)}.{alias.name}" for alias in node.names}
+    return {
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute) and (name := dotted(node, spelled))
+    }
+
+
+def plain_imports(tree: ast.AST) -> Iterator[ast.alias]:
+    return (alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names)
+
+
+def dotted(node: ast.expr, spelled: dict[str, str]) -> str:
+    """`dt.now` as `datetime.datetime.now` if `dt` was imported so; empty for names that were not imported."""
+    match node:
+        case ast.Name():
+            return spelled.get(node.id, "")
+        case ast.Attribute():
+            owner = dotted(node.value, spelled)
+            return owner and f"{owner}.{node.attr}"
+    return ""
+
+
+def users_of(names: set[str]) -> set[str]:
+    return {shown(path) for path in MODULES if names & (names_used(path) | imports(path))}
+
+
+def claims(function: Function) -> bool:
+    """True if the function asserts, expects an error, or calls a helper that is named for asserting."""
+    called = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    words = [func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in called]
+    return any(isinstance(node, ast.Assert) for node in ast.walk(function)) or any(
+        word in {"fail", "raises", "warns"} or word.startswith("assert_") for word in words
+    )
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    for path in project_files():
+        try:
+            yield path, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # a picture or the like
+
+
+def project_files() -> list[Path]:
+    """What git tracks or would track; without git (an unpacked archive), what the archive carries."""
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=True).stdout.split("\0")
+    except (OSError, subprocess.CalledProcessError):
+        folders = [TOP / name for name in ("src", "tests", "docs", "requirements", "benchmarks", "examples")]
+        return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [path for name in listed if name and (path := TOP / name).is_file()]
