@@ -1,0 +1,343 @@
+"""One call that waits, or waited, on people: its states, its transitions, and a pure function for each.
+
+Every verb takes the approval as it stands and the moment of the transaction, and gives the Change to store,
+or raises what the caller has to be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from interlock.core import voting
+from interlock.core.call import Subject
+from interlock.core.canonical import canonical
+from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer
+from interlock.core.errors import (
+    AlreadyDecided,
+    AlreadyStarted,
+    ClockBehind,
+    Conflict,
+    DigestMismatch,
+    Error,
+    Expired,
+    FindingsNotAcknowledged,
+    Forbidden,
+    InvalidDecision,
+)
+from interlock.core.event import TIME, Change, Event, Moment, Payload
+from interlock.core.policy import Ask, People
+from interlock.core.voting import Delegation, Vote
+
+# from → what it may become. The database holds the same table and refuses everything else.
+TRANSITIONS: Mapping[str, frozenset[str]] = {
+    "": frozenset({"pending", "approved"}),
+    "pending": frozenset({"pending", "approved", "rejected", "responded", "expired", "cancelled"}),
+    "rejected": frozenset({"pending"}),
+    "approved": frozenset({"running", "cancelled", "expired"}),
+    "running": frozenset({"running", "succeeded", "failed", "unknown"}),
+    "unknown": frozenset({"succeeded", "failed"}),
+    "responded": frozenset(),
+    "expired": frozenset(),
+    "cancelled": frozenset(),
+    "succeeded": frozenset(),
+    "failed": frozenset(),
+}
+STATUSES = tuple(status for status in TRANSITIONS if status)
+FINAL = frozenset({"responded", "expired", "cancelled", "succeeded", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided, by whom, when and through which channel."""
+
+    kind: str
+    by: str
+    at: int
+    via: str = ""
+    reason: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    id: str
+    subject: Subject
+    terms: Ask
+    args_sha256: str
+    binding: str
+    status: str
+    created_at: int
+    expires_at: int
+    version: int = 1
+    alarms: tuple[str, ...] = ()
+    votes: tuple[Vote, ...] = ()
+    editors: tuple[str, ...] = ()
+    delegations: tuple[Delegation, ...] = ()
+    escalated: int = 0
+    reminded: int = 0
+    decision: Decided | None = None
+    release_at: int | None = None
+    start_by: int | None = None
+    fence: int = 0
+    lease_until: int | None = None
+    runner: str = ""
+    grant_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A changed set of arguments, checked and judged before the transaction, against the digest that it replaces."""
+
+    replaces: str
+    args: bytes
+    shown: bytes | None
+    args_sha256: str
+    sentence: str
+    alarms: tuple[str, ...]
+    terms: Ask
+
+
+def decide(
+    approval: Approval,
+    decision: Decision,
+    reviewer: Reviewer,
+    moment: Moment,
+    prepared: Edited | Error | None = None,
+) -> Change[Approval]:
+    """Check, authorise, validate, record: in this order, so that nobody learns more than they may.
+
+    `prepared` is what was worked out before the transaction: a checked edit, or why the answer cannot be taken.
+    """
+    if approval.status == "pending" and moment.now >= approval.expires_at:
+        return _too_late(approval, moment)
+    if approval.status != "pending":
+        raise standing(approval)
+    refusal = _refusal(approval, decision, reviewer) or (prepared if isinstance(prepared, Error) else None)
+    if refusal is not None:
+        return _refused(approval, decision, reviewer, refusal)
+    edited = prepared if isinstance(prepared, Edited) else None
+    match decision:
+        case Approve():
+            return _approve(approval, decision.seen.comment, reviewer, moment)
+        case Edit():
+            return _edit(approval, decision, reviewer, moment, edited)
+        case Respond():
+            return _respond(approval, decision, reviewer, moment)
+        case Reject():
+            return _reject(approval, decision, reviewer, moment)
+        case _:
+            assert_never(decision)
+
+
+def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+    """Takes back a rejection that the agent has not heard of yet."""
+    decided = approval.decision
+    if approval.status != "rejected" or decided is None:
+        raise Conflict(f"Only a rejection can be undone; this is {approval.status}.", approval_id=approval.id)
+    if reviewer.role != "admin" and reviewer.name != decided.by:
+        raise Forbidden(f"{decided.by} rejected this; only they or an admin can undo it.", approval_id=approval.id)
+    _refuse_if_behind(moment)
+    if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
+        raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
+    pending = replace(approval, status="pending", decision=None, release_at=None)
+    return _change(pending, "undone", reviewer.name, {}, {"via": reviewer.via})
+
+
+def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+    """The delegate votes in the delegator's seat: delegation adds nobody to the quorum."""
+    if approval.status != "pending":
+        raise standing(approval)
+    if moment.now >= approval.expires_at:
+        return _too_late(approval, moment)
+    if not voting.may_end(approval, reviewer):
+        raise Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
+    passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
+    named = {"users": sorted(to.users), "teams": sorted(to.teams)}
+    delegated = replace(approval, delegations=(*approval.delegations, passed))
+    return _change(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
+
+
+def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Change[Approval]:
+    """Withdraws a call that has not started."""
+    if approval.status == "cancelled":
+        return Change(approval)
+    if approval.status not in ("pending", "approved"):
+        raise AlreadyStarted(f"This cannot be cancelled: it is {approval.status}.", approval_id=approval.id)
+    decided = Decided("cancel", actor, moment.now, reason=reason)
+    return _change(replace(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
+
+
+def resolve_unknown(
+    approval: Approval, note: str, reviewer: Reviewer, result: bytes | None, moment: Moment, *, ok: bool
+) -> Change[Approval]:
+    """A person looked and says how it ended; nothing runs."""
+    if approval.status != "unknown":
+        raise Conflict(f"Only an unknown outcome can be resolved; this is {approval.status}.", approval_id=approval.id)
+    if reviewer.role not in voting.DECIDERS:
+        raise Forbidden("Only reviewers and admins can resolve an unknown outcome.", approval_id=approval.id)
+    status = "succeeded" if ok else "failed"
+    payload = Payload(result=result) if ok else Payload(error=note)
+    content = {"note": note, "via": reviewer.via}
+    return _change(replace(approval, status=status), "resolved", reviewer.name, {}, content, payload)
+
+
+def expire(approval: Approval, moment: Moment) -> Change[Approval]:
+    """What the deadline does to a pending call: only a rule that says so in as many words approves."""
+    if approval.terms.on_expiry == "approve" and not moment.behind and not approval.alarms:
+        decided = Decided("approve", TIME, moment.now, reason="The rule approves when nobody answers in time.")
+        return _approved(approval, decided, moment, {"by": "expiry"})
+    decided = Decided("expire", TIME, moment.now, reason="The request timed out: nobody decided in time.")
+    return _change(replace(approval, status="expired", decision=decided), "expired", TIME, {}, None)
+
+
+def standing(approval: Approval) -> Error:
+    """What somebody is told who comes after the decision."""
+    if approval.status == "expired":
+        return Expired("This request has expired. Ask the agent to propose it again.", approval_id=approval.id)
+    decided = approval.decision
+    who = f"{decided.by} ({decided.kind})" if decided else approval.status
+    record = {"kind": decided.kind, "by": decided.by, "at": decided.at, "reason": decided.reason} if decided else None
+    message = f"Already decided: {who}. Nothing was changed."
+    return AlreadyDecided(message, approval_id=approval.id, status=approval.status, decision=record)
+
+
+def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
+    seen, kind = decision.seen, decision.kind
+    stage = voting.open_stage(approval)
+    ends = kind in ("respond", "reject")
+    if not voting.may_end(approval, reviewer):
+        return Forbidden(f"{reviewer.name} may not decide this request.", approval_id=approval.id)
+    if not ends and voting.seat(approval, reviewer, stage) is None:
+        return Forbidden("Another stage has to approve first.", approval_id=approval.id)
+    if kind not in approval.terms.decisions:
+        allowed = ", ".join(approval.terms.decisions)
+        message = f"This request cannot be answered by {kind}; allowed: {allowed}."
+        return InvalidDecision(message, approval_id=approval.id)
+    if seen.args_sha256 is None and (approval.editors or approval.alarms) and not ends:
+        message = "The arguments were edited or may deceive: look at the card and send its args_sha256."
+        return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
+    if seen.args_sha256 not in (None, approval.args_sha256):
+        message = "The arguments changed since you saw them. Look again."
+        return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
+    return _unacknowledged(approval.id, approval.alarms, decision) if kind == "approve" else None
+
+
+def _unacknowledged(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
+    missing = [alarm for alarm in alarms if alarm not in decision.seen.acknowledged]
+    if not missing:
+        return None
+    message = f"Some arguments may deceive. Look at them and acknowledge: {', '.join(missing)}."
+    return FindingsNotAcknowledged(message, approval_id=approval_id, findings=missing)
+
+
+def _refused(approval: Approval, decision: Decision, reviewer: Reviewer, error: Error) -> Change[Approval]:
+    """Nothing changes, and the attempt is kept."""
+    content = {"kind": decision.kind, "args_sha256": decision.seen.args_sha256, "via": reviewer.via}
+    event = Event("decision_refused", reviewer.name, {"error": error.code}, approval.id, content)
+    return Change(approval, (event,), error=error)
+
+
+def _approve(approval: Approval, comment: str, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+    _refuse_if_behind(moment)
+    stage = voting.open_stage(approval)
+    seat = voting.seat(approval, reviewer, stage)
+    voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
+    if seat is None or seat in voted or reviewer.name in voted:
+        return Change(approval)  # the same person's second vote changes nothing
+    vote = Vote(reviewer.name, seat, stage, approval.args_sha256, moment.now, reviewer.via)
+    counted = replace(approval, votes=(*approval.votes, vote))
+    decided = Decided("edit" if approval.editors else "approve", reviewer.name, moment.now, reviewer.via, "", comment)
+    content: dict[str, object] = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": comment}
+    content |= {"seat": seat} if seat != reviewer.name else {}
+    content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
+    if voting.open_stage(counted) < len(approval.terms.stages):
+        return _change(counted, "voted", reviewer.name, {"stage": stage}, content)
+    return _approved(counted, decided, moment, {"stage": stage}, content)
+
+
+def _approved(
+    approval: Approval,
+    decided: Decided,
+    moment: Moment,
+    data: Mapping[str, object],
+    content: Mapping[str, object] | None = None,
+) -> Change[Approval]:
+    start_by = moment.now + approval.terms.start_within
+    approved = replace(approval, status="approved", decision=decided, start_by=start_by)
+    return _change(approved, "approved", decided.by, data, content)
+
+
+def _edit(
+    approval: Approval, decision: Edit, reviewer: Reviewer, moment: Moment, edited: Edited | None
+) -> Change[Approval]:
+    """Earlier votes are void, the deadline stays, the stricter terms hold; the editor's vote counts if it may."""
+    _refuse_if_behind(moment)
+    if edited is None or edited.replaces != approval.args_sha256:
+        message = "The arguments changed since you saw them. Look again."
+        return _refused(approval, decision, reviewer, DigestMismatch(message, approval_id=approval.id))
+    unacknowledged = _unacknowledged(approval.id, edited.alarms, decision)
+    if unacknowledged is not None:
+        return _refused(approval, decision, reviewer, unacknowledged)
+    terms = voting.stricter(approval.terms, edited.terms)
+    fresh = replace(
+        approval,
+        terms=terms,
+        args_sha256=edited.args_sha256,
+        binding=approval.subject.binding(edited.args_sha256, terms.sha256),
+        alarms=edited.alarms,
+        votes=(),
+        editors=tuple(dict.fromkeys((*approval.editors, reviewer.name))),
+    )
+    content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, "via": reviewer.via}
+    data = {"quorum": [stage.quorum for stage in terms.stages]}
+    change = _change(fresh, "edited", reviewer.name, data, content)
+    payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
+    if "approve" not in terms.decisions or voting.seat(fresh, reviewer, 0) is None:
+        return replace(change, payload=payload)
+    vote = _approve(fresh, decision.seen.comment, reviewer, moment)
+    return replace(vote, events=change.events + vote.events, payload=payload)
+
+
+def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+    decided = Decided("respond", reviewer.name, moment.now, reviewer.via, decision.seen.reason, decision.seen.comment)
+    said = decision.message if decision.answer is None else decision.answer
+    responded = replace(approval, status="responded", decision=decided)
+    content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": decision.seen.comment}
+    return _change(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
+
+
+def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+    """One rejection ends it; the agent hears of it when the undo window has passed."""
+    seen = decision.seen
+    decided = Decided("reject", reviewer.name, moment.now, reviewer.via, seen.reason, seen.comment)
+    release_at = moment.now + approval.terms.undo_window
+    rejected = replace(approval, status="rejected", decision=decided, release_at=release_at)
+    content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": seen.reason, "comment": seen.comment}
+    return _change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
+
+
+def _too_late(approval: Approval, moment: Moment) -> Change[Approval]:
+    """The deadline is a fact of the clock: the late decision tidies up what the worker had not seen yet."""
+    change = expire(approval, moment)
+    return replace(change, error=standing(change.state))
+
+
+def _refuse_if_behind(moment: Moment) -> None:
+    if moment.behind:
+        raise ClockBehind("The clock stands before the ledger's last entry. Nothing is approved until it is set right.")
+
+
+def _change(
+    approval: Approval,
+    kind: str,
+    actor: str,
+    data: Mapping[str, object],
+    content: Mapping[str, object] | None,
+    payload: Payload | None = None,
+) -> Change[Approval]:
+    """Every event says which state it led to and what it is bound to."""
+    facts = {"status": approval.status, "binding": approval.binding, **data}
+    event = Event(kind, actor, facts, approval.id, content)
+    return Change(replace(approval, version=approval.version + 1), (event,), payload)

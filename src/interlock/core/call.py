@@ -1,0 +1,310 @@
+"""What an agent wants: the call, what is known of its tool, and the digests that bind an approval to both."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, cast, get_args
+
+from interlock.core.canonical import canonical, digest, read
+from interlock.core.errors import InvalidRequest, Problem
+
+Args = Mapping[str, object]
+Effect = Literal["read", "write", "destructive"]
+Priority = Literal["low", "medium", "high"]
+Setting = Literal["chat", "queue", "paused"]
+EFFECTS: tuple[str, ...] = get_args(Effect)
+PRIORITIES: tuple[str, ...] = get_args(Priority)
+SETTINGS: tuple[str, ...] = get_args(Setting)
+MAX_NAME = 200
+MAX_WORDS = 20_000
+SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """`args` are canonical bytes; `(workspace, run_id, call_id)` names the call for ever."""
+
+    tool: str
+    args: bytes
+    run_id: str
+    call_id: str
+    workspace: str = "default"
+    agent: str = ""
+    agent_path: tuple[str, ...] = ()
+    thread_id: str = ""
+    requester: str = ""
+    teams: tuple[str, ...] = ()
+    priority: str = ""
+    setting: str = "queue"
+    expires_in: int | None = None
+    agent_says: str = ""
+
+    @cached_property
+    def value(self) -> Args:
+        """The arguments as they will be run: read back from the bytes, not from what the caller holds."""
+        return cast(Args, read(self.args))
+
+    def named(self, call_id: str) -> ToolCall:
+        return replace(self, call_id=call_id)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The agents from the outermost to the one that calls."""
+        return self.agent_path or ((self.agent,) if self.agent else ())
+
+
+def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) -> ToolCall:
+    """The only way from a program's objects to a ToolCall: everything is checked and bounded here."""
+    if not isinstance(args, Mapping):
+        raise InvalidRequest(f"The arguments of a call are an object, not {type(args).__name__}.")
+    call = ToolCall(tool, canonical(args), run_id, call_id, **more)  # type: ignore[arg-type]  # checked next
+    for label, name in (("tool", tool), ("run_id", run_id), ("call_id", call_id), ("workspace", call.workspace)):
+        _check_name(label, name, 1)
+    for label, name in (("agent", call.agent), ("thread_id", call.thread_id), ("requester", call.requester)):
+        _check_name(label, name, 0)
+    _check_choice("priority", call.priority, ("", *PRIORITIES))
+    _check_choice("setting", call.setting, SETTINGS)
+    if len(call.agent_says) > MAX_WORDS:
+        raise InvalidRequest(f"agent_says has more than {MAX_WORDS:,} characters.")
+    return call
+
+
+def _check_choice(label: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidRequest(f"{label} is {value!r}; it is one of {', '.join(filter(None, choices))}.")
+
+
+_ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def _check_name(label: str, name: object, least: int) -> None:
+    if not isinstance(name, str) or not least <= len(name) <= MAX_NAME or _ODD.search(name):
+        raise InvalidRequest(f"{label} is {least} to {MAX_NAME} characters without control characters.")
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """`effect` is "" for a tool that nobody registered; `secret` holds JSON pointers, `*` for every item of a list."""
+
+    name: str
+    effect: str = ""
+    schema: Mapping[str, object] | None = None
+    describe: str | Callable[[Args], str] = ""
+    preview: Callable[[Args], object] | None = None
+    secret: tuple[str, ...] = ()
+    idempotent: bool = False
+    confirm: str = ""
+    decisions: tuple[str, ...] = ()
+    declared: bool = False
+
+    def __post_init__(self) -> None:
+        _check_name("tool", self.name, 1)
+        _check_choice("effect", self.effect, ("", *EFFECTS))
+        _check_choice("confirm", self.confirm, ("", "chat"))
+
+    @cached_property
+    def definition(self) -> bytes:
+        """What a reviewer relied on; a tool whose definition changed needs a new approval."""
+        return canonical(
+            {
+                "name": self.name,
+                "effect": self.effect,
+                "schema": self.schema,
+                "describe": self.describe if isinstance(self.describe, str) else None,
+                "secret": self.secret,
+                "idempotent": self.idempotent,
+                "confirm": self.confirm,
+                "decisions": self.decisions,
+                "declared": self.declared,
+            }
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        return digest(self.definition)
+
+    @cached_property
+    def known_arguments(self) -> frozenset[str] | None:
+        """The names that the schema allows, or None where it allows any."""
+        schema = self.schema or {}
+        properties = schema.get("properties")
+        if schema.get("additionalProperties") is not False or not isinstance(properties, Mapping):
+            return None
+        return frozenset(properties)
+
+    def sentence(self, shown: Args) -> str:
+        """One line for people, made from the arguments as people may see them; never fails."""
+        try:
+            words = self.describe.format(**shown) if isinstance(self.describe, str) else self.describe(shown)
+        except Exception:  # noqa: BLE001  a describe that trips must not stop the question
+            words = ""
+        return str(words)[:MAX_WORDS] or f"Execute {self.name}?"
+
+
+def spec_of(definition: bytes) -> ToolSpec:
+    """The inverse of `definition`, for a process that never saw the tool's code."""
+    fields = cast(dict[str, object], read(definition))
+    lists = {name: tuple(cast(list[str], fields[name])) for name in ("secret", "decisions")}
+    return ToolSpec(**{**fields, "describe": fields["describe"] or "", **lists})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Arguments as people see them: secret values are replaced by keyed fingerprints."""
+
+    data: bytes
+    value: Args
+    secrets: frozenset[str] = frozenset()
+
+    @property
+    def sha256(self) -> str:
+        return digest(self.data)
+
+
+def redact(args: bytes, spec: ToolSpec, key: bytes) -> Shown:
+    value = cast(Args, read(args))
+    if not spec.secret:
+        return Shown(args, value)
+    found: set[str] = set()
+    patterns = [_steps(pointer) for pointer in spec.secret]
+    hidden = cast(Args, _replace(value, patterns, "", lambda pointer, inner: _hide(pointer, inner, key, found)))
+    return Shown(canonical(hidden), hidden, frozenset(found))
+
+
+def restore(edited: Args, stored: bytes, spec: ToolSpec, key: bytes) -> tuple[Args, tuple[Problem, ...]]:
+    """Puts stored secrets back where an edit returned their fingerprint; other fingerprints are problems."""
+    secrets = _collect(cast(Args, read(stored)), spec, key)
+    problems: list[Problem] = []
+
+    def put_back(pointer: str, value: object) -> object:
+        mark = value.get(SECRET) if isinstance(value, Mapping) and len(value) == 1 else None
+        if not isinstance(mark, str):
+            return value
+        if mark not in secrets:
+            problems.append(Problem(pointer, "This fingerprint belongs to no stored secret."))
+        return secrets.get(mark)
+
+    patterns = [_steps(pointer) for pointer in spec.secret]
+    return cast(Args, _replace(edited, patterns, "", put_back)), tuple(problems)
+
+
+def fingerprint(value: object, key: bytes) -> str:
+    return hmac.new(key, canonical(value), "sha256").hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an approval is about; nothing in it ever changes."""
+
+    workspace: str
+    run_id: str
+    call_id: str
+    tool: str
+    effect: str
+    agent: str
+    agent_path: tuple[str, ...]
+    thread_id: str
+    requester: str
+    priority: str
+    idempotent: bool
+    spec_sha256: str
+    nonce: str
+    proposed: str
+
+    def same(self, call: ToolCall) -> bool:
+        """Whether a call that comes back under this id is the one that was proposed, whatever people edited since."""
+        return self.tool == call.tool and self.proposed == proposed_digest(call, self.nonce)
+
+    def binding(self, args_sha256: str, terms_sha256: str) -> str:
+        """Ties the approval to everything that it covers; the nonce keeps it from being guessed after erasure."""
+        parts = (self.nonce, self.workspace, self.run_id, self.call_id, self.tool, self.spec_sha256)
+        return digest(canonical((*parts, terms_sha256, args_sha256)))
+
+
+def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Subject:
+    return Subject(
+        call.workspace,
+        call.run_id,
+        call.call_id,
+        call.tool,
+        spec.effect,
+        call.agent,
+        call.agent_path,
+        call.thread_id,
+        call.requester,
+        priority,
+        spec.idempotent,
+        spec.sha256,
+        nonce,
+        proposed_digest(call, nonce),
+    )
+
+
+def proposed_digest(call: ToolCall, nonce: str) -> str:
+    """Salted, since the arguments may hold secrets."""
+    return digest(nonce.encode() + call.args)
+
+
+def secret_texts(args: bytes, spec: ToolSpec) -> list[str]:
+    """The secret values that are texts, the longest first, so that hiding them leaves none half hidden."""
+    found: list[str] = []
+
+    def note(_: str, value: object) -> object:
+        found.extend([value] if isinstance(value, str) and value else [])
+        return value
+
+    _replace(read(args), [_steps(pointer) for pointer in spec.secret], "", note)
+    return sorted(found, key=len, reverse=True)
+
+
+def _steps(pointer: str) -> tuple[str, ...]:
+    """`/a/b` or plain `a`; `~1` and `~0` as in RFC 6901."""
+    parts = pointer.removeprefix("/").split("/")
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+
+
+def _replace(
+    value: object, patterns: list[tuple[str, ...]], pointer: str, change: Callable[[str, object], object]
+) -> object:
+    """A copy of the value in which what the patterns point at went through `change`."""
+    if () in patterns:
+        return change(pointer, value)
+    if not patterns:
+        return value
+    match value:
+        case Mapping():
+            items = {}
+            for name, inner in value.items():
+                step = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+                items[name] = _replace(inner, _below(patterns, name), step, change)
+            return items
+        case list():
+            return [_replace(v, _below(patterns, str(i)), f"{pointer}/{i}", change) for i, v in enumerate(value)]
+        case _:
+            return value
+
+
+def _below(patterns: list[tuple[str, ...]], name: str) -> list[tuple[str, ...]]:
+    return [pattern[1:] for pattern in patterns if pattern[0] in (name, "*")]
+
+
+def _hide(pointer: str, value: object, key: bytes, found: set[str]) -> object:
+    if value is None:
+        return None
+    found.add(pointer)
+    return {SECRET: fingerprint(value, key)}
+
+
+def _collect(stored: Args, spec: ToolSpec, key: bytes) -> dict[str, object]:
+    secrets: dict[str, object] = {}
+
+    def note(_: str, value: object) -> object:
+        secrets[fingerprint(value, key)] = value
+        return value
+
+    _replace(stored, [_steps(pointer) for pointer in spec.secret], "", note)
+    return secrets

@@ -1,0 +1,196 @@
+"""JSON with one spelling per value: RFC 8785, except that integers of up to 40 digits stay exact."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from hashlib import sha256
+from json.encoder import encode_basestring
+from math import isfinite
+
+from interlock.core.errors import InvalidRequest
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 64
+MAX_DIGITS = 40
+MAX_INTEGER = 10**MAX_DIGITS
+
+
+def canonical(value: object) -> bytes:
+    """The bytes that are stored, hashed and executed; raises on everything that two parsers could read differently."""
+    try:
+        data = _text(value, 1).encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
+    if len(data) > MAX_BYTES:
+        raise InvalidRequest(f"The value takes {len(data):,} bytes; at most {MAX_BYTES:,} are accepted.")
+    return data
+
+
+def parse(data: bytes | str) -> object:
+    """Reads JSON strictly; size and depth are checked before the parser sees a byte."""
+    raw = _encoded(data)
+    if len(raw) > MAX_BYTES:
+        raise InvalidRequest(f"The body takes {len(raw):,} bytes; at most {MAX_BYTES:,} are accepted.")
+    _check_depth(raw)
+    try:
+        value: object = _DECODER.decode(raw.decode())
+    except UnicodeDecodeError:
+        raise InvalidRequest("The body is not UTF-8.") from None
+    except json.JSONDecodeError as error:
+        raise InvalidRequest(f"The body is not JSON: {error}.") from None
+    if b"\\u" in raw:
+        canonical(value)  # escapes are the only way in for NUL and lone surrogates
+    return value
+
+
+def read(data: bytes) -> object:
+    """Reads bytes that `canonical` made: they need no second check."""
+    return json.loads(data)
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _text(value: object, depth: int) -> str:  # noqa: C901  one case for each JSON type
+    match value:
+        case str():
+            if "\x00" in value:
+                raise InvalidRequest("A text holds a NUL character, which databases cut or refuse. Remove it.")
+            return encode_basestring(value)
+        case None:
+            return "null"
+        case True:
+            return "true"
+        case False:
+            return "false"
+        case int():
+            return _integer(value)
+        case float():
+            return _float(value)
+        case Mapping():
+            return _object(value, _deeper(depth))
+        case list() | tuple():
+            deeper = _deeper(depth)
+            return f"[{','.join([_text(item, deeper) for item in value])}]"
+        case _:
+            raise InvalidRequest(f"A value of type {type(value).__name__} has no JSON form.")
+
+
+def _object(value: Mapping[object, object], depth: int) -> str:
+    pairs = []
+    for key in _sorted_keys(value):
+        pairs.append(f"{_text(key, depth)}:{_text(value[key], depth)}")
+    return f"{{{','.join(pairs)}}}"
+
+
+def _sorted_keys(value: Mapping[object, object]) -> list[str]:
+    keys = []
+    plain = True
+    for key in value:
+        if not isinstance(key, str):
+            raise InvalidRequest(f"A member's name is {key!r}; names are texts.")
+        plain = plain and key.isascii()
+        keys.append(key)
+    if plain:
+        return sorted(keys)
+    return sorted(keys, key=_utf16)
+
+
+def _utf16(key: str) -> bytes:
+    return key.encode("utf-16-be", "surrogatepass")
+
+
+def _deeper(depth: int) -> int:
+    if depth > MAX_DEPTH:
+        raise InvalidRequest(f"The value is nested deeper than {MAX_DEPTH} levels.")
+    return depth + 1
+
+
+def _integer(value: int) -> str:
+    if not -MAX_INTEGER < value < MAX_INTEGER:
+        raise InvalidRequest(f"A number has more than {MAX_DIGITS} digits.")
+    return int.__repr__(value)
+
+
+def _float(value: float) -> str:
+    """As ECMAScript prints it, which RFC 8785 asks for."""
+    if not isfinite(value):
+        raise InvalidRequest("NaN and infinite numbers have no JSON form.")
+    text = float.__repr__(value)
+    if "e" not in text:
+        text = text.removesuffix(".0")
+        return "0" if text == "-0" else text
+    return _scientific(value, text)
+
+
+def _scientific(value: float, text: str) -> str:
+    sign = "-" if value < 0 else ""
+    _, numbers, exponent = Decimal(text).as_tuple()
+    digits = "".join(map(str, numbers)).rstrip("0")
+    point = len(numbers) + int(exponent)  # where the decimal point stands, counted from the first digit
+    if len(digits) <= point <= 21:
+        return sign + digits.ljust(point, "0")
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{fraction}e{point - 1:+d}"
+
+
+def _encoded(data: bytes | str) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    try:
+        return data.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("The body holds half a surrogate pair, which is not a character.") from None
+
+
+_TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def _check_depth(raw: bytes) -> None:
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for token in _TOKENS.finditer(raw):
+        mark = token.group()[:1]
+        if mark in b"[{":
+            depth += 1
+            _deeper(depth)
+        elif mark in b"]}":
+            depth -= 1
+
+
+def _unique(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    members: dict[str, object] = {}
+    for key, value in pairs:
+        if key in members:
+            raise InvalidRequest(f"The name {key!r} appears twice in one object.")
+        members[key] = value
+    return members
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise InvalidRequest(f"The number {text[:40]} is too large.")
+    return number
+
+
+def _exact(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise InvalidRequest(f"A number has more than {MAX_DIGITS} digits.")
+    return int(text)
+
+
+def _no_constant(text: str) -> float:
+    raise InvalidRequest(f"{text} is not JSON.")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=_finite, parse_int=_exact, parse_constant=_no_constant
+)

@@ -1,0 +1,141 @@
+"""What people say: approve, edit, respond or reject. Who says it comes from authentication, never from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from interlock.core.canonical import canonical
+from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
+
+Kind = Literal["approve", "edit", "respond", "reject"]
+KINDS: tuple[str, ...] = ("approve", "edit", "respond", "reject")
+MAX_COMMENT = 500
+MAX_MESSAGE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the person had before them; without a digest a decision counts only for unedited, harmless arguments."""
+
+    args_sha256: str | None = None
+    acknowledged: tuple[str, ...] = ()
+    reason: str = ""
+    comment: str = ""
+
+
+NOTHING_SEEN = Seen()
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    seen: Seen = NOTHING_SEEN
+    kind: Kind = field(default="approve", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    args: bytes
+    seen: Seen = NOTHING_SEEN
+    kind: Kind = field(default="edit", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """`answer` is JSON that the question's schema checks; `message` is free text."""
+
+    message: str = ""
+    answer: object = None
+    seen: Seen = NOTHING_SEEN
+    kind: Kind = field(default="respond", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    seen: Seen = NOTHING_SEEN
+    kind: Kind = field(default="reject", init=False)
+
+
+Decision = Approve | Edit | Respond | Reject
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """A person, as authentication knows them; `via` is the channel they came through."""
+
+    name: str
+    role: str = "reviewer"
+    teams: frozenset[str] = frozenset()
+    via: str = "library"
+
+
+FIELDS = frozenset({"kind", "args_sha256", "args", "message", "answer", "reason", "comment", "acknowledged"})
+
+
+def read_decision(body: object) -> Decision:
+    """Strict: `true`, `1`, `"yes"` or a missing kind decide nothing."""
+    if not isinstance(body, Mapping):
+        raise InvalidDecision("A decision is an object with a kind.", [Problem("", "not an object")])
+    unknown = sorted(set(map(str, body)) - FIELDS)
+    if unknown:
+        raise InvalidDecision(f"Unknown field {unknown[0]!r}.", [Problem(f"/{name}", "unknown") for name in unknown])
+    seen = Seen(
+        _text(body, "args_sha256", 64) or None,
+        _names(body.get("acknowledged", ())),
+        _text(body, "reason", MAX_COMMENT),
+        _text(body, "comment", MAX_COMMENT),
+    )
+    match body.get("kind"):
+        case "approve":
+            return Approve(seen)
+        case "edit":
+            return Edit(_edited(body.get("args")), seen)
+        case "respond":
+            return _respond(body, seen)
+        case "reject":
+            return Reject(seen)
+        case _:
+            raise InvalidDecision(f"The kind is one of {', '.join(KINDS)}.", [Problem("/kind", "unknown kind")])
+
+
+def _edited(args: object) -> bytes:
+    if not isinstance(args, Mapping):
+        raise InvalidDecision("An edit carries the arguments as an object.", [Problem("/args", "not an object")])
+    try:
+        return canonical(args)
+    except InvalidRequest as error:
+        raise InvalidDecision(error.message, [Problem("/args", error.message)]) from None
+
+
+def _respond(body: Mapping[str, object], seen: Seen) -> Respond:
+    answer = body.get("answer")
+    message = _text(body, "message", MAX_MESSAGE)
+    if not message and answer is None:
+        raise InvalidDecision("A response carries a message or an answer.", [Problem("/message", "missing")])
+    return Respond(message, answer, seen)
+
+
+def _text(body: Mapping[str, object], name: str, limit: int) -> str:
+    value = body.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidDecision(f"{name} is a text.", [Problem(f"/{name}", "not a text")])
+    if len(value) > limit:
+        raise InvalidDecision(f"{name} has more than {limit} characters.", [Problem(f"/{name}", "too long")])
+    _storable(value, name)
+    return value
+
+
+def _storable(value: str, name: str) -> None:
+    try:
+        canonical(value)
+    except InvalidRequest as error:
+        raise InvalidDecision(error.message, [Problem(f"/{name}", error.message)]) from None
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise InvalidDecision("acknowledged is a list of finding ids.", [Problem("/acknowledged", "not a list of ids")])
+    return tuple(cast(list[str], value))

@@ -1,0 +1,169 @@
+"""Every error that Interlock raises, in one tree.
+
+Error
+├── InvalidRequest            400 invalid_request       what was sent is not usable
+├── NotFound                  404 not_found
+├── Forbidden                 403 forbidden             this person may not do this
+├── Conflict                  409 conflict
+│   ├── AlreadyDecided            already_decided       carries the standing decision
+│   ├── AlreadyStarted            already_started
+│   ├── NotApproved               not_approved          a start without an approval
+│   ├── Stale                     stale                 the row changed meanwhile
+│   │   ├── DigestMismatch        digest_mismatch       the person saw other arguments
+│   │   ├── CallMismatch          call_mismatch         a known call id with other arguments
+│   │   └── BindingBroken         binding_broken        what is stored is not what was approved
+│   └── LeaseLost                 lease_lost            the runner was too late
+├── Expired                   410 expired
+├── InvalidDecision           422 invalid_decision      carries JSON pointers
+│   └── FindingsNotAcknowledged   findings_not_acknowledged
+├── StoreUnavailable          503 store_unavailable
+│   └── ClockBehind               clock_behind          the clock went back: approving is refused
+├── Misconfigured             exit 2                    policy, settings or wiring
+├── DeliveryFailed            a channel could not deliver
+└── NotRun                    raised to the program whose call did not run
+    ├── CallRefused               denied, rejected, expired or cancelled
+    ├── CallAnswered              a person answered instead
+    ├── CallFailed                the tool ran and failed, in this run or an earlier one
+    └── CallUnknown               nobody knows whether it ran
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One complaint about one place in a JSON document."""
+
+    pointer: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.pointer or '/'}: {self.message}"
+
+
+class Error(Exception):
+    """Has a code for programs, a message that says what to do next, and ids."""
+
+    code = "error"
+    status = 500
+
+    def __init__(self, message: str, **ids: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.ids = ids
+
+    def to_json(self) -> dict[str, object]:
+        return {"error": self.code, "message": self.message, **self.ids}
+
+
+class InvalidRequest(Error):
+    code, status = "invalid_request", 400
+
+
+class NotFound(Error):
+    code, status = "not_found", 404
+
+
+class Forbidden(Error):
+    code, status = "forbidden", 403
+
+
+class Conflict(Error):
+    code, status = "conflict", 409
+
+
+class AlreadyDecided(Conflict):
+    code = "already_decided"
+
+
+class AlreadyStarted(Conflict):
+    code = "already_started"
+
+
+class NotApproved(Conflict):
+    code = "not_approved"
+
+
+class Stale(Conflict):
+    code = "stale"
+
+
+class DigestMismatch(Stale):
+    code = "digest_mismatch"
+
+
+class CallMismatch(Stale):
+    code = "call_mismatch"
+
+
+class BindingBroken(Stale):
+    code = "binding_broken"
+
+
+class LeaseLost(Conflict):
+    code = "lease_lost"
+
+
+class Expired(Error):
+    code, status = "expired", 410
+
+
+class InvalidDecision(Error):
+    code, status = "invalid_decision", 422
+
+    def __init__(self, message: str, problems: Sequence[Problem] = (), **ids: object) -> None:
+        super().__init__(message, **ids)
+        self.problems = tuple(problems)
+
+    def to_json(self) -> dict[str, object]:
+        problems = [{"pointer": p.pointer, "message": p.message} for p in self.problems]
+        return {**super().to_json(), "problems": problems}
+
+
+class FindingsNotAcknowledged(InvalidDecision):
+    code = "findings_not_acknowledged"
+
+
+class StoreUnavailable(Error):
+    code, status = "store_unavailable", 503
+
+
+class ClockBehind(StoreUnavailable):
+    code = "clock_behind"
+
+
+class Misconfigured(Error):
+    code = "misconfigured"
+
+
+class DeliveryFailed(Error):
+    code = "delivery_failed"
+
+
+class NotRun(Error):
+    """The tool's body did not run, or not to a known end; `result` is what a model should be told."""
+
+    code, status = "not_run", 409
+
+    def __init__(self, message: str, result: Mapping[str, object] | str | None = None, **ids: object) -> None:
+        super().__init__(message, **ids)
+        self.result = result
+
+
+class CallRefused(NotRun):
+    code = "refused"
+
+
+class CallAnswered(NotRun):
+    code = "answered"
+
+
+class CallFailed(NotRun):
+    code = "failed"
+
+
+class CallUnknown(NotRun):
+    code = "unknown"

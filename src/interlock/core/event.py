@@ -1,0 +1,71 @@
+"""One immutable past-tense line per thing that happened: audit, live feed and outbox at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from interlock.core.errors import Error
+
+if TYPE_CHECKING:
+    from interlock.core.approval import Approval
+    from interlock.core.grant import Grant
+    from interlock.core.run import Run
+
+TIME = "interlock"  # the actor of what time did by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`data` is structure and stays for ever; `content` is what people wrote or saw, and can be erased."""
+
+    kind: str
+    actor: str
+    data: Mapping[str, object]
+    approval_id: str = ""
+    content: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """The large and the private part of an approval; None leaves what is stored as it is."""
+
+    args: bytes | None = None
+    shown: bytes | None = None
+    sentence: str | None = None
+    agent_says: str | None = None
+    preview: str | None = None
+    result: bytes | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The time of a transaction, read after its locks. `behind`: the clock stands before the ledger's last entry."""
+
+    now: int
+    behind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An approval with its payload, read together."""
+
+    approval: Approval
+    payload: Payload
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """New state and the events that explain it. `error` is raised once they are kept: a refusal is history too."""
+
+    state: T
+    events: tuple[Event, ...] = field(default=())
+    payload: Payload | None = None
+    error: Error | None = None
+    grant: Grant | None = None
+    run: Run | None = None

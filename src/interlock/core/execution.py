@@ -1,0 +1,135 @@
+"""A run is a claim: one winner starts a call, holds a lease while the tool runs, and says how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from interlock.core.approval import Approval, standing
+from interlock.core.canonical import digest
+from interlock.core.errors import AlreadyStarted, BindingBroken, ClockBehind, Error, Expired, LeaseLost, NotApproved
+from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
+
+DEFAULT_LEASE = 60_000
+
+
+def start(
+    stored: Stored, runner: str, lease: int, spec_sha256: str, moment: Moment, *, runner_is_dead: bool
+) -> Change[Approval]:
+    """Commits `running` with a fence before the effect; every doubt is an error, and then nothing runs."""
+    approval = stored.approval
+    if approval.status == "approved" and moment.now >= (approval.start_by or 0):
+        return replace(lapse(approval, moment), error=_lapsed(approval))
+    if not startable(approval, moment.now, runner_is_dead=runner_is_dead):
+        raise _not_startable(approval)
+    if moment.behind:
+        raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
+    _check_binding(stored, spec_sha256)
+    fence = approval.fence + 1
+    running = replace(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
+    return _change(running, "started", runner, {"fence": fence})
+
+
+def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
+    """An approved call, or an idempotent one whose runner was lost: it is retried under the same key."""
+    if approval.status == "running":
+        return approval.subject.idempotent and (runner_is_dead or now >= (approval.lease_until or 0))
+    return approval.status == "approved"
+
+
+def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
+    """Keeps the lease; a heartbeat is not history, so it leaves no event."""
+    if _holds(approval, fence, moment):
+        return Change(replace(approval, lease_until=moment.now + lease, version=approval.version + 1))
+    raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
+
+
+def finish(approval: Approval, fence: int, payload: Payload, moment: Moment, *, ok: bool) -> Change[Approval]:
+    """A late finish is refused, and kept as evidence for the person who has to find out."""
+    if not _holds(approval, fence, moment):
+        return _late(approval, fence, payload, moment, ok=ok)
+    status = "succeeded" if ok else "failed"
+    content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
+    content |= {"error": payload.error} if payload.error else {}
+    done = replace(approval, status=status, lease_until=None)
+    return _change(done, status, approval.runner, {"fence": fence}, content, payload)
+
+
+def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
+    """The runner itself does not know: the same as a lost lease, only sooner."""
+    return lose(approval, moment) if approval.status == "running" and approval.fence == fence else Change(approval)
+
+
+def lose(approval: Approval, moment: Moment) -> Change[Approval]:
+    """Nobody knows whether it ran: shown to people, never silently run again."""
+    return _change(replace(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
+
+
+def lapse(approval: Approval, moment: Moment) -> Change[Approval]:
+    """Approved, but not started in time: consent does not keep."""
+    return _change(replace(approval, status="expired"), "lapsed", TIME, {})
+
+
+def _holds(approval: Approval, fence: int, moment: Moment) -> bool:
+    lives = moment.now < (approval.lease_until or 0)
+    return approval.status == "running" and approval.fence == fence and lives
+
+
+def _late(approval: Approval, fence: int, payload: Payload, moment: Moment, *, ok: bool) -> Change[Approval]:
+    error = LeaseLost(
+        "Too late: the lease had lapsed. What you reported is kept as evidence; a person has to resolve it.",
+        approval_id=approval.id,
+        status=approval.status,
+    )
+    content = {"ok": ok, "error": payload.error, "result_sha256": digest(payload.result) if payload.result else None}
+    evidence = Event("finished_late", approval.runner, {"fence": fence}, approval.id, content)
+    overdue = approval.status == "running" and approval.fence == fence and not approval.subject.idempotent
+    if not overdue:
+        return Change(approval, (evidence,), error=error)
+    lost = lose(approval, moment)
+    return replace(lost, events=(*lost.events, evidence), error=error)
+
+
+def _not_startable(approval: Approval) -> Error:
+    match approval.status:
+        case "running" | "succeeded" | "failed" | "unknown":
+            message = f"This call was started already; it is {approval.status}."
+            return AlreadyStarted(message, approval_id=approval.id, status=approval.status)
+        case "pending":
+            return NotApproved("This call still waits for a decision.", approval_id=approval.id, status="pending")
+        case "expired":
+            return standing(approval)
+        case status:
+            return NotApproved(f"This call may not run: it is {status}.", approval_id=approval.id, status=status)
+
+
+def _lapsed(approval: Approval) -> Expired:
+    return Expired("The approval lapsed: it was not started in time. Propose the call again.", approval_id=approval.id)
+
+
+def _check_binding(stored: Stored, spec_sha256: str) -> None:
+    """What runs is what was approved: the stored bytes, the terms and the tool's definition, all of them."""
+    approval, payload = stored.approval, stored.payload
+    shown = payload.shown if payload.shown is not None else payload.args
+    whole = (
+        shown is not None
+        and digest(shown) == approval.args_sha256
+        and approval.subject.binding(approval.args_sha256, approval.terms.sha256) == approval.binding
+    )
+    if not whole:
+        raise BindingBroken("What is stored is not what was approved. Nothing was run.", approval_id=approval.id)
+    if spec_sha256 and spec_sha256 != approval.subject.spec_sha256:
+        message = "The tool's definition changed after the approval. Propose the call again."
+        raise BindingBroken(message, approval_id=approval.id)
+
+
+def _change(
+    approval: Approval,
+    kind: str,
+    actor: str,
+    data: dict[str, object],
+    content: dict[str, object] | None = None,
+    payload: Payload | None = None,
+) -> Change[Approval]:
+    facts = {"status": approval.status, "binding": approval.binding, **data}
+    event = Event(kind, actor, facts, approval.id, content or None)
+    return Change(replace(approval, version=approval.version + 1), (event,), payload)

@@ -1,0 +1,111 @@
+"""What the agent does next: all that an integration has to handle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from interlock.core.approval import Approval
+from interlock.core.canonical import read
+from interlock.core.event import Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Run it. Without an approval id it is an allowed read; with one it has to be started and finished."""
+
+    args: bytes
+    approval_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """It ran, or nobody knows; `status` is succeeded, failed or unknown."""
+
+    status: str
+    result: object = None
+    error: str = ""
+    approval_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    message: object
+    approval_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """`status` is denied, rejected, expired or cancelled."""
+
+    reason: str
+    status: str = "denied"
+    approval_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """`until` is when the clock alone may change the answer; the waiter looks again then."""
+
+    approval_id: str
+    status: str = "pending"
+    until: int | None = None
+
+
+Outcome = Proceed | Finished | Answered | Refused | Waiting
+
+
+def status_at(approval: Approval, now: int) -> str:
+    """What the row says, corrected by what the clock says: the worker only tidies."""
+    if approval.status == "pending" and now >= approval.expires_at and approval.terms.on_expiry != "approve":
+        return "expired"
+    if approval.status == "approved" and now >= (approval.start_by or 0):
+        return "expired"
+    overdue = approval.status == "running" and now >= (approval.lease_until or 0)
+    return "unknown" if overdue and not approval.subject.idempotent else approval.status
+
+
+def outcome_of(approval: Approval, payload: Payload, now: int) -> Outcome:
+    status = status_at(approval, now)
+    match status:
+        case "approved":
+            return Proceed(payload.args or b"{}", approval.id)
+        case "pending":
+            return Waiting(approval.id, status, approval.expires_at)
+        case "running" if now >= (approval.lease_until or 0):
+            return Proceed(payload.args or b"{}", approval.id)  # idempotent, and its runner is gone: start it again
+        case "running":
+            return Waiting(approval.id, status, approval.lease_until)
+        case "rejected" if now < (approval.release_at or 0):
+            return Waiting(approval.id, status, approval.release_at)
+        case "responded":
+            return Answered(_result(payload), approval.id)
+        case "succeeded" | "failed" | "unknown":
+            return Finished(status, _result(payload), payload.error or "", approval.id)
+        case _:
+            return Refused(_reason(approval, status), status, approval.id)
+
+
+def declined(refused: Refused, tool: str) -> dict[str, object]:
+    """The one result that a model gets for a call that was not run; it keeps the conversation valid."""
+    reason = refused.reason or f"{tool} requires approval and was not permitted"
+    return {
+        "success": False,
+        "cancelled": True,
+        "declined": True,
+        "status": refused.status,
+        "reason": reason,
+        "error": f"Access denied: {reason}",
+    }
+
+
+def _result(payload: Payload) -> object:
+    return None if payload.result is None else read(payload.result)
+
+
+def _reason(approval: Approval, status: str) -> str:
+    if status == "expired":
+        return "The request timed out: nobody decided or started it in time."
+    decided = approval.decision
+    given = decided.reason if decided else ""
+    words = {"rejected": "A person rejected this call.", "cancelled": "The call was cancelled."}
+    return given or words.get(status, "")

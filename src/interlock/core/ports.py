@@ -1,0 +1,142 @@
+"""What the doors need from the world: one small protocol each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from interlock.core.approval import Approval
+from interlock.core.call import ToolSpec
+from interlock.core.errors import Problem
+from interlock.core.event import Change, Event, Moment, Stored
+from interlock.core.grant import Grant
+from interlock.core.ledger import Entry, Head
+from interlock.core.policy import Condition
+from interlock.core.request import Proposal
+from interlock.core.run import Run
+
+Clock = Callable[[], int]  # milliseconds since 1970, UTC
+IsDead = Callable[[str], bool]  # whether a runner is certainly gone; in doubt it is not
+Step = Callable[[Approval, Moment], Change[Approval]]
+StoredStep = Callable[[Stored, Moment], Change[Approval]]
+RunStep = Callable[[Run, Moment], Change[Run]]
+GrantStep = Callable[[Grant, Moment], Change[Grant]]
+
+
+class Validator(Protocol):
+    def __call__(self, schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
+        """The problems of a value under a JSON Schema, with pointers; none when it fits."""
+
+
+class Conditions(Protocol):
+    def __call__(self, source: str) -> Condition:
+        """Compiles the source of a condition; raises Misconfigured with what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Filters of a list; empty means any. `cursor` is what the last page gave as `next`."""
+
+    statuses: tuple[str, ...] = ()
+    tool: str = ""
+    agent: str = ""
+    thread_id: str = ""
+    run_id: str = ""
+    requester: str = ""
+    priority: str = ""
+    cursor: str = ""
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items: tuple[Stored, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVersion:
+    """A policy as it was put in force: the text, by whom and when."""
+
+    version: int
+    sha256: str
+    body: str
+    author: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    name: str
+    role: str = "reviewer"
+    teams: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts by status, for monitoring."""
+
+    by_status: Mapping[str, int]
+    allowed_reads: int = 0
+    waiting_runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """How a proposal begins; `step` runs inside the transaction, with the grant that covers it, if one was found."""
+
+    proposal: Proposal
+    step: Callable[[Moment, Grant | None], Change[Approval]]
+    grant_id: str = ""
+
+
+class Store(Protocol):
+    """Every write is one transition: state, event and head in one transaction, or nothing."""
+
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+    async def secret_key(self, workspace: str) -> bytes: ...
+
+    async def find(self, workspace: str, run_id: str, call_id: str) -> Stored | None: ...
+    async def get(self, workspace: str, approval_id: str) -> Stored: ...
+    async def spec(self, sha256: str) -> ToolSpec | None: ...
+    async def list(self, workspace: str, query: Query) -> Page: ...
+    async def timeline(self, workspace: str, approval_id: str) -> Sequence[Entry]: ...
+    async def stats(self, workspace: str) -> Stats: ...
+    async def due(self, now: int, limit: int) -> Sequence[tuple[str, str]]: ...
+    async def next_due(self) -> int | None: ...
+    async def running(self) -> Sequence[tuple[str, str, str]]: ...
+
+    async def begin(self, begin: Begin) -> Stored: ...
+    async def deny(self, workspace: str, events: Sequence[Event]) -> None: ...
+    async def transition(self, workspace: str, approval_id: str, step: Step) -> Approval: ...
+    def transition_sync(self, workspace: str, approval_id: str, step: Step) -> Approval: ...
+    async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored: ...
+    def count_read(self, workspace: str, tool: str) -> None: ...
+
+    async def runs(self, workspace: str, agent: str) -> Sequence[Run]: ...
+    async def add_run(self, workspace: str, new: Callable[[Moment], Change[Run]]) -> Run: ...
+    async def step_run(self, workspace: str, run_id: str, step: RunStep) -> Run: ...
+    def step_run_sync(self, workspace: str, run_id: str, step: RunStep) -> Run: ...
+
+    async def grants(self, workspace: str) -> Sequence[Grant]: ...
+    async def add_grant(self, workspace: str, new: Callable[[Moment], Change[Grant]]) -> Grant: ...
+    async def step_grant(self, workspace: str, grant_id: str, step: GrantStep) -> Grant: ...
+
+    async def policy(self, workspace: str) -> PolicyVersion | None: ...
+    async def put_policy(self, workspace: str, sha256: str, body: str, author: str) -> PolicyVersion: ...
+    async def users(self, workspace: str) -> Sequence[User]: ...
+    async def put_user(self, workspace: str, user: User, author: str) -> User: ...
+
+    async def head(self, workspace: str) -> Head: ...
+    def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]: ...
+    def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[Watch]: ...
+
+
+class Watch(Protocol):
+    """Registered before the first look, so that nothing slips between looking and waiting."""
+
+    async def changed(self, timeout: float | None) -> None:
+        """Returns when something may have changed, or the time is up; the caller looks for itself."""

@@ -1,0 +1,118 @@
+"""How an approval begins: asked for, or born approved by a rule or a grant; a denied call leaves an event only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from interlock.core.approval import Approval, Decided
+from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
+from interlock.core.errors import CallMismatch, ClockBehind
+from interlock.core.event import Change, Event, Moment, Payload
+from interlock.core.grant import Grant
+from interlock.core.policy import Allow, Ask, Deny
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A checked call on its way into the store, with all that was computed before the transaction."""
+
+    id: str
+    nonce: str
+    call: ToolCall
+    spec: ToolSpec
+    shown: Shown
+    sentence: str
+    alarms: tuple[str, ...] = ()
+    preview: str = ""
+    policy_sha256: str = ""
+    shadows: tuple[tuple[str, str], ...] = ()
+
+
+def request(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
+    approval = _born(proposal, terms, "pending", moment.now)
+    data = {"rule": terms.rule, "quorum": [stage.quorum for stage in terms.stages], "expires_at": approval.expires_at}
+    return Change(approval, (_event("proposed", proposal, approval, data),), _payload(proposal))
+
+
+def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval]:
+    """An allowed write gets a row as well, so that "at most once" and the record hold for it too."""
+    terms = Ask(verdict.rule, start_within=verdict.start_within)
+    reason = f"Allowed by the rule {verdict.rule!r}." if verdict.rule else ""
+    by = Decided("approve", "policy", moment.now, reason=reason)
+    return _allowed(proposal, terms, by, {"by": "rule", "rule": verdict.rule}, moment)
+
+
+def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:
+    """The caller counts the use in the same transaction."""
+    by = Decided("approve", grant.created_by, moment.now, "grant", reason=f"Covered by the grant {grant.id}.")
+    return _allowed(proposal, terms, by, {"by": "grant", "grant": grant.id, "rule": terms.rule}, moment)
+
+
+def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
+    content = {**_about(proposal), "reason": verdict.reason}
+    data = {"tool": proposal.call.tool, "rule": verdict.rule}
+    return Change(None, (Event("denied", actor_of(proposal.call), data, "", content),))
+
+
+def same_call(approval: Approval, call: ToolCall) -> None:
+    """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse."""
+    if not approval.subject.same(call):
+        message = "This call id is known with another tool or other arguments. Use a new call id."
+        raise CallMismatch(message, approval_id=approval.id)
+
+
+def actor_of(call: ToolCall) -> str:
+    return f"agent:{call.agent}" if call.agent else "agent"
+
+
+def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
+    call, shown = proposal.call, proposal.shown
+    subject = subject_of(call, proposal.spec, terms.priority, proposal.nonce)
+    sha256 = shown.sha256
+    binding = subject.binding(sha256, terms.sha256)
+    expires_at = now + terms.expires_in
+    return Approval(proposal.id, subject, terms, sha256, binding, status, now, expires_at, alarms=proposal.alarms)
+
+
+def _allowed(
+    proposal: Proposal, terms: Ask, decided: Decided, data: Mapping[str, object], moment: Moment
+) -> Change[Approval]:
+    if moment.behind:
+        raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
+    start_by = moment.now + terms.start_within
+    born = _born(proposal, terms, "approved", moment.now)
+    approval = replace(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
+    return Change(approval, (_event("allowed", proposal, approval, data),), _payload(proposal))
+
+
+def _event(kind: str, proposal: Proposal, approval: Approval, data: Mapping[str, object]) -> Event:
+    facts = {
+        "status": approval.status,
+        "binding": approval.binding,
+        "tool": proposal.call.tool,
+        "idempotent": proposal.spec.idempotent,
+        **data,
+    }
+    return Event(kind, actor_of(proposal.call), facts, approval.id, _about(proposal))
+
+
+def _about(proposal: Proposal) -> dict[str, object]:
+    """What of the call may be erased with it."""
+    call = proposal.call
+    facts: dict[str, object] = {
+        "args_sha256": proposal.shown.sha256,
+        "run_id": call.run_id,
+        "call_id": call.call_id,
+        "requester": call.requester,
+        "policy": proposal.policy_sha256,
+    }
+    if proposal.shadows:
+        facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
+    return facts
+
+
+def _payload(proposal: Proposal) -> Payload:
+    shown = None if proposal.shown.data == proposal.call.args else proposal.shown.data
+    call = proposal.call
+    return Payload(call.args, shown, proposal.sentence, call.agent_says or None, proposal.preview or None)

@@ -1,0 +1,88 @@
+"""Time's part: when to remind, when to escalate, when a deadline or a lease has passed. A pure timetable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from interlock.core import execution
+from interlock.core.approval import Approval, expire
+from interlock.core.event import TIME, Change, Event, Moment
+from interlock.core.policy import Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    at: int
+    what: str  # remind | escalate | expire | lapse | lose
+
+
+def timetable(approval: Approval) -> tuple[Due, ...]:
+    """Everything that time will still do to this approval if nobody else does anything, in order."""
+    match approval.status:
+        case "pending":
+            return _pending(approval)
+        case "approved":
+            return (Due(approval.start_by or 0, "lapse"),)
+        case "running":
+            return (Due(_given_up(approval), "lose"),)
+        case _:
+            return ()
+
+
+def due_at(approval: Approval) -> int | None:
+    """When the worker has to look at it next; None when time has nothing to do with it any more."""
+    plan = timetable(approval)
+    return plan[0].at if plan else None
+
+
+def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
+    """Does the first thing that is due; a Change without events when nothing is."""
+    if runner_is_dead and approval.status == "running" and not approval.subject.idempotent:
+        return execution.lose(approval, moment)
+    plan = timetable(approval)
+    if not plan or moment.now < plan[0].at:
+        return Change(approval)
+    match plan[0].what:
+        case "expire":
+            return expire(approval, moment)
+        case "lapse":
+            return execution.lapse(approval, moment)
+        case "lose":
+            return execution.lose(approval, moment)
+        case "escalate":
+            return _escalate(approval)
+        case _:
+            return _remind(approval)
+
+
+def _pending(approval: Approval) -> tuple[Due, ...]:
+    created, end = approval.created_at, approval.expires_at
+    reminders = [Due(created + after, "remind") for after in approval.terms.remind[approval.reminded :]]
+    rungs = [Due(created + rung.after, "escalate") for rung in approval.terms.ladder[approval.escalated :]]
+    early = [due for due in (*reminders, *rungs) if due.at < end]
+    return (*sorted(early, key=lambda due: (due.at, due.what)), Due(end, "expire"))
+
+
+def _given_up(approval: Approval) -> int:
+    """An idempotent call waits for somebody to start it again, but not for ever."""
+    lease_until = approval.lease_until or 0
+    return lease_until + approval.terms.start_within if approval.subject.idempotent else lease_until
+
+
+def _escalate(approval: Approval) -> Change[Approval]:
+    rung = approval.terms.ladder[approval.escalated]
+    climbed = replace(approval, escalated=approval.escalated + 1, version=approval.version + 1)
+    return Change(climbed, (_event(climbed, "escalated", {"rung": climbed.escalated}, rung),))
+
+
+def _remind(approval: Approval) -> Change[Approval]:
+    reminded = replace(approval, reminded=approval.reminded + 1, version=approval.version + 1)
+    return Change(reminded, (_event(reminded, "reminded", {"reminder": reminded.reminded}, None),))
+
+
+def _event(approval: Approval, kind: str, data: dict[str, object], rung: Rung | None) -> Event:
+    facts = {"status": approval.status, "binding": approval.binding, **data}
+    content = None
+    if rung is not None:
+        content = {"users": sorted(rung.to.users), "teams": sorted(rung.to.teams), "channels": list(rung.channels)}
+    return Event(kind, TIME, facts, approval.id, content)

@@ -1,0 +1,121 @@
+"""Who may decide, for whom their vote counts, when enough people agreed, and which of two terms is the stricter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from interlock.core.decision import Reviewer
+from interlock.core.policy import Ask, People, Stage
+
+if TYPE_CHECKING:
+    from interlock.core.approval import Approval
+
+DECIDERS = frozenset({"reviewer", "admin"})
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """`seat` is the person whose vote this is: the voter, or the one who delegated to them."""
+
+    by: str
+    seat: str
+    stage: int
+    args_sha256: str
+    at: int
+    via: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """`by` lets another person or team decide in their place, for one approval."""
+
+    by: str
+    teams: frozenset[str]
+    role: str
+    to: People
+
+
+def seat(approval: Approval, reviewer: Reviewer, stage: int) -> str | None:
+    """Whose vote this person would cast in this stage; None if they may not."""
+    if _excluded(approval, reviewer.name):
+        return None
+    if _sits(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
+        return reviewer.name
+    for delegation in approval.delegations:
+        covered = delegation.to.include(reviewer.name, reviewer.teams) and not _excluded(approval, delegation.by)
+        if covered and _sits(approval, delegation.by, delegation.role, delegation.teams, stage):
+            return delegation.by
+    return None
+
+
+def may_end(approval: Approval, reviewer: Reviewer) -> bool:
+    """Rejecting and responding needs a seat in any stage that is still open."""
+    return any(seat(approval, reviewer, stage) for stage in range(open_stage(approval), len(approval.terms.stages)))
+
+
+def open_stage(approval: Approval) -> int:
+    """The first stage without its quorum; the number of stages when all have theirs."""
+    for number, stage in enumerate(approval.terms.stages):
+        if len({vote.seat for vote in approval.votes if vote.stage == number}) < stage.quorum:
+            return number
+    return len(approval.terms.stages)
+
+
+def quorum(approval: Approval) -> int:
+    return sum(stage.quorum for stage in approval.terms.stages)
+
+
+def stricter(old: Ask, new: Ask) -> Ask:
+    """Terms that satisfy both: an edit can tighten and never loosen."""
+    if old.stages == new.stages or _implies(old.stages, new.stages):
+        stages = old.stages
+    elif _implies(new.stages, old.stages):
+        stages = new.stages
+    else:
+        stages = old.stages + new.stages
+    return replace(
+        old,
+        rule=old.rule if stages is old.stages else new.rule,
+        stages=stages,
+        exclude=old.exclude | new.exclude,
+        decisions=tuple(kind for kind in old.decisions if kind in new.decisions),
+        priority=max(old.priority, new.priority, key=("low", "medium", "high").index),
+        on_expiry=new.on_expiry if old.on_expiry == "approve" else old.on_expiry,
+        undo_window=max(old.undo_window, new.undo_window),
+        start_within=min(old.start_within, new.start_within),
+    )
+
+
+def _excluded(approval: Approval, name: str) -> bool:
+    exclude = approval.terms.exclude
+    return ("requester" in exclude and name == approval.subject.requester) or (
+        "editor" in exclude and name in approval.editors
+    )
+
+
+def _sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
+    if role in ("viewer", "agent"):
+        return False
+    approvers = approval.terms.stages[stage].approvers
+    if approvers is None:
+        return role in DECIDERS or name == approval.subject.requester
+    rungs = approval.terms.ladder[: approval.escalated]
+    return approvers.include(name, teams) or any(rung.to.include(name, teams) for rung in rungs)
+
+
+def _implies(strict: tuple[Stage, ...], loose: tuple[Stage, ...]) -> bool:
+    """Whether whoever fulfils `strict` fulfils `loose` too, stage by stage."""
+    return len(strict) >= len(loose) and all(map(_covers, strict, loose))
+
+
+def _covers(strict: Stage, loose: Stage) -> bool:
+    if strict.quorum < loose.quorum:
+        return False
+    if loose.approvers is None:
+        return True
+    return (
+        strict.approvers is not None
+        and strict.approvers.users <= loose.approvers.users
+        and strict.approvers.teams <= loose.approvers.teams
+    )
