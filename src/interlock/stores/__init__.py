@@ -1,0 +1,1 @@
+"""Where approvals live: one port, one set of named queries, one file for each database."""

@@ -1,0 +1,198 @@
+"""Rows into values and values into rows: what the databases share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from interlock.core.approval import Approval, Decided
+from interlock.core.call import Subject
+from interlock.core.event import Payload
+from interlock.core.grant import Grant
+from interlock.core.policy import Ask, People
+from interlock.core.ports import PolicyVersion, User
+from interlock.core.routing import due_at
+from interlock.core.run import Run
+from interlock.core.voting import Delegation, Vote
+
+Row = Sequence[Any]
+APPROVAL = 30  # columns of an approval in a row; the payload's follow
+
+
+def insert_values(approval: Approval) -> tuple[object, ...]:
+    s = approval.subject
+    return (
+        s.workspace,
+        approval.id,
+        s.run_id,
+        s.call_id,
+        s.tool,
+        s.effect,
+        s.agent,
+        json.dumps(s.agent_path) if s.agent_path else "",
+        s.thread_id,
+        s.requester,
+        s.priority,
+        int(s.idempotent),
+        s.spec_sha256,
+        s.nonce,
+        s.proposed,
+        approval.created_at,
+        approval.expires_at,
+        *_state(approval)[:-1],
+        approval.grant_id,
+        due_at(approval),
+    )
+
+
+def update_values(approval: Approval, old_version: int) -> tuple[object, ...]:
+    return (*_state(approval), approval.subject.workspace, approval.id, old_version)
+
+
+def _state(a: Approval) -> tuple[object, ...]:
+    return (
+        a.terms.sha256,
+        a.args_sha256,
+        a.binding,
+        a.status,
+        a.version,
+        _progress(a),
+        None if a.decision is None else _decision(a.decision),
+        a.release_at,
+        a.start_by,
+        a.fence,
+        a.lease_until,
+        a.runner,
+        due_at(a),
+    )
+
+
+def approval_of(row: Row, terms: Callable[[str], Ask]) -> Approval:
+    workspace, approval_id, run_id, call_id, tool, effect, agent, path, thread_id, requester = row[:10]
+    priority, idempotent, spec_sha, nonce, proposed, created, expires, terms_sha, args_sha, binding = row[10:20]
+    status, version, progress, decision, release_at, start_by, fence, lease_until, runner, grant_id = row[20:30]
+    agents = tuple(json.loads(path)) if path else ()
+    known = (workspace, run_id, call_id, tool, effect, agent, agents, thread_id, requester, priority)
+    subject = Subject(*known, bool(idempotent), spec_sha, nonce, proposed)
+    more = {} if progress is None else _read_progress(progress)
+    return Approval(
+        approval_id,
+        subject,
+        terms(terms_sha),
+        args_sha,
+        binding,
+        status,
+        created,
+        expires,
+        version,
+        decision=None if decision is None else Decided(**json.loads(decision)),
+        release_at=release_at,
+        start_by=start_by,
+        fence=fence,
+        lease_until=lease_until,
+        runner=runner,
+        grant_id=grant_id,
+        **more,
+    )
+
+
+def payload_of(row: Row) -> Payload:
+    return Payload(*row)
+
+
+def _decision(d: Decided) -> str:
+    body = {"kind": d.kind, "by": d.by, "at": d.at, "via": d.via, "reason": d.reason, "comment": d.comment}
+    return json.dumps(body, ensure_ascii=False)
+
+
+def _progress(a: Approval) -> str | None:
+    if not (a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded):
+        return None
+    body = {
+        "alarms": a.alarms,
+        "votes": [[v.by, v.seat, v.stage, v.args_sha256, v.at, v.via] for v in a.votes],
+        "editors": a.editors,
+        "delegations": [[d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations],
+        "escalated": a.escalated,
+        "reminded": a.reminded,
+    }
+    return json.dumps(body, ensure_ascii=False)
+
+
+def _read_progress(text: str) -> dict[str, Any]:
+    body = cast(dict[str, Any], json.loads(text))
+    return {
+        "alarms": tuple(body["alarms"]),
+        "votes": tuple(Vote(*vote) for vote in body["votes"]),
+        "editors": tuple(body["editors"]),
+        "delegations": tuple(
+            Delegation(by, frozenset(teams), role, People(frozenset(users), frozenset(to)))
+            for by, teams, role, users, to in body["delegations"]
+        ),
+        "escalated": body["escalated"],
+        "reminded": body["reminded"],
+    }
+
+
+def run_of(row: Row) -> Run:
+    return Run(*row)
+
+
+def run_values(run: Run) -> tuple[object, ...]:
+    return (run.workspace, run.id, run.agent, run.status, run.runner, run.lease_until, run.created_at)
+
+
+def grant_of(row: Row) -> Grant:
+    (
+        workspace,
+        grant_id,
+        tool,
+        spec,
+        by,
+        teams,
+        role,
+        created,
+        expires,
+        agent,
+        condition,
+        max_uses,
+        uses,
+        revoked,
+        why,
+    ) = row
+    return Grant(
+        grant_id,
+        workspace,
+        tool,
+        spec,
+        by,
+        frozenset(json.loads(teams)),
+        role,
+        created,
+        expires,
+        agent,
+        condition,
+        max_uses,
+        uses,
+        revoked,
+        why,
+    )
+
+
+def grant_values(g: Grant) -> tuple[object, ...]:
+    teams = teams_text(g.teams)
+    scope = (g.workspace, g.id, g.tool, g.spec_sha256, g.created_by, teams, g.role, g.created_at, g.expires_at)
+    return (*scope, g.agent, g.when, g.max_uses, g.uses, g.revoked_at, g.reason)
+
+
+def user_of(row: Row) -> User:
+    return User(row[0], row[1], frozenset(json.loads(row[2])))
+
+
+def teams_text(teams: frozenset[str]) -> str:
+    return json.dumps(sorted(teams))
+
+
+def policy_of(row: Row) -> PolicyVersion:
+    return PolicyVersion(*row)

@@ -1,0 +1,312 @@
+"""SQLite: one writer thread with group commit, readers on connections of their own, a file lock between processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import threading
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from interlock.core.errors import Error, Misconfigured, StoreUnavailable
+from interlock.core.ports import Clock
+from interlock.faults import FaultyConnection, Point
+from interlock.stores.migrate import migrate_sqlite
+from interlock.stores.queries import load_queries
+from interlock.stores.rows import Row
+from interlock.stores.transaction import Interned, Transaction
+from interlock.stores.watching import Watchers
+from interlock.stores.writer import Changed, Work, Writer
+
+LOOK_EVERY = 0.004  # seconds between looks for other processes' commits, while somebody waits
+FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
+
+
+class SqliteDatabase:
+    """Connections, locks and batches; what is asked of them is in `store.py`."""
+
+    def __init__(self, path: Path, clock: Clock, point: Point | None = None) -> None:
+        self.path = path
+        self.clock = clock
+        self.interned = Interned()
+        self.watchers = Watchers()
+        self._point = point
+        self._queries = load_queries()
+        self._readers = Readers(path)
+        self._reads: dict[tuple[str, str, int], int] = defaultdict(int)
+        self._reads_lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._opened = False
+
+    # Opening and closing
+
+    def open(self) -> None:
+        if self._opened:
+            return
+        if not self.path.parent.is_dir():
+            raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
+        self._connection = self._connect()
+        self._lock = _open_lock(self.path)
+        with translated(self.path):
+            self._migrate()
+        self._inode = os.stat(self.path).st_ino
+        self._writer = Writer(self._commit, self.watchers.announce)
+        self._writer.start()
+        self._helper = threading.Thread(target=self._help, name="interlock-helper", daemon=True)
+        self._helper.start()
+        self._opened = True
+
+    def close(self) -> None:
+        if not self._opened:
+            return
+        self._opened = False
+        self._stopping.set()
+        self.watchers.anyone.set()
+        self._helper.join()
+        if self._reads:
+            self._writer.submit_sync(_nothing)
+        self._writer.stop()
+        self._readers.close()
+        self._connection.close()
+        os.close(self._lock)
+
+    def _connect(self) -> Any:
+        with translated(self.path):
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma wal_autocheckpoint = 4000")
+        if self._point is None:
+            return connection
+        return FaultyConnection(connection, self._point, {text: name for name, text in self._queries.items()})
+
+    def _migrate(self) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            migrate_sqlite(self._connection, self.clock())
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    # Reading
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        return self.fetch_text(self._queries[name], values)
+
+    def fetch_text(self, statement: str, values: Any) -> list[Row]:
+        with translated(self.path):
+            return self._readers.connection().execute(statement, values).fetchall()
+
+    # Writing
+
+    async def write(self, work: Work) -> Any:
+        return await self._writer.submit(work)
+
+    def write_sync(self, work: Work) -> Any:
+        return self._writer.submit_sync(work)
+
+    def count_read(self, workspace: str, tool: str) -> None:
+        with self._reads_lock:
+            self._reads[workspace, tool, self.clock() // 60_000] += 1
+
+    def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
+        """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
+        with translated(self.path):
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            try:
+                return self._transact(batch)
+            finally:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
+        self._check_file()
+        connection = self._connection
+        connection.execute("begin immediate")
+        reads = self._take_reads()
+        try:
+            transaction = Transaction(_Session(connection, self._queries), self.clock(), self.interned)
+            results = [_attempt(work, transaction) for work in batch]
+            for key, n in reads.items():
+                transaction.write("write_reads", *key, n)
+            transaction.flush()
+            connection.execute("commit")
+        except BaseException:
+            self._give_back(reads)
+            self._roll_back()
+            raise
+        return results, transaction.committed()
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):  # the failed statement may have ended the transaction already
+            self._connection.execute("rollback")
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing into a file that was deleted or replaced; nobody would ever find those rows."""
+        try:
+            same = os.stat(self.path).st_ino == self._inode
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise StoreUnavailable(
+                f"The database file {self.path.name} is gone or was replaced. Put it back and restart."
+            )
+
+    def _take_reads(self) -> dict[tuple[str, str, int], int]:
+        with self._reads_lock:
+            reads, self._reads = self._reads, defaultdict(int)
+        return reads
+
+    def _give_back(self, reads: dict[tuple[str, str, int], int]) -> None:
+        with self._reads_lock:
+            for key, n in reads.items():
+                self._reads[key] += n
+
+    # Noticing what other processes commit
+
+    def _help(self) -> None:
+        """Looks at `data_version` while somebody waits, and sees to it that counts of reads are not late."""
+        look = Lookout(self.path, self._queries, self.watchers)
+        since_flush = 0.0
+        while not self._stopping.is_set():
+            waiting = self.watchers.anyone.wait(FLUSH_EVERY)
+            if waiting:
+                look.look()
+                self._stopping.wait(LOOK_EVERY)
+            since_flush += LOOK_EVERY if waiting else FLUSH_EVERY
+            if since_flush >= FLUSH_EVERY:
+                since_flush = 0.0
+                self._flush_reads()
+        look.close()
+
+    def _flush_reads(self) -> None:
+        if self._reads:
+            with suppress(Error):  # the counts were given back and go with the next batch
+                self._writer.submit_sync(_nothing)
+
+
+class Lookout:
+    """Notices other connections' commits by `data_version` (3 µs a look) and wakes whoever waits for them."""
+
+    def __init__(self, path: Path, queries: dict[str, str], watchers: Watchers) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._queries = queries
+        self._watchers = watchers
+        self._version = -1
+        self._seen: dict[str, int] = {}
+
+    def look(self) -> None:
+        try:
+            version = self._connection.execute("pragma data_version").fetchall()[0][0]
+            if version != self._version:
+                self._version = version
+                self._watchers.announce({name: self._news(name) for name in self._watchers.workspaces()})
+        except sqlite3.Error:
+            self._version = -1  # a look that failed is repeated; waiters also look by themselves
+
+    def _news(self, workspace: str) -> set[str]:
+        found = self._connection.execute(self._queries["head"], (workspace,)).fetchall()
+        newest = found[0][1] if found else 0
+        last = self._seen.get(workspace, max(0, newest - 1000))
+        news = self._connection.execute(self._queries["changed_since"], (workspace, last)).fetchall()
+        self._seen[workspace] = news[-1][1] if news else newest
+        if len(news) == 1000:
+            self._version = -1  # there is more: look again at once
+        return {row[2] for row in news if row[2]}
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Readers:
+    """One read-only connection for each thread that reads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._all: list[sqlite3.Connection] = []
+
+    def connection(self) -> sqlite3.Connection:
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
+            found.execute("pragma query_only = on")
+            self._local.connection = found
+            self._all.append(found)
+        return found
+
+    def close(self) -> None:
+        for connection in self._all:
+            connection.close()
+        self._all.clear()
+        self._local = threading.local()
+
+
+class _Session:
+    def __init__(self, connection: Any, queries: dict[str, str]) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        rows: list[Row] = self._connection.execute(self._queries[name], values).fetchall()
+        return rows
+
+    def write(self, name: str, values: Any) -> int:
+        if len(values) == 1:
+            count: int = self._connection.execute(self._queries[name], values[0]).rowcount
+        else:
+            count = self._connection.executemany(self._queries[name], values).rowcount
+        return count
+
+
+def _attempt(work: Work, transaction: Transaction) -> object:
+    try:
+        return work(transaction)
+    except Error as error:
+        return error
+
+
+def _nothing(_: Transaction) -> None:
+    """A batch of its own for what waits beside the queue."""
+
+
+def _open_lock(path: Path) -> int:
+    lock = path.with_name(path.name + ".lock")
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
+
+
+class translated:
+    """Driver errors become one clear sentence each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise _unavailable(error, self._path.name) from error
+
+
+_SENTENCES: tuple[tuple[str, str], ...] = (
+    ("readonly", "The database {name} is read-only. Make the file and its folder writable for this user."),
+    ("full", "The disk of the database {name} is full. Free some space; nothing was lost."),
+    ("unable to open", "The database {name} cannot be opened. Check that its folder exists and may be read."),
+    ("locked", "The database {name} is locked by another program. Close it and try again."),
+    ("not a database", "The file {name} is not a database. Give Interlock a file of its own."),
+    ("malformed", "The database {name} is damaged. Restore a backup, then run `interlock audit verify`."),
+    ("illegal transition", "The database {name} refused an illegal transition. Nothing was changed."),
+)
+
+
+def _unavailable(error: sqlite3.Error, name: str) -> StoreUnavailable:
+    text = str(error).lower()
+    for mark, sentence in _SENTENCES:
+        if mark in text:
+            return StoreUnavailable(sentence.format(name=name))
+    return StoreUnavailable(f"The database {name} answered: {error}.")

@@ -1,0 +1,283 @@
+"""What one transaction does, whatever the database: steps run against rows, and their changes are written as sets."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from interlock.core.approval import Approval
+from interlock.core.call import ToolSpec
+from interlock.core.errors import NotFound, StoreUnavailable
+from interlock.core.event import Change, Event, Moment, Payload, Stored
+from interlock.core.grant import Grant
+from interlock.core.ledger import Entry, Head, seal
+from interlock.core.policy import Ask, terms_of
+from interlock.core.run import Run
+from interlock.stores import rows
+from interlock.stores.rows import Row
+
+Key = tuple[str, str]
+
+
+class Session(Protocol):
+    """A database connection inside a transaction."""
+
+    def fetch(self, name: str, *values: object) -> list[Row]: ...
+    def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int: ...
+
+
+class LostRace(Exception):
+    """A compare-and-set met another version than the one that was read."""
+
+
+@dataclass
+class Interned:
+    """Terms and tool definitions that are known to be stored: each is written once and read once."""
+
+    terms: dict[str, Ask] = field(default_factory=dict)
+    specs: set[str] = field(default_factory=set)
+
+    LIMIT = 10_000
+
+    def trim(self) -> None:
+        for known in (self.terms, self.specs):
+            if len(known) > self.LIMIT:
+                known.clear()
+
+
+class Transaction:
+    """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
+
+    def __init__(self, session: Session, clock: int, interned: Interned) -> None:
+        self._session = session
+        self._clock = clock
+        self._interned = interned
+        self._heads: dict[str, Head] = {}
+        self._moved: set[str] = set()
+        self._approvals: dict[Key, Approval] = {}
+        self._payloads: dict[Key, Payload] = {}
+        self._calls: dict[tuple[str, str, str], str] = {}
+        self._runs: dict[Key, Run] = {}
+        self._grants: dict[Key, Grant] = {}
+        self._new_terms: dict[str, Ask] = {}
+        self._new_specs: dict[str, ToolSpec] = {}
+        self._tallies: dict[Key, int] = defaultdict(int)
+        self._sets: dict[str, list[tuple[object, ...]]] = {name: [] for name in _ORDER}
+
+    # What steps read
+
+    def moment(self, workspace: str) -> Moment:
+        """Read after the locks. While the clock stands before the ledger, time stands still: nothing is approved."""
+        last = self.head(workspace).at
+        return Moment(max(self._clock, last), self._clock < last)
+
+    def head(self, workspace: str) -> Head:
+        head = self._heads.get(workspace)
+        if head is None:
+            found = self._session.fetch("head", workspace)
+            head = self._heads[workspace] = Head(*found[0]) if found else Head(workspace)
+        return head
+
+    def approval(self, workspace: str, approval_id: str) -> Approval:
+        known = self._approvals.get((workspace, approval_id))
+        if known is not None:
+            return known
+        found = self._session.fetch("approval", workspace, approval_id)
+        if not found:
+            raise NotFound("There is no approval with this id.", approval_id=approval_id)
+        return rows.approval_of(found[0], self._terms)
+
+    def stored(self, workspace: str, approval_id: str) -> Stored:
+        approval = self.approval(workspace, approval_id)
+        found = self._session.fetch("payload", workspace, approval_id)
+        payload = rows.payload_of(found[0]) if found else Payload()
+        return Stored(approval, _merged(payload, self._payloads.get((workspace, approval_id))))
+
+    def by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
+        known = self._calls.get((workspace, run_id, call_id))
+        if known is None:
+            found = self._session.fetch("approval_by_call", workspace, run_id, call_id)
+            known = found[0][0] if found else None
+        return None if known is None else self.stored(workspace, known)
+
+    def run(self, workspace: str, run_id: str) -> Run:
+        known = self._runs.get((workspace, run_id))
+        found = [] if known else self._session.fetch("run", workspace, run_id)
+        if known is None and not found:
+            raise NotFound("There is no run with this id.", run_id=run_id)
+        return known or rows.run_of(found[0])
+
+    def grant(self, workspace: str, grant_id: str) -> Grant:
+        known = self._grants.get((workspace, grant_id))
+        found = [] if known else self._session.fetch("grant", workspace, grant_id)
+        if known is None and not found:
+            raise NotFound("There is no grant with this id.", grant_id=grant_id)
+        return known or rows.grant_of(found[0])
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        return self._session.fetch(name, *values)
+
+    # What steps write
+
+    def insert(self, change: Change[Approval], spec: ToolSpec) -> None:
+        approval, payload = change.state, change.payload or Payload()
+        subject = approval.subject
+        key = (subject.workspace, approval.id)
+        self._intern(approval.terms, spec)
+        self._sets["insert_approval"].append(rows.insert_values(approval))
+        shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
+        self._sets["insert_payload"].append((*key, *shown))
+        self._approvals[key], self._payloads[key] = approval, payload
+        self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
+        self._tallies[subject.workspace, approval.status] += 1
+        self._follow_up(subject.workspace, change)
+
+    def update(self, old: Approval, change: Change[Approval]) -> None:
+        """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
+        new, workspace = change.state, old.subject.workspace
+        if new is not old:
+            self._intern(new.terms, None)
+            self._sets["update_approval"].append(rows.update_values(new, old.version))
+            self._approvals[workspace, new.id] = new
+            if new.status != old.status:
+                self._tallies[workspace, old.status] -= 1
+                self._tallies[workspace, new.status] += 1
+        if change.payload is not None:
+            self._pay(workspace, new.id, change.payload)
+        self._follow_up(workspace, change)
+
+    def save_run(self, workspace: str, change: Change[Run]) -> None:
+        run = change.state
+        self._sets["write_run"].append(rows.run_values(run))
+        self._runs[workspace, run.id] = run
+        self.tell(workspace, change.events)
+
+    def save_grant(self, workspace: str, change: Change[Grant]) -> None:
+        self._write_grant(workspace, change.state)
+        self.tell(workspace, change.events)
+
+    def write(self, name: str, *values: object) -> None:
+        self._sets[name].append(values)
+
+    def tell(self, workspace: str, events: Iterable[Event]) -> None:
+        """Seals events into the chain, in the order in which they will be read."""
+        for event in events:
+            head = self.head(workspace)
+            entry = seal(event, head, max(self._clock, head.at), os.urandom(16))
+            self._heads[workspace] = Head(workspace, entry.seq, entry.link, entry.at)
+            self._moved.add(workspace)
+            self._append(entry)
+
+    def flush(self) -> None:
+        for (workspace, status), n in self._tallies.items():
+            if n:
+                self._sets["write_tally"].append((workspace, status, n))
+        for workspace in self._moved:
+            head = self._heads[workspace]
+            self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
+        for name, values in self._sets.items():
+            if values and self._session.write(name, values) != len(values) and name in _COMPARED:
+                raise LostRace(name)
+
+    def committed(self) -> dict[str, set[str]]:
+        """What changed, by workspace; called after the commit, so it also learns what is now stored."""
+        self._interned.terms.update(self._new_terms)
+        self._interned.specs.update(self._new_specs)
+        self._interned.trim()
+        changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
+        for workspace, approval_id in self._approvals:
+            changed.setdefault(workspace, set()).add(approval_id)
+        return changed
+
+    def _follow_up(self, workspace: str, change: Change[Approval]) -> None:
+        if change.grant is not None:
+            self._write_grant(workspace, change.grant)
+        self.tell(workspace, change.events)
+
+    def _write_grant(self, workspace: str, grant: Grant) -> None:
+        self._grants[workspace, grant.id] = grant
+        self._sets["write_grant"].append(rows.grant_values(grant))
+
+    def _pay(self, workspace: str, approval_id: str, payload: Payload) -> None:
+        key = (workspace, approval_id)
+        self._payloads[key] = _merged(self._payloads.get(key, Payload()), payload)
+        if payload.args is not None:
+            self._sets["edit_payload"].append((payload.args, payload.shown, payload.sentence, *key))
+        else:
+            self._sets["end_payload"].append((payload.result, payload.error, *key))
+
+    def _append(self, entry: Entry) -> None:
+        self._sets["insert_event"].append(
+            (
+                entry.workspace,
+                entry.seq,
+                entry.at,
+                entry.kind,
+                entry.actor,
+                entry.approval_id,
+                entry.data,
+                entry.digest,
+                entry.link,
+            )
+        )
+        if entry.content is not None:
+            self._sets["insert_content"].append((entry.workspace, entry.seq, entry.salt, entry.content))
+
+    def _intern(self, terms: Ask, spec: ToolSpec | None) -> None:
+        if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
+            self._new_terms[terms.sha256] = terms
+            self._sets["insert_terms"].append((terms.sha256, terms.snapshot))
+        if spec is not None and spec.sha256 not in self._interned.specs and spec.sha256 not in self._new_specs:
+            self._new_specs[spec.sha256] = spec
+            self._sets["insert_spec"].append((spec.sha256, spec.definition))
+
+    def _terms(self, sha256: str) -> Ask:
+        return self._new_terms.get(sha256) or read_terms(sha256, self._interned, self._session.fetch)
+
+
+def read_terms(sha256: str, interned: Interned, fetch: Callable[..., list[Row]]) -> Ask:
+    known = interned.terms.get(sha256)
+    if known is None:
+        found = fetch("terms", sha256)
+        if not found:
+            raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
+        known = terms_of(found[0][0])
+        if known.sha256 != sha256:
+            raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
+        interned.terms[sha256] = known
+    return known
+
+
+# The order of the sets in a transaction: rows before what is updated in them, the head last.
+_ORDER = (
+    "insert_workspace",
+    "insert_terms",
+    "insert_spec",
+    "insert_approval",
+    "insert_payload",
+    "update_approval",
+    "edit_payload",
+    "end_payload",
+    "write_grant",
+    "write_run",
+    "insert_policy",
+    "write_user",
+    "write_reads",
+    "insert_event",
+    "insert_content",
+    "write_tally",
+    "write_head",
+)
+_COMPARED = frozenset({"update_approval"})
+
+
+def _merged(old: Payload, new: Payload | None) -> Payload:
+    if new is None:
+        return old
+    given = {name: value for name in Payload.__slots__ if (value := getattr(new, name)) is not None}
+    if new.args is not None:
+        given["shown"] = new.shown  # an edit replaces both, and "nothing secret" is None
+    return replace(old, **given)

@@ -1,0 +1,83 @@
+"""Wake-ups: who waits for which approval. A wake-up is only a hint; the waiter looks for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from interlock.stores.writer import Changed, call_soon
+
+
+class Watch:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._event = asyncio.Event()
+
+    async def changed(self, timeout: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+        self._event.clear()
+
+    def wake(self) -> None:
+        self._event.set()
+
+
+class Watchers:
+    """Safe from any thread. The empty approval id stands for every approval of the workspace."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watches: dict[tuple[str, str], set[Watch]] = defaultdict(set)
+        self.anyone = threading.Event()  # set while somebody waits
+
+    @asynccontextmanager
+    async def watch(self, workspace: str, approval_id: str) -> AsyncIterator[Watch]:
+        watch, key = Watch(asyncio.get_running_loop()), (workspace, approval_id)
+        with self._lock:
+            self._watches[key].add(watch)
+            self.anyone.set()
+        try:
+            yield watch
+        finally:
+            self._forget(key, watch)
+
+    def _forget(self, key: tuple[str, str], watch: Watch) -> None:
+        with self._lock:
+            self._watches[key].discard(watch)
+            if not self._watches[key]:
+                del self._watches[key]
+            if not self._watches:
+                self.anyone.clear()
+
+    def workspaces(self) -> set[str]:
+        with self._lock:
+            return {workspace for workspace, _ in self._watches}
+
+    def announce(self, changed: Changed) -> None:
+        if not self._watches:
+            return
+        with self._lock:
+            woken = [watch for key in _keys(changed) for watch in self._watches.get(key, ())]
+        by_loop: dict[asyncio.AbstractEventLoop, list[Watch]] = defaultdict(list)
+        for watch in woken:
+            by_loop[watch.loop].append(watch)
+        for loop, watches in by_loop.items():
+            call_soon(loop, _wake_all, watches)
+
+
+def _keys(changed: Changed) -> Iterable[tuple[str, str]]:
+    for workspace, approval_ids in changed.items():
+        yield workspace, ""
+        for approval_id in approval_ids:
+            yield workspace, approval_id
+
+
+def _wake_all(watches: list[Watch]) -> None:
+    for watch in watches:
+        watch.wake()
