@@ -1,0 +1,74 @@
+"""The safety interlock between AI agents and the real world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interlock.core.call import ToolCall, ToolSpec, propose
+    from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
+    from interlock.core.errors import (
+        CallAnswered,
+        CallFailed,
+        CallRefused,
+        CallUnknown,
+        Error,
+        Misconfigured,
+        NotRun,
+        StoreUnavailable,
+    )
+    from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
+    from interlock.library import Interlock
+
+_ROOMS = {
+    "core.call": ("ToolCall", "ToolSpec", "propose"),
+    "core.decision": ("Approve", "Edit", "Reject", "Respond", "Reviewer", "Seen"),
+    "core.errors": (
+        "CallAnswered",
+        "CallFailed",
+        "CallRefused",
+        "CallUnknown",
+        "Error",
+        "Misconfigured",
+        "NotRun",
+        "StoreUnavailable",
+    ),
+    "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting"),
+    "library": ("Interlock",),
+}
+
+__version__ = "0.1.0"
+__all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing core does not load the rest
+    "Answered",
+    "Approve",
+    "CallAnswered",
+    "CallFailed",
+    "CallRefused",
+    "CallUnknown",
+    "Edit",
+    "Error",
+    "Finished",
+    "Interlock",
+    "Misconfigured",
+    "NotRun",
+    "Proceed",
+    "Refused",
+    "Reject",
+    "Respond",
+    "Reviewer",
+    "Seen",
+    "StoreUnavailable",
+    "ToolCall",
+    "ToolSpec",
+    "Waiting",
+    "propose",
+]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for room, names in _ROOMS.items():
+        if name in names:
+            return getattr(import_module(f"interlock.{room}"), name)
+    raise AttributeError(f"module 'interlock' has no attribute {name!r}")

@@ -1,0 +1,89 @@
+"""A Python function as a tool: its schema from the type hints, its arguments to JSON and back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NotRequired, Required, cast, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypedDict
+
+from interlock.core.call import ToolSpec
+from interlock.core.canonical import canonical, read
+from interlock.core.errors import InvalidRequest, Misconfigured
+
+
+@dataclass(frozen=True)
+class Function:
+    body: Callable[..., Any]
+    spec: ToolSpec
+    signature: inspect.Signature
+    arguments: TypeAdapter[Any]
+    returns: TypeAdapter[Any] | None
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Plain JSON for all arguments, defaults included: a reviewer sees what the tool will get."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidRequest(f"{self.spec.name}: {error}.") from None
+        bound.apply_defaults()
+        try:
+            value = self.arguments.validate_python(bound.arguments)
+        except ValidationError as error:
+            raise InvalidRequest(f"{self.spec.name}: {_first(error)}") from None
+        return cast(dict[str, Any], self.arguments.dump_python(value, mode="json", warnings=False))
+
+    def unpack(self, args: bytes) -> dict[str, Any]:
+        """What was approved, as the types that the function asks for."""
+        return cast(dict[str, Any], self.arguments.validate_python(read(args)))
+
+    def result_of(self, value: object) -> object:
+        """A result that was stored, as the type that the function gives, where that can be had."""
+        if self.returns is None:
+            return value
+        try:
+            return self.returns.validate_python(value)
+        except ValidationError:
+            return value
+
+
+def function_of(body: Callable[..., Any], name: str = "", **options: Any) -> Function:
+    label = name or getattr(body, "__name__", type(body).__name__)
+    signature = inspect.signature(body)
+    hints = get_type_hints(body, include_extras=True)
+    fields = {p.name: _field(p, hints, label) for p in signature.parameters.values()}
+    make: Any = TypedDict  # a shape that is only known at run time
+    shape = make(f"{label}_arguments", fields)
+    shape.__pydantic_config__ = ConfigDict(extra="forbid")
+    arguments: TypeAdapter[Any] = TypeAdapter(shape)
+    schema = arguments.json_schema()
+    schema.pop("title", None)
+    returned = hints.get("return", Any)
+    returns = None if returned in (Any, None, type(None)) else TypeAdapter(returned)
+    spec = ToolSpec(label, schema=schema, **options)
+    return Function(body, spec, signature, arguments, returns)
+
+
+def stored_result(value: object) -> bytes:
+    """JSON for the record; what has no JSON form is kept as its description."""
+    try:
+        return canonical(to_jsonable_python(value, fallback=repr))
+    except (InvalidRequest, ValueError):
+        return canonical(repr(value)[:2_000].encode("utf-8", "replace").decode().replace("\x00", ""))
+
+
+def _field(parameter: inspect.Parameter, hints: Mapping[str, Any], label: str) -> Any:
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise Misconfigured(f"{label}: a tool names each of its arguments; {parameter} cannot be shown to people.")
+    hint = hints.get(parameter.name, Any)
+    return Required[hint] if parameter.default is parameter.empty else NotRequired[hint]
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"])) or "arguments"
+    return f"{place}: {first['msg']}."

@@ -1,0 +1,231 @@
+"""The agent's door: check, wait, start, renew, finish, cancel."""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from interlock.core import execution, grant, request
+from interlock.core.approval import Approval, cancel
+from interlock.core.call import Shown, ToolCall, ToolSpec, redact
+from interlock.core.card import find
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Change, Moment, Payload, Stored
+from interlock.core.grant import Grant
+from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
+from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
+from interlock.core.ports import Begin, Clock, Conditions, IsDead, Store, Validator
+from interlock.core.request import Proposal
+from interlock.core.routing import tick
+
+LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The right to run a call once: the stored bytes, and the fence that finish has to show."""
+
+    approval_id: str
+    fence: int
+    args: bytes
+    idempotency_key: str
+    lease_until: int
+
+
+class Gate:
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        clock: Clock,
+        conditions: Conditions,
+        validate: Validator,
+        is_dead: IsDead,
+    ) -> None:
+        self.policy = policy
+        self._store = store
+        self._clock = clock
+        self._conditions = conditions
+        self._validate = validate
+        self._is_dead = is_dead
+
+    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        """A known call gets its standing outcome, whatever the policy says now."""
+        known = await self._store.find(call.workspace, call.run_id, call.call_id)
+        if known is not None:
+            request.same_call(known.approval, call)
+            return await self._settle(known)
+        verdict = self.policy.judge(call, spec)
+        if isinstance(verdict, Allow) and self.policy.effect(spec) == "read":
+            self._store.count_read(call.workspace, call.tool)
+            return Proceed(call.args)
+        return await self._record(call, spec, verdict)
+
+    async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
+        known = await self._store.find(call.workspace, call.run_id, call.call_id)
+        if known is not None:
+            request.same_call(known.approval, call)
+            return await self._settle(known)
+        verdict = self.policy.judge(call, spec)
+        if isinstance(verdict, Allow):
+            window = self.policy.defaults.expires_in[call.setting]
+            verdict = replace(self.policy.default_ask, expires_in=min(window, call.expires_in or window))
+        if isinstance(verdict, Ask):
+            verdict = replace(verdict, decisions=("respond",), on_expiry="reject")
+        return await self._record(call, spec, verdict)
+
+    async def look(self, workspace: str, approval_id: str) -> Outcome:
+        return await self._settle(await self._store.get(workspace, approval_id))
+
+    async def wait(self, workspace: str, approval_id: str, timeout: float | None = None) -> Outcome:
+        """Comes back when the call needs no more waiting, or with Waiting when the time is up."""
+        deadline = None if timeout is None else self._clock() + int(timeout * 1000)
+        async with self._store.watch(workspace, approval_id) as watch:
+            while True:
+                outcome = await self.look(workspace, approval_id)
+                if not isinstance(outcome, Waiting):
+                    return outcome
+                now = self._clock()
+                if deadline is not None and now >= deadline:
+                    return outcome
+                marks = [mark for mark in (deadline, outcome.until) if mark is not None]
+                pause = min([LOOK_AGAIN, *((mark - now) / 1000 for mark in marks)])
+                await watch.changed(max(pause, 0.001))
+
+    async def start(
+        self, workspace: str, approval_id: str, runner: str, lease: int = execution.DEFAULT_LEASE, spec_sha256: str = ""
+    ) -> Execution:
+        """One winner; everybody else is told why not."""
+
+        def step(stored: Stored, moment: Moment) -> Change[Approval]:
+            dead = stored.approval.status == "running" and self._is_dead(stored.approval.runner)
+            return execution.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead)
+
+        stored = await self._store.transition_stored(workspace, approval_id, step)
+        approval = stored.approval
+        args = stored.payload.args or b"{}"
+        return Execution(approval.id, approval.fence, args, approval.id, approval.lease_until or 0)
+
+    async def renew(
+        self, workspace: str, approval_id: str, fence: int, lease: int = execution.DEFAULT_LEASE
+    ) -> Approval:
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: execution.renew(approval, fence, lease, moment)
+        )
+
+    async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: execution.finish(approval, fence, payload, moment, ok=ok)
+        )
+
+    async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
+        """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: execution.abandon(approval, fence, moment)
+        )
+
+    async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: cancel(approval, actor, reason, moment)
+        )
+
+    async def _record(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Outcome:
+        proposal = await self._proposal(call, spec, verdict)
+        match verdict:
+            case Deny():
+                await self._store.deny(call.workspace, request.deny(proposal, verdict).events)
+                return Refused(verdict.reason, "denied")
+            case Allow():
+                return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment))
+            case Ask():
+                covering = await self._covering(call, spec, verdict)
+                return await self._begin(proposal, _asked(proposal, verdict), covering)
+            case _:
+                assert_never(verdict)
+
+    async def _begin(
+        self, proposal: Proposal, step: Callable[[Moment, Grant | None], Change[Approval]], grant_id: str = ""
+    ) -> Outcome:
+        stored = await self._store.begin(Begin(proposal, step, grant_id))
+        return await self._settle(stored)
+
+    async def _settle(self, stored: Stored) -> Outcome:
+        """The outcome by the clock; what time has decided meanwhile is tidied on the way."""
+        approval, now = stored.approval, self._clock()
+        dead = approval.status == "running" and self._is_dead(approval.runner)
+        if dead and approval.subject.idempotent:
+            return Proceed(stored.payload.args or b"{}", approval.id)
+        overdue = approval.status == "pending" and now >= approval.expires_at
+        if dead or overdue:
+            workspace = approval.subject.workspace
+            await self._store.transition(
+                workspace, approval.id, lambda current, moment: tick(current, moment, runner_is_dead=dead)
+            )
+            stored = await self._store.get(workspace, approval.id)
+        return outcome_of(stored.approval, stored.payload, now)
+
+    async def _covering(self, call: ToolCall, spec: ToolSpec, terms: Ask) -> str:
+        now = self._clock()
+        for each in await self._store.grants(call.workspace):
+            if grant.covers(each, call, spec, terms, self._conditions, now):
+                return each.id
+        return ""
+
+    async def _proposal(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Proposal:
+        self._check_schema(call, spec)
+        shown = redact(call.args, spec, await self._store.secret_key(call.workspace))
+        findings = find(shown.value, spec.known_arguments, shown.secrets)
+        return Proposal(
+            uuid7(self._clock()),
+            secrets.token_hex(16),
+            call,
+            spec,
+            shown,
+            spec.sentence(shown.value),
+            tuple(finding.id for finding in findings if finding.level == "alarm"),
+            await _preview(spec, call, shown) if isinstance(verdict, Ask) else "",
+            self.policy.sha256,
+            self.policy.shadows(call, spec),
+        )
+
+    def _check_schema(self, call: ToolCall, spec: ToolSpec) -> None:
+        if spec.schema is None:
+            return
+        problems = self._validate(spec.schema, call.value)
+        if problems:
+            listed = "; ".join(map(str, problems))
+            places = [{"pointer": p.pointer, "message": p.message} for p in problems]
+            raise InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
+
+
+def uuid7(now: int) -> str:
+    """Time-ordered, so that new rows lie side by side; 74 random bits, so that it cannot be guessed."""
+    tail = secrets.randbits(74)
+    text = f"{now:012x}7{tail >> 62:03x}{0x8 | (tail >> 60) & 3:x}{tail & (1 << 60) - 1:015x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _asked(proposal: Proposal, terms: Ask) -> Callable[[Moment, Grant | None], Change[Approval]]:
+    def step(moment: Moment, covering: Grant | None) -> Change[Approval]:
+        """Of two calls that race for a grant's last use, one is asked about after all."""
+        if covering is None or moment.behind or not grant.usable(covering, moment.now):
+            return request.request(proposal, terms, moment)
+        change = request.allow_by_grant(proposal, terms, covering, moment)
+        return replace(change, grant=grant.use(covering, moment))
+
+    return step
+
+
+async def _preview(spec: ToolSpec, call: ToolCall, shown: Shown) -> str:
+    """What would happen, in the tool's own words; a preview that fails must not stop the question."""
+    if spec.preview is None:
+        return ""
+    try:
+        made = spec.preview(call.value)
+        return str(await made if inspect.isawaitable(made) else made)[:100_000]
+    except Exception as error:  # noqa: BLE001  the reviewer is told that there is no preview, and why
+        return f"No preview: {type(error).__name__}."

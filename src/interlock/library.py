@@ -1,0 +1,305 @@
+"""Interlock: the object that people import. A decorated function waits for people, then runs at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from interlock import faults
+from interlock.bridge import Bridge
+from interlock.core.approval import Approval
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.decision import Decision, Reviewer
+from interlock.core.errors import CallUnknown, Misconfigured, NotRun
+from interlock.core.event import Payload
+from interlock.core.execution import DEFAULT_LEASE
+from interlock.core.outcome import Answered, Outcome, Waiting
+from interlock.functions import Function, function_of, stored_result
+from interlock.gate import Execution
+from interlock.inbox import QUESTION
+from interlock.runner import this_runner
+from interlock.session import Known, Program, Session, not_run
+from interlock.settings import fault_plan
+from interlock.wiring import os_user, wire
+
+ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
+
+
+class Interlock:
+    """Opened by the first call, closed by `with`, `close()` or the end of the program."""
+
+    def __init__(
+        self,
+        url: str = "sqlite:///interlock.db",
+        *,
+        policy: str | Path | None = None,
+        agent: str = "",
+        run_id: str | None = None,
+        workspace: str = "default",
+        user: str = "",
+        lease_seconds: float = DEFAULT_LEASE / 1000,
+        tool_approvals: Mapping[str, bool] | None = None,
+    ) -> None:
+        """`policy` is a file or the text of one; without it the policy that the database holds stays in force."""
+        name = agent or Path(sys.argv[0]).stem or "agent"
+        self._program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
+        self._point = faults.plan(fault_plan())
+        self._parts = wire(url, point=self._point)
+        self._policy = policy
+        self._run_id = run_id
+        self._toggles = {name: dict(tool_approvals or {})}
+        self._specs: dict[str, ToolSpec] = {}
+        self._opening = threading.Lock()
+        self._bridge: Bridge | None = None
+        self._session: Session | None = None
+
+    # Tools
+
+    def tool(
+        self,
+        body: Callable[..., Any] | None = None,
+        *,
+        effect: str = "",
+        describe: str | Callable[[Mapping[str, Any]], str] = "",
+        name: str = "",
+        preview: Callable[[Mapping[str, Any]], object] | None = None,
+        secret: Sequence[str] = (),
+        idempotent: bool = False,
+        confirm: str = "",
+        decisions: Sequence[str] = (),
+    ) -> Any:
+        """Gates an async or a sync function. Without an effect the tool counts as unknown, and asks."""
+        options: dict[str, Any] = {
+            "effect": effect,
+            "describe": describe,
+            "preview": preview,
+            "secret": tuple(secret),
+            "idempotent": idempotent,
+            "confirm": confirm,
+            "decisions": tuple(decisions),
+        }
+        if body is None:
+            return lambda function: self._gated(function_of(function, name, **options))
+        return self._gated(function_of(body, name, **options))
+
+    def execution(self) -> Execution | None:
+        """Inside a tool: which call is running, with its idempotency key. None inside a read."""
+        return self._session.current() if self._session else None
+
+    def _gated(self, function: Function) -> Callable[..., Any]:
+        self._specs[function.spec.name] = function.spec
+        if inspect.iscoroutinefunction(function.body):
+
+            @functools.wraps(function.body)
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                return await self._call(function, args, kwargs)
+
+            return call
+
+        @functools.wraps(function.body)
+        def call_sync(*args: Any, **kwargs: Any) -> Any:
+            return self._call_sync(function, args, kwargs)
+
+        return call_sync
+
+    async def _call(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        session = await self._opened()
+        decided = await self._decided(session, function, args, kwargs)
+        if isinstance(decided, Known):
+            return function.result_of(decided.result)
+        with session.running(decided):
+            try:
+                result = await self._effect(function)(**function.unpack(decided.args))
+            except Exception as error:
+                await session.failed(decided, function.spec, error)
+                raise
+            except BaseException:
+                await asyncio.shield(session.interrupted(decided))
+                raise
+        await session.succeeded(decided, stored_result(result))
+        return result
+
+    def _call_sync(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        session, bridge = self.open(), self._on_bridge
+        decided = bridge.run(self._decided(session, function, args, kwargs))
+        if isinstance(decided, Known):
+            return function.result_of(decided.result)
+        with session.running(decided):
+            try:
+                result = self._effect(function)(**function.unpack(decided.args))
+            except Exception as error:
+                bridge.run(session.failed(decided, function.spec, error))
+                raise
+            except BaseException:
+                bridge.run(session.interrupted(decided))
+                raise
+        bridge.run(session.succeeded(decided, stored_result(result)))
+        return result
+
+    async def _decided(
+        self, session: Session, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        call = await session.proposed(function.spec, function.bind(args, kwargs))
+        return await session.settled(call, function.spec)
+
+    def _effect(self, function: Function) -> Callable[..., Any]:
+        return faults.around(self._point, "the tool", function.body)
+
+    # Questions
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        choices: Sequence[str] | None = None,
+        schema: Mapping[str, object] | None = None,
+        expires_in_seconds: float | None = None,
+    ) -> Any:
+        """Asks a person and gives the answer: text, one of the choices, or data that fits the schema."""
+        session = await self._opened()
+        args: dict[str, object] = {"question": question}
+        args |= {"choices": list(choices)} if choices else {}
+        args |= {"schema": schema} if schema else {}
+        window = None if expires_in_seconds is None else int(expires_in_seconds * 1000)
+        call = await session.proposed(ASK, args, window)
+        outcome = await self._parts.gate.ask(call, ASK)
+        if isinstance(outcome, Waiting):
+            outcome = await session.waited(outcome.approval_id)
+        if isinstance(outcome, Answered):
+            return outcome.message
+        raise not_run(outcome, QUESTION)
+
+    # The doors, for those who drive the loop themselves
+
+    async def check(self, call: ToolCall) -> Outcome:
+        """What to do about a call; a tool that is not registered here counts as unknown, and asks."""
+        await self._opened()
+        return await self._parts.gate.check(call, self._spec(call.tool))
+
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
+        await self._opened()
+        return await self._parts.gate.wait(self._program.workspace, approval_id, timeout)
+
+    async def start(self, approval_id: str) -> Execution:
+        await self._opened()
+        program = self._program
+        return await self._parts.gate.start(program.workspace, approval_id, program.runner, program.lease)
+
+    async def renew(self, approval_id: str, fence: int) -> Approval:
+        await self._opened()
+        return await self._parts.gate.renew(self._program.workspace, approval_id, fence, self._program.lease)
+
+    async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Approval:
+        """With `error` the call ended as failed."""
+        await self._opened()
+        payload = Payload(error=error) if error else Payload(result=stored_result(result))
+        return await self._parts.gate.finish(self._program.workspace, approval_id, fence, ok=not error, payload=payload)
+
+    async def cancel(self, approval_id: str, reason: str = "") -> Approval:
+        await self._opened()
+        actor = f"agent:{self._program.agent}"
+        return await self._parts.gate.cancel(self._program.workspace, approval_id, actor, reason)
+
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Approval:
+        """Decides as a person; whoever holds the database is trusted to say who that is."""
+        await self._opened()
+        workspace, inbox = self._program.workspace, self._parts.inbox
+        person = reviewer if isinstance(reviewer, Reviewer) else await inbox.reviewer(workspace, reviewer, "library")
+        return await inbox.decide(workspace, approval_id, decision, person)
+
+    def _spec(self, tool: str) -> ToolSpec:
+        return self._specs.get(tool) or ToolSpec(tool)
+
+    # Opening and closing
+
+    def open(self) -> Session:
+        """Opens the database, puts the policy in force and takes up the run; the second time it does nothing."""
+        with self._opening:
+            if self._session is None:
+                bridge = Bridge()
+                try:
+                    self._session = bridge.run(self._open())
+                except BaseException:
+                    bridge.close()
+                    raise
+                self._bridge = bridge
+                atexit.register(self._at_exit)
+            return self._session
+
+    def close(self, *, finished: bool = True) -> None:
+        with self._opening:
+            session, bridge = self._session, self._bridge
+            self._session = self._bridge = None
+        if session is None or bridge is None:
+            return
+        atexit.unregister(self._at_exit)
+        bridge.run(self._close(session, finished=finished))
+        bridge.close()
+
+    async def _opened(self) -> Session:
+        if self._session is not None:
+            return self._session
+        return await asyncio.to_thread(self.open)
+
+    async def _open(self) -> Session:
+        await self._parts.store.open()
+        await self._parts.put_policy(self._program.workspace, self._policy_text(), self._program.user, self._toggles)
+        session = Session(self._parts, self._program, self._run_id)
+        await session.open()
+        return session
+
+    async def _close(self, session: Session, *, finished: bool) -> None:
+        await session.close(finished=finished)
+        await self._parts.store.close()
+
+    def _policy_text(self) -> str | None:
+        """A path, or the text itself where it holds a line break."""
+        if self._policy is None or (isinstance(self._policy, str) and "\n" in self._policy):
+            return self._policy
+        try:
+            return Path(self._policy).read_text()
+        except OSError as error:
+            raise Misconfigured(f"The policy {self._policy} cannot be read: {error.strerror}.") from None
+
+    @property
+    def _on_bridge(self) -> Bridge:
+        assert self._bridge is not None  # noqa: S101  `open` has just made it
+        return self._bridge
+
+    def _at_exit(self) -> None:
+        """A program that crashed leaves its run open, so that its next start asks nothing twice."""
+        crash = getattr(sys, "last_value", None)
+        with suppress(Exception):
+            self.close(finished=_is_finished(crash))
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close(finished=_is_finished(error))
+
+    async def __aenter__(self) -> Self:
+        await self._opened()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(functools.partial(self.close, finished=_is_finished(error)))
+
+
+def _is_finished(error: BaseException | None) -> bool:
+    """Whether nothing is left to continue: a clean end, a stop by hand, or people who said no."""
+    if isinstance(error, CallUnknown):
+        return False
+    return error is None or isinstance(error, KeyboardInterrupt | asyncio.CancelledError | NotRun)

@@ -1,0 +1,62 @@
+"""Who runs: a name for this process, and whether the process behind another name is certainly gone."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from hashlib import sha256
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def this_runner() -> str:
+    """Unique for each caller, so that two locks in one process do not pass for one."""
+    pid = os.getpid()
+    return f"runner:{_machine()}:{pid}:{_started(pid)}:{secrets.token_hex(4)}"
+
+
+def is_dead(runner: str) -> bool:
+    """True only for a process of this machine that has ended; in doubt it lives until its lease lapses."""
+    parts = runner.split(":")
+    if len(parts) != 5 or parts[0] != "runner" or parts[1] != _machine() or not parts[2].isdigit():
+        return False
+    pid = int(parts[2])
+    return not _exists(pid) or (parts[3] != "" and _started(pid) != parts[3])
+
+
+def _machine() -> str:
+    """This boot of this machine, and this view of its processes: a container sees other process numbers."""
+    try:
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
+        seen = os.stat(PROC / "self/ns/pid").st_ino
+    except OSError:
+        boot, seen = socket.gethostname(), 0
+    return sha256(f"{boot}/{seen}".encode()).hexdigest()[:12]
+
+
+def _started(pid: int) -> str:
+    """When a process began, as the system counts it: process numbers are used again."""
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _state(pid) != "Z"
+
+
+def _state(pid: int) -> str:
+    """A killed process whose parent has not looked yet is still listed, as a zombie."""
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""

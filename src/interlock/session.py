@@ -1,0 +1,257 @@
+"""One program's open connection to the interlock: its run, the ids of its calls, and the leases that it keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from interlock.core.call import ToolCall, ToolSpec, propose, redact, secret_texts
+from interlock.core.errors import (
+    AlreadyStarted,
+    CallAnswered,
+    CallFailed,
+    CallRefused,
+    CallUnknown,
+    Conflict,
+    Error,
+    LeaseLost,
+    NotFound,
+    NotRun,
+)
+from interlock.core.event import Payload
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
+from interlock.core.run import close_run, leave_run, open_run, renew_run, resume_run
+from interlock.gate import Execution, uuid7
+from interlock.runner import is_dead
+from interlock.wiring import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Who calls: the same for every call of a session."""
+
+    workspace: str
+    agent: str
+    user: str
+    runner: str
+    lease: int
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """A call that may run now, with exactly these arguments; without an execution it is an allowed read."""
+
+    args: bytes
+    execution: Execution | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A call that succeeded before, in this run or in the program that it continues."""
+
+    result: object
+
+
+class Session:
+    def __init__(self, parts: Parts, program: Program, run_id: str | None) -> None:
+        self.parts = parts
+        self.program = program
+        self.run_id = run_id or ""
+        self._owns_run = run_id is None
+        self._counts: dict[tuple[str, str], int] = defaultdict(int)
+        self._counting = threading.Lock()
+        self._running: dict[str, int] = {}  # approval id → fence of what runs now
+        self._current: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        """Continues the newest run of this agent whose program is gone; else begins one."""
+        if self._owns_run:
+            self.run_id = await self._resumed() or await self._opened()
+        self._tasks = [asyncio.create_task(self.parts.worker.run(self._stop)), asyncio.create_task(self._keep())]
+
+    async def close(self, *, finished: bool) -> None:
+        """A run that is not finished is left for the next start of the program, which goes on at once."""
+        self._stop.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._owns_run:
+            end, runner = (close_run if finished else leave_run), self.program.runner
+            with suppress(Error):
+                await self.parts.store.step_run(self.program.workspace, self.run_id, lambda run, _: end(run, runner))
+
+    # The way of a call
+
+    async def proposed(self, spec: ToolSpec, args: Mapping[str, object], expires_in: int | None = None) -> ToolCall:
+        """A call's id is its tool, its arguments and its count: a program that starts again gives the same ids."""
+        program = self.program
+        call = propose(
+            spec.name,
+            args,
+            self.run_id,
+            "new",
+            workspace=program.workspace,
+            agent=program.agent,
+            requester=program.user,
+            expires_in=expires_in,
+        )
+        return await self._numbered(call, spec)
+
+    async def settled(self, call: ToolCall, spec: ToolSpec) -> Go | Known:
+        """Waits for people as long as it takes; raises NotRun when the call must not or need not run."""
+        gate, program = self.parts.gate, self.program
+        outcome = await gate.check(call, spec)
+        while isinstance(outcome, Finished) and outcome.status == "failed":
+            # It failed before the program was started again: to retry is to ask again.
+            call = await self._numbered(call, spec)
+            outcome = await gate.check(call, spec)
+        while True:
+            match outcome:
+                case Proceed(args, ""):
+                    return Go(args)
+                case Proceed(_, approval_id):
+                    with suppress(AlreadyStarted):  # another program was quicker: wait for what it finds
+                        started = await gate.start(
+                            program.workspace, approval_id, program.runner, program.lease, spec.sha256
+                        )
+                        return Go(started.args, started)
+                    outcome = await self.waited(approval_id)
+                case Waiting(approval_id):
+                    outcome = await self.waited(approval_id)
+                case Finished("succeeded", result):
+                    return Known(result)
+                case _:
+                    raise not_run(outcome, call.tool)
+
+    async def succeeded(self, go: Go, result: bytes) -> None:
+        await self._finish(go, Payload(result=result), ok=True)
+
+    async def failed(self, go: Go, spec: ToolSpec, error: Exception) -> None:
+        """Keeps the error in words, without the secrets that the tool was given."""
+        words = f"{type(error).__name__}: {error}"
+        for secret in secret_texts(go.args, spec):
+            words = words.replace(secret, "[hidden]")
+        plain = words[:2_000].replace("\x00", "").encode("utf-8", "replace").decode()
+        await self._finish(go, Payload(error=plain), ok=False)
+
+    async def interrupted(self, go: Go) -> None:
+        """Stopped inside the tool: nobody knows how far it came, and the record says so."""
+        if go.execution is not None:
+            with suppress(Error):
+                await self.parts.gate.abandon(self.program.workspace, go.execution.approval_id, go.execution.fence)
+
+    @contextmanager
+    def running(self, go: Go) -> Iterator[None]:
+        """While the tool runs its lease is renewed, and `current` knows of it."""
+        token = self._current.set(go.execution)
+        if go.execution is not None:
+            self._running[go.execution.approval_id] = go.execution.fence
+        try:
+            yield
+        finally:
+            self._current.reset(token)
+            if go.execution is not None:
+                self._running.pop(go.execution.approval_id, None)
+
+    def current(self) -> Execution | None:
+        return self._current.get()
+
+    async def _numbered(self, call: ToolCall, spec: ToolSpec) -> ToolCall:
+        shown = redact(call.args, spec, await self.parts.store.secret_key(call.workspace)).sha256
+        with self._counting:
+            self._counts[spec.name, shown] += 1
+            number = self._counts[spec.name, shown]
+        return call.named(f"{spec.name[:100]}:{shown}:{number}")
+
+    async def waited(self, approval_id: str) -> Outcome:
+        """A wait that is cancelled withdraws the call, so that nobody approves what nobody will run."""
+        gate, program = self.parts.gate, self.program
+        try:
+            return await gate.wait(program.workspace, approval_id)
+        except asyncio.CancelledError:
+            with suppress(Error):
+                await gate.cancel(
+                    program.workspace, approval_id, f"agent:{program.agent}", "The agent gave up waiting."
+                )
+            raise
+
+    async def _finish(self, go: Go, payload: Payload, *, ok: bool) -> None:
+        execution = go.execution
+        if execution is None:
+            return
+        workspace = self.program.workspace
+        try:
+            await self.parts.gate.finish(workspace, execution.approval_id, execution.fence, ok=ok, payload=payload)
+        except LeaseLost as error:
+            raise CallUnknown(error.message, approval_id=execution.approval_id) from error
+
+    # The run and its leases
+
+    async def _resumed(self) -> str:
+        store, program, now = self.parts.store, self.program, self.parts.clock()
+        for run in await store.runs(program.workspace, program.agent):
+            dead = is_dead(run.runner)
+            if not dead and now < run.lease_until:
+                continue
+            with suppress(Conflict, NotFound):  # another start of the same program was quicker
+                resumed = await store.step_run(
+                    program.workspace,
+                    run.id,
+                    lambda run, moment: resume_run(
+                        run, program.runner, program.lease, moment, runner_is_dead=is_dead(run.runner)
+                    ),
+                )
+                return resumed.id
+        return ""
+
+    async def _opened(self) -> str:
+        program, run_id = self.program, uuid7(self.parts.clock())
+        run = await self.parts.store.add_run(
+            program.workspace,
+            lambda moment: open_run(run_id, program.workspace, program.agent, program.runner, program.lease, moment),
+        )
+        return run.id
+
+    async def _keep(self) -> None:
+        """Renews well before the leases end, from a thread that no tool can block."""
+        program = self.program
+        while True:
+            await asyncio.sleep(program.lease / 3000)
+            for approval_id, fence in list(self._running.items()):
+                with suppress(Error):  # a lease that is lost shows when the tool finishes
+                    await self.parts.gate.renew(program.workspace, approval_id, fence, program.lease)
+            if self._owns_run:
+                with suppress(Error):
+                    await self.parts.store.step_run(
+                        program.workspace,
+                        self.run_id,
+                        lambda run, moment: renew_run(run, program.runner, program.lease, moment),
+                    )
+
+
+def not_run(outcome: Outcome, tool: str) -> NotRun:
+    """What the program is told instead of a result."""
+    match outcome:
+        case Refused():
+            ids = {"approval_id": outcome.approval_id} if outcome.approval_id else {}
+            message = f"{tool} was not run ({outcome.status}): {outcome.reason}"
+            return CallRefused(message, declined(outcome, tool), status_of_call=outcome.status, **ids)
+        case Answered(message, approval_id):
+            text = f"{tool} was not run; a person answered: {message}"
+            return CallAnswered(
+                text, message if isinstance(message, str) else {"answer": message}, approval_id=approval_id
+            )
+        case Finished("failed", _, error, approval_id):
+            return CallFailed(f"{tool} ran and failed: {error}", approval_id=approval_id)
+        case Finished(approval_id=approval_id):
+            words = "was started and nobody knows how it ended. Look, then say so: interlock approvals resolve"
+            return CallUnknown(f"{tool} {words} {approval_id}", approval_id=approval_id)
+        case _:
+            return NotRun(f"{tool} was not run.")

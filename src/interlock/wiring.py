@@ -1,0 +1,84 @@
+"""Puts the parts together: the only place that knows all of them, and one of two that read the wall clock."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.conditions import compile_condition
+from interlock.core.errors import Misconfigured
+from interlock.core.policy import Policy
+from interlock.core.ports import Clock
+from interlock.faults import Point
+from interlock.gate import Gate
+from interlock.inbox import Inbox
+from interlock.policy_file import Loaded, Names, load_policy
+from interlock.runner import is_dead
+from interlock.schemas import validate
+from interlock.stores.sqlite import SqliteDatabase
+from interlock.stores.store import SqlStore
+from interlock.worker import Worker
+
+Toggles = Mapping[str, Mapping[str, bool]]
+
+
+def wall_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def os_user() -> str:
+    """Who the system says runs this; the environment is not asked, since anybody can set it."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid{os.getuid()}"
+
+
+@dataclass
+class Parts:
+    store: SqlStore
+    gate: Gate
+    inbox: Inbox
+    worker: Worker
+    clock: Clock
+
+    async def put_policy(self, workspace: str, text: str | None, author: str, toggles: Toggles) -> Loaded:
+        """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
+        stored = await self.store.policy(workspace)
+        body = text if text is not None else (stored.body if stored else "")
+        loaded = load_policy(body, compile_condition, await self._names(workspace), toggles)
+        if text is not None:
+            await self.store.put_policy(workspace, loaded.policy.sha256, body, author)
+        self.gate.policy = self.inbox.policy = loaded.policy
+        return loaded
+
+    async def _names(self, workspace: str) -> Names:
+        """Teams are checked once there are people in teams; before that nobody could say what is right."""
+        teams = frozenset(team for user in await self.store.users(workspace) for team in user.teams)
+        return Names(teams=teams or None, channels=None, tools=None, users=None)
+
+
+def wire(url: str, clock: Clock = wall_clock, point: Point | None = None) -> Parts:
+    store = SqlStore(SqliteDatabase(sqlite_path(url), clock, point))
+    policy = Policy()
+    return Parts(
+        store,
+        Gate(store, policy, clock, compile_condition, validate, is_dead),
+        Inbox(store, policy, clock, compile_condition, validate),
+        Worker(store, clock, is_dead),
+        clock,
+    )
+
+
+def sqlite_path(url: str) -> Path:
+    """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
+    kind, separator, rest = url.partition("://")
+    if kind == "sqlite" and separator and rest.startswith("/") and len(rest) > 1:
+        return Path(rest[1:]).absolute()
+    if kind in ("postgresql", "http", "https"):
+        raise Misconfigured(f"{kind} addresses are not supported yet. Use sqlite:///file.db.")
+    raise Misconfigured(f"The database address {url!r} is not one. Use sqlite:///file.db or sqlite:////folder/file.db.")

@@ -1,0 +1,68 @@
+"""Time's door: expire, remind, escalate, lapse, and recover calls whose runner died."""
+
+from __future__ import annotations
+
+import asyncio
+
+from interlock.core.approval import Approval
+from interlock.core.errors import Conflict, NotFound
+from interlock.core.event import Change, Moment
+from interlock.core.ports import Clock, IsDead, Store
+from interlock.core.routing import tick
+
+BATCH = 100
+LOOK_EVERY = 1.0  # seconds between looks for dead runners and for rows that other processes made
+
+
+class Worker:
+    """Any number may run at once: each thing is done in a transaction that finds it done already."""
+
+    def __init__(self, store: Store, clock: Clock, is_dead: IsDead) -> None:
+        self._store = store
+        self._clock = clock
+        self._is_dead = is_dead
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Sleeps until something is due, and never longer than a second."""
+        while not stop.is_set():
+            await self.sweep()
+            try:
+                async with asyncio.timeout(await self._pause()):
+                    await stop.wait()
+            except TimeoutError:
+                continue
+
+    async def sweep(self) -> int:
+        """Does everything that is due now; gives how many approvals changed."""
+        done = 0
+        while due := await self._store.due(self._clock(), BATCH):
+            results = await asyncio.gather(*(self._tick(workspace, approval_id) for workspace, approval_id in due))
+            done += sum(results)
+            if not any(results):
+                break  # the clock stands before the ledger, or somebody else did it all
+        return done + await self._recover()
+
+    async def _recover(self) -> int:
+        lost = [(w, a) for w, a, runner in await self._store.running() if self._is_dead(runner)]
+        return sum([await self._tick(workspace, approval_id) for workspace, approval_id in lost])
+
+    async def _tick(self, workspace: str, approval_id: str) -> int:
+        changed: list[bool] = []
+
+        def step(approval: Approval, moment: Moment) -> Change[Approval]:
+            dead = approval.status == "running" and self._is_dead(approval.runner)
+            change = tick(approval, moment, runner_is_dead=dead)
+            changed.append(bool(change.events))
+            return change
+
+        try:
+            await self._store.transition(workspace, approval_id, step)
+        except (Conflict, NotFound):
+            return 0
+        return int(changed[-1])
+
+    async def _pause(self) -> float:
+        due = await self._store.next_due()
+        if due is None:
+            return LOOK_EVERY
+        return min(LOOK_EVERY, max(0.01, (due - self._clock()) / 1000))
