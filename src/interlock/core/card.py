@@ -1,0 +1,399 @@
+"""What people see of a call: escaped, typed, with findings; two different calls never look alike."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import islice
+from typing import Final, Literal
+from unicodedata import bidirectional, category, is_normalized, normalize
+from unicodedata import name as name_of
+
+from interlock.core.canonical import canonical
+from interlock.core.errors import InvalidRequest
+
+Level = Literal["alarm", "note"]
+_Spot = tuple[str, str, object]  # pointer (on the stack: the parent's), name, value
+_Odd = tuple[str, Level, str]  # kind, level, message
+
+LONG: Final = 2_000  # characters; above that a person sees head, tail, length and digest
+_BLANK_RUN: Final = 200  # white space in a row that pushes what follows off a screen
+_BLANK_LINES: Final = 20
+_POINTERS: Final = 1 << 26  # characters of all pointers of a card together
+_NAMED: Final = 3  # characters or hosts spelled out in a message; more is noise at two in the morning
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason to look twice; alarms switch Approve off until acknowledged by id, notes inform."""
+
+    id: str
+    kind: str
+    level: Level
+    pointer: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument at any depth; `length` counts a scalar's characters and a container's members."""
+
+    pointer: str  # exact, for machines: the only text here that is not made visible
+    name: str
+    type: str
+    text: str
+    length: int
+    sha256: str
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """In the order in which it is shown; all of it but pointers and ids is safe to print anywhere."""
+
+    risk: str
+    tool: str
+    sentence: str
+    facts: tuple[tuple[str, str], ...]
+    fields: tuple[Field, ...]
+    findings: tuple[Finding, ...]
+    preview: str
+    agent_says: str
+
+
+def find(
+    args: Mapping[str, object], known: frozenset[str] | None = None, secrets: frozenset[str] = frozenset()
+) -> tuple[Finding, ...]:
+    """In document order, one per kind and pointer; `known` are the only names allowed, secrets are not looked into."""
+    if _plain(args) and (known is None or args.keys() <= known) and _weigh(args, 0) < _POINTERS // 2:
+        return ()
+    found: dict[str, Finding] = {}
+    for pointer, name, value in _walk(args, secrets):
+        for kind, level, message in _look_at(name, value, known if pointer.count("/") == 1 else None):
+            new = Finding(f"{kind}:{pointer}", kind, level, pointer, message)
+            old = found.setdefault(new.id, new)
+            if old is not new:  # a name and its value, odd in the same way, are one finding; "alarm" < "note"
+                found[new.id] = replace(old, level=min(old.level, level), message=f"{old.message} {message}")
+    return tuple(found.values())
+
+
+def make_card(  # noqa: PLR0913  one parameter for each part of the card
+    *,
+    tool: str,
+    sentence: str,
+    risk: str,
+    facts: Iterable[tuple[str, str]],
+    args: Mapping[str, object],
+    findings: Sequence[Finding],
+    preview: str = "",
+    agent_says: str = "",
+    secrets: frozenset[str] = frozenset(),
+) -> Card:
+    """All texts are given raw and escaped here, once; `args` are the parsed stored bytes, after redaction."""
+    ids: dict[str, tuple[str, ...]] = {}
+    for finding in findings:
+        ids[finding.pointer] = (*ids.get(finding.pointer, ()), finding.id)
+    shown_facts = tuple((visible(label), visible(text)) for label, text in facts)
+    fields = tuple(_field(*spot, ids.get(spot[0], ())) for spot in _walk(args, secrets))
+    tool, sentence, preview, agent_says = map(visible, (tool, sentence, preview, agent_says))
+    return Card(risk, tool, sentence, shown_facts, fields, tuple(findings), preview, agent_says)
+
+
+def visible(text: str) -> str:
+    r"""Injective: what cannot be seen becomes \u{202e}, a backslash becomes two, so neither can imitate the other."""
+    if text.isascii() and text.isprintable():
+        return text.replace("\\", "\\\\")
+    chars = set(text)
+    hidden = {ch for ch in chars if not ch.isprintable() or ch == "\\" or _BLANK.match(ch)}
+    if _marks_deceive(text):
+        hidden |= {ch for ch in chars if not _stands_alone(ch)}
+    return text.translate({ord(ch): _escape(ch) for ch in hidden}) if hidden else text
+
+
+def head_and_tail(text: str, limit: int = 400) -> tuple[str, str]:
+    """The ends of a long visible text, never cut inside an escape; (text, "") when it is short."""
+    if len(text) <= limit:
+        return text, ""
+    start, end = (at - len(_ATOMS.sub("", text[:at], count=1)) for at in (limit // 2, len(text) - limit // 2))
+    return text[:start], text[end:]
+
+
+def risk_of(effect: str, priority: str) -> str:
+    """An effect that nobody declared counts as a write."""
+    if effect == "destructive" or priority == "high":
+        return "high"
+    return "low" if effect == "read" else "medium"
+
+
+def _plain(value: object) -> bool:
+    """The hot path: printable ASCII of moderate length can hold no finding but a run of spaces."""
+    match value:
+        case str():
+            size = len(value)
+            short = size <= _BLANK_RUN or (size <= LONG and _FAR not in value)
+            return short and value.isascii() and value.isprintable()
+        case int() | float() | None:
+            return True
+        case dict():
+            return all(map(_plain, value)) and all(map(_plain, value.values()))
+        case list():
+            return all(map(_plain, value))
+        case _:
+            return False
+
+
+def _weigh(value: Mapping[str, object] | list[object], prefix: int) -> int:
+    """About how many characters the pointers inside have: what passes here passes `make_card` too."""
+    match value:
+        case list():
+            inner = (_weigh(v, prefix + 7) for v in value if isinstance(v, (list, dict)))
+        case _:
+            inner = (_weigh(v, prefix + len(k) + 1) for k, v in value.items() if isinstance(v, (list, dict)))
+    return prefix * len(value) + sum(inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Secret:
+    value: object
+
+
+def _walk(args: Mapping[str, object], secrets: Set[str]) -> Iterator[_Spot]:
+    """Every member in document order, containers before their members, nothing inside a secret."""
+    stack, room = _members("", args), _POINTERS
+    while stack:
+        parent, name, value = stack.pop()
+        pointer = f"{parent}/{name.replace('~', '~0').replace('/', '~1')}"
+        room -= len(pointer)
+        if room < 0:  # one long name over many members: 1 MiB of arguments would make gigabytes of pointers
+            raise InvalidRequest("The names of the arguments are too long for so many values. Shorten them.")
+        value = _Secret(value) if pointer in secrets else value
+        yield pointer, name, value
+        stack += _members(pointer, value)
+
+
+def _members(parent: str, value: object) -> list[_Spot]:
+    match value:
+        case Mapping():
+            return [(parent, name, member) for name, member in value.items()][::-1]
+        case list() | tuple():
+            return [(parent, str(index), member) for index, member in enumerate(value)][::-1]
+        case _:
+            return []
+
+
+def _field(pointer: str, key: str, value: object, findings: tuple[str, ...]) -> Field:
+    kind, text, length = _shown(value)
+    digest = sha256(str(value).encode(errors="surrogatepass")).hexdigest() if kind == "string" and length > LONG else ""
+    # names stand without quotation marks, so spaces at their edges have to be shown
+    name = visible(key) if key == key.strip(" ") else visible(key).replace(" ", r"\u{20}")
+    return Field(pointer, name, kind, text, length, digest, findings)
+
+
+def _shown(value: object) -> tuple[str, str, int]:
+    match value:
+        case _Secret({"$secret": str(fingerprint), **others}) if not others:
+            return "secret", f"hidden, fingerprint {visible(fingerprint)}", 0
+        case _Secret():  # it should have been redacted and was not: it stays hidden all the same
+            return "secret", "hidden", 0
+        case str(text):
+            return "string", '"' + visible(text).replace('"', '\\"') + '"', len(text)
+        case Mapping() as members:
+            return "object", "" if members else "{}", len(members)
+        case list() | tuple() as items:
+            return "array", "" if items else "[]", len(items)
+        case _:
+            text = canonical(value).decode()  # as stored: 1.0 and 1 are one number with one spelling
+            return {"null": "null", "true": "boolean", "false": "boolean"}.get(text, "number"), text, len(text)
+
+
+def _marks_deceive(text: str) -> bool:
+    """Whether accents could make two texts look the same, cover their neighbours, or land on our quotation mark."""
+    return category(text[0])[0] == "M" or not is_normalized("NFC", text) or bool(_PILED_MARKS.search(text))
+
+
+def _stands_alone(ch: str) -> bool:
+    """Not an accent, not the inner part of a Korean syllable, not the twin of another letter (the Kelvin sign)."""
+    return is_normalized("NFC", ch) and not ("\u1160" <= ch <= "\u11ff" or category(ch)[0] == "M")
+
+
+def _escape(ch: str) -> str:
+    return ch.encode("unicode_escape").decode() if ch in "\\\n\r\t" else f"\\u{{{ord(ch):x}}}"
+
+
+def _look_at(name: str, value: object, known: frozenset[str] | None) -> Iterator[_Odd]:
+    if known is not None and name not in known:
+        yield "unknown_argument", "alarm", "The tool declares no argument of this name."
+    for kind, level, what in _odd(name):
+        yield kind, "alarm" if kind == "space" else level, f"The name {what}."  # no name needs a fancy space
+    if _IMITATION.search(name):
+        yield "lookalike", "alarm", f"The name imitates Latin letters: {_codes(name)}."
+    for kind, level, what in _odd(value):
+        yield kind, level, f"The value {what}."
+
+
+def _odd(text: object) -> Iterator[_Odd]:
+    if not isinstance(text, str) or _plain(text):
+        return
+    kinds = _kinds(text)
+    for kind, level, what in _PHRASES:
+        if kind in kinds:
+            yield kind.removesuffix("?"), level, f"{what}: {_codes(kinds[kind])}"
+    if gap := _gap(text):
+        yield "space", "alarm", f"pushes text out of sight with {gap:,} blank characters in a row"
+    if not text.isascii():
+        yield from _odd_letters([word for word in dict.fromkeys(text.split()) if not word.isascii()])
+    if len(text) > LONG:
+        yield "long", "note", f"is {len(text):,} characters long: look at its end too"
+
+
+def _kinds(text: str) -> dict[str, list[str]]:
+    """The characters of each kind, in code point order; those in honest company are left out."""
+    kinds: dict[str, list[str]] = {}
+    for ch in sorted(set(_HONEST.sub("", text))):
+        kinds.setdefault(_kind(ch), []).append(ch)
+    return kinds
+
+
+def _kind(ch: str) -> str:
+    match category(ch):
+        case "Cc":
+            return "" if ch in "\n\t" else "control"
+        case "Cf":
+            return "bidi" if _BIDI.match(ch) else "invisible"
+        case "Zs" | "Zl" | "Zp":
+            return "" if ch == " " else "space?" if ch in _USUAL_SPACES else "space"
+        case _ if _EMOJI.match(ch):  # before the unassigned: emoji may be newer than this Python's tables
+            return "emoji"
+        case group if group in ("Cn", "Co", "Cs") or _BLANK.match(ch):
+            return "invisible"
+        case _:
+            return "right_to_left" if bidirectional(ch) in ("R", "AL") else ""
+
+
+def _gap(text: str) -> int:
+    """The length of the first run of white space that is too long or holds too many blank lines, else 0."""
+    runs = (run[0] for run in _WHITE.finditer(text))
+    return next((len(run) for run in runs if len(run) > _BLANK_RUN or run.count("\n") > _BLANK_LINES + 1), 0)
+
+
+def _odd_letters(words: list[str]) -> Iterator[_Odd]:
+    text = " ".join(words)
+    reasons = [f"{what}: {_quote(text, match)}" for what, pattern in _LOOKALIKES if (match := pattern.search(text))]
+    imitation = islice(filter(_imitates, words), 1)
+    reasons += [f'imitates Latin letters: {_codes(word)} in "{visible(word[:60])}"' for word in imitation]
+    # a dotted word may be a file as well, so without suspicion only what stands like a host counts as one
+    names = (match[0] for match in (_DOTTED if reasons else _HOST).finditer(text) if not match[0].isascii())
+    hosts = [f"{'may name' if reasons else 'names'} the host {_resolved(name)}" for name in islice(names, _NAMED)]
+    if reasons or hosts:
+        yield "lookalike" if reasons else "host", "alarm" if reasons else "note", "; it ".join(reasons + hosts)
+
+
+def _quote(text: str, match: re.Match[str]) -> str:
+    """The odd letters with their code points, and the word around them."""
+    before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 24]
+    word = _NOT_WORD.split(before)[-1] + match[0] + _NOT_WORD.split(after)[0]
+    latin = [ch for ch in word if ch.isascii()]
+    # the odd ones are the fewer: a Latin e in a Russian word, a Russian one in an English word
+    return f'{_codes(latin if 0 < len(latin) * 2 < len(word) else word)} in "{visible(word[:60])}"'
+
+
+def _imitates(token: str) -> bool:
+    """Whether a host, address or path has a part that looks Latin and is not; next to Latin one letter is enough."""
+    if not _JOINT.search(token):
+        return False
+    enough = 1 if _ASCII_LETTER.search(token) else 3  # so that Russian initials pass
+    # a part with other letters of its own alphabet is not taken for Latin
+    parts = (part for part in _SEPARATOR.split(token) if not _FOREIGN.search(_IMITATION.sub("", part)))
+    return any(len(word) >= enough for part in parts for word in _IMITATION.findall(part))
+
+
+def _resolved(host: str) -> str:
+    """The name that a resolver asks for."""
+    labels = normalize("NFKC", host).lower().split(".")
+    return visible(".".join(x if x.isascii() else "xn--" + x.encode("punycode").decode() for x in labels))
+
+
+def _codes(text: Iterable[str]) -> str:
+    """Distinct characters beyond printable ASCII (or all, if there are none) by code point and name."""
+    chars = list(dict.fromkeys(text))
+    odd = [ch for ch in chars if not ch.isascii() or not ch.isprintable()] or chars
+    more = f" and {len(odd) - _NAMED:,} more" if len(odd) > _NAMED else ""
+    return ", ".join(f"U+{ord(ch):04X} {name_of(ch, '')}".rstrip() for ch in odd[:_NAMED]) + more
+
+
+def _class(ranges: str) -> str:
+    """The inside of a regular expression's [], from code points: look-alikes cannot be told apart as letters."""
+    return re.sub(r"\s*([0-9a-f]+)", lambda match: f"\\U{match[1]:0>8}", ranges)
+
+
+_FAR: Final = " " * (_BLANK_RUN + 1)
+_WHITE: Final = re.compile(rf"\s(?<!\s\s)\s{{{_BLANK_LINES},}}+")
+_ATOMS: Final = re.compile(r"(?:[^\\]++|\\u\{[0-9a-f]++\}|\\[^u])*+")
+_BIDI: Final = re.compile(f"[{_class('61c 200e 200f 202a-202e 2066-2069')}]")
+# letters, marks and symbols by category, and yet nothing to see
+_BLANK: Final = re.compile(
+    f"[{_class('34f 115f 1160 17b4 17b5 180b-180f 2800 3164 fe00-fe0f ffa0 fffc 16fe4 1d159 e0100-e01ef')}]"
+)
+# French, and every browser that formats a price for it, uses the first two; Japanese names have the third
+_USUAL_SPACES: Final = frozenset("\u00a0\u202f\u3000")
+_PICTURE: Final = _class("203c 2049 20e3 2300-23ff 24c2 25a0-27bf 2934 2935 2b00-2bff 3030 303d 1f000-1faff")
+_SIGN: Final = _class("a9 ae 2122 2139 2194-21aa")  # a picture only when a variation selector follows
+_EMOJI: Final = re.compile(f"[{_PICTURE}]")
+# Unseen and yet ordinary: inside an emoji, in scripts that spell with joiners (Arabic to Sinhala, Tibetan, Burmese,
+# Khmer), in a Windows line end. Tags never are, though three flags are made of them: too good a hiding place.
+_HONEST: Final = re.compile(
+    rf"[\r\u200c\u200d\ufe0e\ufe0f](?:(?<=[{_PICTURE}{_SIGN}][\ufe0e\ufe0f])|(?<=[0-9#*]\ufe0f)(?=\u20e3)"
+    rf"|(?<=[{_PICTURE}\ufe0f]\u200d)(?=[{_PICTURE}{_SIGN}])|(?<=\r)(?=\n)"
+    r"|(?<=[\u0620-\u0dff\u0f40-\u109f\u1780-\u17ff][\u200c\u200d])(?![\u200b-\u200f\u2060-\u206f]))"
+)
+_MARK: Final = _class("300-36f 483-489 1ab0-1aff 1dc0-1dff 20d0-20ff fe20-fe2f")
+_LATIN: Final = _class("41-5a 61-7a c0-d6 d8-f6 f8-2af 1e00-1eff 2c60-2c7f a722-a7ff ab30-ab64")
+_CYRILLIC: Final = _class("400-481 48a-52f 1c80-1c88 a640-a66e a680-a69d")
+# Greek but for the letters that units and formulas borrow (kΩ, Δt, μm): those are odd only between Latin ones
+_BORROWED: Final = _class("b5 394 3a3 3a9 3b2 3bb 3bc 3c0 3c6 3c8")
+_GREEK: Final = _class("370-393 395-3a2 3a4-3a8 3aa-3b1 3b3-3ba 3bd-3bf 3c1-3c5 3c7 3c9-3ff 1f00-1fff")
+# Armenian, Cherokee, Coptic, Lisu, letter-like signs, Roman numerals, old Mediterranean, mathematical, fullwidth
+_OTHER: Final = _class(
+    "531-588 13a0-13fd ab70-abbf 2c80-2cee a4d0-a4fd 2102 210a-2115 2119-211d 2124 2128 212a 212c-2134 2160-2188"
+    " 10280-1034a 10400-1044f 1d400-1d7ff ff21-ff3a ff41-ff5a"
+)
+_WITHIN: Final = rf"[\d{_MARK}{_BORROWED}\u00ad\u200b-\u200d\u2060\ufeff]*+"  # does not end a word
+_MIXED: Final = re.compile(
+    rf"[{_LATIN}]{_WITHIN}[{_CYRILLIC}{_GREEK}{_OTHER}]|[{_CYRILLIC}]{_WITHIN}[{_LATIN}{_GREEK}{_OTHER}]"
+    rf"|[{_GREEK}]{_WITHIN}[{_LATIN}{_CYRILLIC}{_OTHER}]|[{_OTHER}]{_WITHIN}[{_LATIN}{_CYRILLIC}{_GREEK}]"
+    rf"|(?<=[{_LATIN}])[{_BORROWED}](?=[{_LATIN}])"
+)
+_POINT: Final = _class("2024 2044 2215 2236 29f8 3002 a789 fe52 fe6b ff0e ff0f ff20 ff61")
+_PILED_MARKS: Final = re.compile(rf"[{_MARK}]{{4}}|[{_class('334-338 488 489 1abe 20d2-20e2 20e4-20f0')}]")
+_LOOKALIKES: Final = (
+    ("mixes alphabets in one word", _MIXED),
+    ("imitates a dot, slash or the like", re.compile(rf"[\u037e\u1fef]|[{_POINT}](?<=[A-Za-z0-9].)(?=[A-Za-z/])")),
+    ("mixes digits of two scripts in one number", re.compile(r"[0-9][.,']?[^\D0-9]|[^\D0-9][.,']?[0-9]")),
+    ("is written in mathematical letters", re.compile(r"[\U0001d400-\U0001d7ff]{3}")),
+    ("piles up marks or strikes letters through", _PILED_MARKS),
+)
+# Cyrillic, Greek and fullwidth letters that a tired eye takes for Latin ones
+_TWIN: Final = _class(
+    "430 435 43e 440 441 443 445 455 456 458 4bb 4cf 501 51b 51d 405 406 408 410 412 415 41a 41c-41e 420-423 425 4c0"
+    " 3b1 3b9 3ba 3bd 3bf 3c1 3c5 3c7 391 392 395-397 399 39a 39c 39d 39f 3a1 3a4 3a5 3a7 ff21-ff3a ff41-ff5a"
+)
+_IMITATION: Final = re.compile(rf"(?<![^\W_])(?<![{_MARK}])[0-9]*+[{_TWIN}][{_TWIN}0-9]*+(?![^\W_])(?![{_MARK}])")
+_JOINT: Final = re.compile(r"[^\W_][./@:_\\=]+[^\W_]")
+_SEPARATOR: Final = re.compile(r"[/@:\\=]")
+_ASCII_LETTER: Final = re.compile(r"[A-Za-z]")
+_FOREIGN: Final = re.compile(rf"[^\W\d_{_LATIN}]")
+_NOT_WORD: Final = re.compile(rf"[^\w{_MARK}]")
+_LABEL: Final = r"[^\s\x00-,./:-@\[-^`{-\x7f]"
+_NAME: Final = rf"{_LABEL}{{1,63}}+(?:\.{_LABEL}{{1,63}}+){{1,8}}+"
+_HOST: Final = re.compile(rf"(?:(?<=://)|(?<=@)){_NAME}")
+_DOTTED: Final = re.compile(rf"(?<!{_LABEL})(?<!\.){_NAME}")
+# findings by character: what kind, how loud, what it does; "space?" are the usual ones
+_PHRASES: Final[tuple[_Odd, ...]] = (
+    ("bidi", "alarm", "turns the direction of the text, so it reads otherwise than it runs"),
+    ("invisible", "alarm", "hides characters that cannot be seen"),
+    ("control", "alarm", "has control codes, which can rewrite a screen"),
+    ("space", "alarm", "has blanks that are not plain spaces"),
+    ("space?", "note", "has no-break or wide spaces"),
+    ("emoji", "note", "has emoji or other pictures"),
+    ("right_to_left", "note", "has letters that run from right to left"),
+)
