@@ -54,22 +54,16 @@ class Gate:
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         """A known call gets its standing outcome, whatever the policy says now."""
-        known = await self._store.find(call.workspace, call.run_id, call.call_id)
-        if known is not None:
-            request.same_call(known.approval, call)
-            return await self._settle(known)
         verdict = self.policy.judge(call, spec)
-        if isinstance(verdict, Allow) and self.policy.effect(spec) == "read":
+        if not isinstance(verdict, Allow) or self.policy.effect(spec) != "read":
+            return await self._record(call, spec, verdict)
+        known = await self._known(call)
+        if known is None:
             self._store.count_read(call.workspace, call.tool)
-            return Proceed(call.args)
-        return await self._record(call, spec, verdict)
+        return known or Proceed(call.args)
 
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
-        known = await self._store.find(call.workspace, call.run_id, call.call_id)
-        if known is not None:
-            request.same_call(known.approval, call)
-            return await self._settle(known)
         verdict = self.policy.judge(call, spec)
         if isinstance(verdict, Allow):
             window = self.policy.defaults.expires_in[call.setting]
@@ -133,7 +127,22 @@ class Gate:
             workspace, approval_id, lambda approval, moment: cancel(approval, actor, reason, moment)
         )
 
+    async def _known(self, call: ToolCall) -> Outcome | None:
+        known = await self._store.find(call.workspace, call.run_id, call.call_id)
+        if known is None:
+            return None
+        request.same_call(known.approval, call)
+        return await self._settle(known)
+
     async def _record(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Outcome:
+        """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
+        problem = self._schema_problem(call, spec)
+        if problem is not None or spec.preview is not None or isinstance(verdict, Deny):
+            known = await self._known(call)
+            if known is not None:
+                return known
+        if problem is not None:
+            raise problem
         proposal = await self._proposal(call, spec, verdict)
         match verdict:
             case Deny():
@@ -176,7 +185,6 @@ class Gate:
         return ""
 
     async def _proposal(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Proposal:
-        self._check_schema(call, spec)
         shown = redact(call.args, spec, await self._store.secret_key(call.workspace))
         findings = find(shown.value, spec.known_arguments, shown.secrets)
         return Proposal(
@@ -192,21 +200,20 @@ class Gate:
             self.policy.shadows(call, spec),
         )
 
-    def _check_schema(self, call: ToolCall, spec: ToolSpec) -> None:
-        if spec.schema is None:
-            return
-        problems = self._validate(spec.schema, call.value)
-        if problems:
-            listed = "; ".join(map(str, problems))
-            places = [{"pointer": p.pointer, "message": p.message} for p in problems]
-            raise InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
+    def _schema_problem(self, call: ToolCall, spec: ToolSpec) -> InvalidRequest | None:
+        problems = self._validate(spec.schema, call.value) if spec.schema is not None else ()
+        if not problems:
+            return None
+        listed = "; ".join(map(str, problems))
+        places = [{"pointer": p.pointer, "message": p.message} for p in problems]
+        return InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
 
 
 def uuid7(now: int) -> str:
     """Time-ordered, so that new rows lie side by side; 74 random bits, so that it cannot be guessed."""
-    tail = secrets.randbits(74)
-    text = f"{now:012x}7{tail >> 62:03x}{0x8 | (tail >> 60) & 3:x}{tail & (1 << 60) - 1:015x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    stamp, tail = f"{now:012x}", secrets.token_hex(10)
+    variant = "89ab"[int(tail[3], 16) & 3]
+    return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
 
 
 def _asked(proposal: Proposal, terms: Ask) -> Callable[[Moment, Grant | None], Change[Approval]]:

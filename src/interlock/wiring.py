@@ -63,7 +63,10 @@ class Parts:
 
 
 def wire(url: str, clock: Clock = wall_clock, point: Point | None = None) -> Parts:
-    store = SqlStore(SqliteDatabase(sqlite_path(url), clock, point))
+    return wire_store(SqlStore(SqliteDatabase(sqlite_path(url), clock, point)), clock)
+
+
+def wire_store(store: SqlStore, clock: Clock) -> Parts:
     policy = Policy()
     return Parts(
         store,

@@ -13,6 +13,7 @@ from typing import assert_never
 from interlock.core import voting
 from interlock.core.call import Subject
 from interlock.core.canonical import canonical
+from interlock.core.changing import but
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import (
     AlreadyDecided,
@@ -60,7 +61,7 @@ class Decided:
     comment: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Approval:
     id: str
     subject: Subject
@@ -141,7 +142,7 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
     _refuse_if_behind(moment)
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
-    pending = replace(approval, status="pending", decision=None, release_at=None)
+    pending = but(approval, status="pending", decision=None, release_at=None)
     return _change(pending, "undone", reviewer.name, {}, {"via": reviewer.via})
 
 
@@ -155,7 +156,7 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
         raise Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
     named = {"users": sorted(to.users), "teams": sorted(to.teams)}
-    delegated = replace(approval, delegations=(*approval.delegations, passed))
+    delegated = but(approval, delegations=(*approval.delegations, passed))
     return _change(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
 
 
@@ -166,7 +167,7 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
     if approval.status not in ("pending", "approved"):
         raise AlreadyStarted(f"This cannot be cancelled: it is {approval.status}.", approval_id=approval.id)
     decided = Decided("cancel", actor, moment.now, reason=reason)
-    return _change(replace(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
+    return _change(but(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
 
 
 def resolve_unknown(
@@ -180,16 +181,18 @@ def resolve_unknown(
     status = "succeeded" if ok else "failed"
     payload = Payload(result=result) if ok else Payload(error=note)
     content = {"note": note, "via": reviewer.via}
-    return _change(replace(approval, status=status), "resolved", reviewer.name, {}, content, payload)
+    return _change(but(approval, status=status), "resolved", reviewer.name, {}, content, payload)
 
 
 def expire(approval: Approval, moment: Moment) -> Change[Approval]:
     """What the deadline does to a pending call: only a rule that says so in as many words approves."""
+    if approval.status != "pending":
+        return Change(approval)
     if approval.terms.on_expiry == "approve" and not moment.behind and not approval.alarms:
         decided = Decided("approve", TIME, moment.now, reason="The rule approves when nobody answers in time.")
         return _approved(approval, decided, moment, {"by": "expiry"})
     decided = Decided("expire", TIME, moment.now, reason="The request timed out: nobody decided in time.")
-    return _change(replace(approval, status="expired", decision=decided), "expired", TIME, {}, None)
+    return _change(but(approval, status="expired", decision=decided), "expired", TIME, {}, None)
 
 
 def standing(approval: Approval) -> Error:
@@ -247,7 +250,7 @@ def _approve(approval: Approval, comment: str, reviewer: Reviewer, moment: Momen
     if seat is None or seat in voted or reviewer.name in voted:
         return Change(approval)  # the same person's second vote changes nothing
     vote = Vote(reviewer.name, seat, stage, approval.args_sha256, moment.now, reviewer.via)
-    counted = replace(approval, votes=(*approval.votes, vote))
+    counted = but(approval, votes=(*approval.votes, vote))
     decided = Decided("edit" if approval.editors else "approve", reviewer.name, moment.now, reviewer.via, "", comment)
     content: dict[str, object] = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": comment}
     content |= {"seat": seat} if seat != reviewer.name else {}
@@ -265,7 +268,7 @@ def _approved(
     content: Mapping[str, object] | None = None,
 ) -> Change[Approval]:
     start_by = moment.now + approval.terms.start_within
-    approved = replace(approval, status="approved", decision=decided, start_by=start_by)
+    approved = but(approval, status="approved", decision=decided, start_by=start_by)
     return _change(approved, "approved", decided.by, data, content)
 
 
@@ -281,11 +284,11 @@ def _edit(
     if unacknowledged is not None:
         return _refused(approval, decision, reviewer, unacknowledged)
     terms = voting.stricter(approval.terms, edited.terms)
-    fresh = replace(
+    fresh = but(
         approval,
         terms=terms,
         args_sha256=edited.args_sha256,
-        binding=approval.subject.binding(edited.args_sha256, terms.sha256),
+        binding=approval.subject.binding(edited.args_sha256, terms.sha256, edited.args if edited.shown else None),
         alarms=edited.alarms,
         votes=(),
         editors=tuple(dict.fromkeys((*approval.editors, reviewer.name))),
@@ -303,7 +306,7 @@ def _edit(
 def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     decided = Decided("respond", reviewer.name, moment.now, reviewer.via, decision.seen.reason, decision.seen.comment)
     said = decision.message if decision.answer is None else decision.answer
-    responded = replace(approval, status="responded", decision=decided)
+    responded = but(approval, status="responded", decision=decided)
     content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": decision.seen.comment}
     return _change(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
 
@@ -313,7 +316,7 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
     seen = decision.seen
     decided = Decided("reject", reviewer.name, moment.now, reviewer.via, seen.reason, seen.comment)
     release_at = moment.now + approval.terms.undo_window
-    rejected = replace(approval, status="rejected", decision=decided, release_at=release_at)
+    rejected = but(approval, status="rejected", decision=decided, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": seen.reason, "comment": seen.comment}
     return _change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
@@ -340,4 +343,4 @@ def _change(
     """Every event says which state it led to and what it is bound to."""
     facts = {"status": approval.status, "binding": approval.binding, **data}
     event = Event(kind, actor, facts, approval.id, content)
-    return Change(replace(approval, version=approval.version + 1), (event,), payload)
+    return Change(but(approval, version=approval.version + 1), (event,), payload)

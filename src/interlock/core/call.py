@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, cast, get_args
 
-from interlock.core.canonical import canonical, digest, read
+from interlock.core.canonical import canonical, digest, plain_json, read
 from interlock.core.errors import InvalidRequest, Problem
 
 Args = Mapping[str, object]
@@ -20,6 +19,7 @@ EFFECTS: tuple[str, ...] = get_args(Effect)
 PRIORITIES: tuple[str, ...] = get_args(Priority)
 SETTINGS: tuple[str, ...] = get_args(Setting)
 MAX_NAME = 200
+MAX_NAMES = 64
 MAX_WORDS = 20_000
 SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
 
@@ -68,8 +68,11 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
         _check_name(label, name, 0)
     _check_choice("priority", call.priority, ("", *PRIORITIES))
     _check_choice("setting", call.setting, SETTINGS)
-    if len(call.agent_says) > MAX_WORDS:
-        raise InvalidRequest(f"agent_says has more than {MAX_WORDS:,} characters.")
+    _check_names("agent_path", call.agent_path)
+    _check_names("teams", call.teams)
+    if call.expires_in is not None and (type(call.expires_in) is not int or call.expires_in < 0):
+        raise InvalidRequest("expires_in is a whole number of milliseconds, not below 0.")
+    _check_words("agent_says", call.agent_says)
     return call
 
 
@@ -78,12 +81,23 @@ def _check_choice(label: str, value: str, choices: tuple[str, ...]) -> None:
         raise InvalidRequest(f"{label} is {value!r}; it is one of {', '.join(filter(None, choices))}.")
 
 
-_ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-
-
 def _check_name(label: str, name: object, least: int) -> None:
-    if not isinstance(name, str) or not least <= len(name) <= MAX_NAME or _ODD.search(name):
-        raise InvalidRequest(f"{label} is {least} to {MAX_NAME} characters without control characters.")
+    if not isinstance(name, str) or not least <= len(name) <= MAX_NAME or not name.isprintable():
+        raise InvalidRequest(f"{label} is {least} to {MAX_NAME} characters that can be seen.")
+
+
+def _check_names(label: str, names: object) -> None:
+    if not isinstance(names, tuple) or len(names) > MAX_NAMES:
+        raise InvalidRequest(f"{label} is a tuple of at most {MAX_NAMES} names.")
+    for name in names:
+        _check_name(label, name, 1)
+
+
+def _check_words(label: str, words: object) -> None:
+    if not isinstance(words, str) or len(words) > MAX_WORDS:
+        raise InvalidRequest(f"{label} is a text of at most {MAX_WORDS:,} characters.")
+    if words:
+        canonical(words)  # NUL and lone surrogates cannot be stored
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,7 @@ class ToolSpec:
                 "name": self.name,
                 "effect": self.effect,
                 "schema": self.schema,
-                "describe": self.describe if isinstance(self.describe, str) else None,
+                "describe": self.describe if isinstance(self.describe, str) else "",
                 "secret": self.secret,
                 "idempotent": self.idempotent,
                 "confirm": self.confirm,
@@ -139,17 +153,17 @@ class ToolSpec:
     def sentence(self, shown: Args) -> str:
         """One line for people, made from the arguments as people may see them; never fails."""
         try:
-            words = self.describe.format(**shown) if isinstance(self.describe, str) else self.describe(shown)
+            words = self.describe.format(**shown) if isinstance(self.describe, str) else str(self.describe(shown) or "")
         except Exception:  # noqa: BLE001  a describe that trips must not stop the question
             words = ""
-        return str(words)[:MAX_WORDS] or f"Execute {self.name}?"
+        return words[:MAX_WORDS] or f"Execute {self.name}?"
 
 
 def spec_of(definition: bytes) -> ToolSpec:
     """The inverse of `definition`, for a process that never saw the tool's code."""
     fields = cast(dict[str, object], read(definition))
     lists = {name: tuple(cast(list[str], fields[name])) for name in ("secret", "decisions")}
-    return ToolSpec(**{**fields, "describe": fields["describe"] or "", **lists})  # type: ignore[arg-type]
+    return ToolSpec(**{**fields, **lists})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +172,19 @@ class Shown:
 
     data: bytes
     value: Args
+    sha256: str
     secrets: frozenset[str] = frozenset()
-
-    @property
-    def sha256(self) -> str:
-        return digest(self.data)
 
 
 def redact(args: bytes, spec: ToolSpec, key: bytes) -> Shown:
     value = cast(Args, read(args))
     if not spec.secret:
-        return Shown(args, value)
+        return Shown(args, value, digest(args))
     found: set[str] = set()
     patterns = [_steps(pointer) for pointer in spec.secret]
     hidden = cast(Args, _replace(value, patterns, "", lambda pointer, inner: _hide(pointer, inner, key, found)))
-    return Shown(canonical(hidden), hidden, frozenset(found))
+    data = canonical(hidden)
+    return Shown(data, hidden, digest(data), frozenset(found))
 
 
 def restore(edited: Args, stored: bytes, spec: ToolSpec, key: bytes) -> tuple[Args, tuple[Problem, ...]]:
@@ -219,10 +231,14 @@ class Subject:
         """Whether a call that comes back under this id is the one that was proposed, whatever people edited since."""
         return self.tool == call.tool and self.proposed == proposed_digest(call, self.nonce)
 
-    def binding(self, args_sha256: str, terms_sha256: str) -> str:
-        """Ties the approval to everything that it covers; the nonce keeps it from being guessed after erasure."""
+    def binding(self, args_sha256: str, terms_sha256: str, secret_args: bytes | None = None) -> str:
+        """Ties the approval to all that it covers; `secret_args` are the bytes that run where people saw others.
+
+        The nonce keeps it from being guessed after erasure.
+        """
         parts = (self.nonce, self.workspace, self.run_id, self.call_id, self.tool, self.spec_sha256)
-        return digest(canonical((*parts, terms_sha256, args_sha256)))
+        unseen = "" if secret_args is None else digest(self.nonce.encode() + secret_args)
+        return digest(plain_json((*parts, terms_sha256, args_sha256, unseen)).encode())
 
 
 def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Subject:

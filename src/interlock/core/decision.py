@@ -113,6 +113,7 @@ def _respond(body: Mapping[str, object], seen: Seen) -> Respond:
     message = _text(body, "message", MAX_MESSAGE)
     if not message and answer is None:
         raise InvalidDecision("A response carries a message or an answer.", [Problem("/message", "missing")])
+    _storable(answer, "answer")
     return Respond(message, answer, seen)
 
 
@@ -128,7 +129,7 @@ def _text(body: Mapping[str, object], name: str, limit: int) -> str:
     return value
 
 
-def _storable(value: str, name: str) -> None:
+def _storable(value: object, name: str) -> None:
     try:
         canonical(value)
     except InvalidRequest as error:

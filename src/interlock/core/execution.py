@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from interlock.core.approval import Approval, standing
 from interlock.core.canonical import digest
+from interlock.core.changing import but
 from interlock.core.errors import AlreadyStarted, BindingBroken, ClockBehind, Error, Expired, LeaseLost, NotApproved
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 
@@ -25,7 +26,7 @@ def start(
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
     _check_binding(stored, spec_sha256)
     fence = approval.fence + 1
-    running = replace(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
+    running = but(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
     return _change(running, "started", runner, {"fence": fence})
 
 
@@ -39,7 +40,7 @@ def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
 def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
     """Keeps the lease; a heartbeat is not history, so it leaves no event."""
     if _holds(approval, fence, moment):
-        return Change(replace(approval, lease_until=moment.now + lease, version=approval.version + 1))
+        return Change(but(approval, lease_until=moment.now + lease, version=approval.version + 1))
     raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
 
 
@@ -50,23 +51,27 @@ def finish(approval: Approval, fence: int, payload: Payload, moment: Moment, *, 
     status = "succeeded" if ok else "failed"
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
-    done = replace(approval, status=status, lease_until=None)
+    done = but(approval, status=status, lease_until=None)
     return _change(done, status, approval.runner, {"fence": fence}, content, payload)
 
 
 def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     """The runner itself does not know: the same as a lost lease, only sooner."""
-    return lose(approval, moment) if approval.status == "running" and approval.fence == fence else Change(approval)
+    return lose(approval, moment) if approval.fence == fence else Change(approval)
 
 
 def lose(approval: Approval, moment: Moment) -> Change[Approval]:
     """Nobody knows whether it ran: shown to people, never silently run again."""
-    return _change(replace(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
+    if approval.status != "running":
+        return Change(approval)
+    return _change(but(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
 
 
 def lapse(approval: Approval, moment: Moment) -> Change[Approval]:
     """Approved, but not started in time: consent does not keep."""
-    return _change(replace(approval, status="expired"), "lapsed", TIME, {})
+    if approval.status != "approved":
+        return Change(approval)
+    return _change(but(approval, status="expired"), "lapsed", TIME, {})
 
 
 def _holds(approval: Approval, fence: int, moment: Moment) -> bool:
@@ -109,11 +114,12 @@ def _lapsed(approval: Approval) -> Expired:
 def _check_binding(stored: Stored, spec_sha256: str) -> None:
     """What runs is what was approved: the stored bytes, the terms and the tool's definition, all of them."""
     approval, payload = stored.approval, stored.payload
-    shown = payload.shown if payload.shown is not None else payload.args
+    shown, secret_args = (payload.args, None) if payload.shown is None else (payload.shown, payload.args)
     whole = (
         shown is not None
+        and payload.args is not None
         and digest(shown) == approval.args_sha256
-        and approval.subject.binding(approval.args_sha256, approval.terms.sha256) == approval.binding
+        and approval.subject.binding(approval.args_sha256, approval.terms.sha256, secret_args) == approval.binding
     )
     if not whole:
         raise BindingBroken("What is stored is not what was approved. Nothing was run.", approval_id=approval.id)
@@ -132,4 +138,4 @@ def _change(
 ) -> Change[Approval]:
     facts = {"status": approval.status, "binding": approval.binding, **data}
     event = Event(kind, actor, facts, approval.id, content or None)
-    return Change(replace(approval, version=approval.version + 1), (event,), payload)
+    return Change(but(approval, version=approval.version + 1), (event,), payload)

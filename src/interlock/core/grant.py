@@ -47,7 +47,8 @@ def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
         raise InvalidRequest("A grant ends in the future, within a year.")
     if draft.max_uses is not None and draft.max_uses < 1:
         raise InvalidRequest("A grant is good for at least one use.")
-    grant = replace(draft, created_by=maker.name, teams=maker.teams, role=maker.role, created_at=moment.now)
+    who = replace(draft, created_by=maker.name, teams=maker.teams, role=maker.role, created_at=moment.now)
+    grant = replace(who, uses=0, revoked_at=None)
     content = {"agent": grant.agent, "when": grant.when, "reason": grant.reason, "via": maker.via}
     data = {"grant": grant.id, "tool": grant.tool, "expires_at": grant.expires_at, "max_uses": grant.max_uses}
     return Change(grant, (Event("granted", maker.name, data, "", content),))
@@ -76,7 +77,8 @@ def usable(grant: Grant, now: int) -> bool:
 
 def covers(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, compile_condition: Compile, now: int) -> bool:
     """A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve."""
-    scope = grant.tool == call.tool and grant.spec_sha256 == spec.sha256 and fnmatchcase(call.agent, grant.agent)
+    same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
+    scope = same and fnmatchcase(call.agent, grant.agent)
     if not scope or not usable(grant, now) or "approve" not in terms.decisions or not _may_approve(grant, call, terms):
         return False
     if not grant.when:

@@ -11,17 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from json.encoder import encode_basestring as quoted
-from typing import cast
+from typing import NamedTuple
 
 from interlock.core.approval import TRANSITIONS
-from interlock.core.canonical import canonical
+from interlock.core.canonical import plain_json
 from interlock.core.event import Event
 
 GENESIS = "0" * 64
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The newest entry of a workspace's chain; kept elsewhere, it shows a cut or rewritten tail."""
 
     workspace: str
@@ -33,9 +32,8 @@ class Head:
         return {"workspace": self.workspace, "seq": self.seq, "link": self.link, "at": self.at}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One row of the ledger. `content` is None when there was none; `salt` is None when it was erased too."""
+class Entry(NamedTuple):
+    """One row of the ledger. `content` is None when there was none, and when it was erased with its salt."""
 
     workspace: str
     seq: int
@@ -52,8 +50,8 @@ class Entry:
 
 def seal(event: Event, head: Head, at: int, salt: bytes) -> Entry:
     """The next entry of the chain; the store writes entry and head in the transaction of the change."""
-    data = canonical(event.data).decode()
-    content = None if event.content is None else canonical(event.content)
+    data = plain_json(event.data)
+    content = None if event.content is None else plain_json(event.content).encode()
     digest = "" if content is None else sha256(salt + content).hexdigest()
     seq = head.seq + 1
     body = skeleton(head.workspace, seq, at, event.kind, event.actor, event.approval_id, data, digest)
@@ -128,11 +126,13 @@ class Verifier:
         body = skeleton(
             entry.workspace, entry.seq, entry.at, entry.kind, entry.actor, entry.approval_id, entry.data, entry.digest
         )
+        if entry.workspace != self.head.workspace:
+            self._fault(entry.seq, f"The entry belongs to the workspace {entry.workspace!r}.")
         if linked(self.head.link, body) != entry.link:
             self._fault(entry.seq, "The entry was altered, or one before it was: its link does not fit.")
         if entry.at < self.head.at:
             self._fault(entry.seq, "Time runs backwards.")
-        self.head = Head(entry.workspace, entry.seq, entry.link, entry.at)
+        self.head = Head(self.head.workspace, entry.seq, entry.link, entry.at)
         claimed = self._claimed
         if claimed is not None and claimed.seq == entry.seq and claimed.link != entry.link:
             self._fault(entry.seq, "The chain does not pass through the head that was exported: it was rewritten.")
@@ -148,9 +148,11 @@ class Verifier:
 
     def _check_laws(self, entry: Entry) -> None:
         try:
-            data = cast(dict[str, object], json.loads(entry.data))
-        except ValueError:
-            self._fault(entry.seq, "The data of the entry is not JSON.")
+            data = json.loads(entry.data)
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict):
+            self._fault(entry.seq, "The data of the entry is not a JSON object.")
             return
         status = data.get("status")
         if not isinstance(status, str):
@@ -165,13 +167,15 @@ class Verifier:
         binding = str(data.get("binding", ""))
         match entry.kind:
             case "proposed" | "allowed":
+                if standing.status:
+                    self._fault(entry.seq, "Proposed a second time.")
                 standing.idempotent = data.get("idempotent") is True
                 standing.quorum = _quorum(data)
                 standing.binding = binding
                 standing.approved_binding = binding if entry.kind == "allowed" else ""
             case "edited":
                 standing.voters, standing.binding = frozenset(), binding
-                standing.quorum = _quorum(data)
+                standing.quorum = max(standing.quorum, _quorum(data))  # an edit never loosens
             case "voted":
                 standing.voters |= {entry.actor}
             case "approved":
@@ -205,4 +209,4 @@ class Verifier:
 
 def _quorum(data: Mapping[str, object]) -> int:
     stages = data.get("quorum")
-    return sum(cast(list[int], stages)) if isinstance(stages, list) else 1
+    return sum(each for each in stages if isinstance(each, int)) if isinstance(stages, list) else 1

@@ -56,7 +56,8 @@ Outcome = Proceed | Finished | Answered | Refused | Waiting
 
 def status_at(approval: Approval, now: int) -> str:
     """What the row says, corrected by what the clock says: the worker only tidies."""
-    if approval.status == "pending" and now >= approval.expires_at and approval.terms.on_expiry != "approve":
+    by_rule = approval.terms.on_expiry == "approve" and not approval.alarms
+    if approval.status == "pending" and now >= approval.expires_at and not by_rule:
         return "expired"
     if approval.status == "approved" and now >= (approval.start_by or 0):
         return "expired"

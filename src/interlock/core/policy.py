@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import cached_property
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest, read
@@ -148,8 +148,7 @@ class Rule:
         return result if isinstance(result, bool) else self.then != "allow"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """What rules match on without looking at arguments: candidates are remembered per key."""
 
     tool: str

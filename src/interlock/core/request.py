@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
+from interlock.core.changing import but
 from interlock.core.errors import CallMismatch, ClockBehind
 from interlock.core.event import Change, Event, Moment, Payload
 from interlock.core.grant import Grant
@@ -70,7 +71,7 @@ def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
     call, shown = proposal.call, proposal.shown
     subject = subject_of(call, proposal.spec, terms.priority, proposal.nonce)
     sha256 = shown.sha256
-    binding = subject.binding(sha256, terms.sha256)
+    binding = subject.binding(sha256, terms.sha256, None if shown.data == call.args else call.args)
     expires_at = now + terms.expires_in
     return Approval(proposal.id, subject, terms, sha256, binding, status, now, expires_at, alarms=proposal.alarms)
 
@@ -82,7 +83,7 @@ def _allowed(
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
     start_by = moment.now + terms.start_within
     born = _born(proposal, terms, "approved", moment.now)
-    approval = replace(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
+    approval = but(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
     return Change(approval, (_event("allowed", proposal, approval, data),), _payload(proposal))
 
 

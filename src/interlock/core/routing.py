@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from interlock.core import execution
 from interlock.core.approval import Approval, expire
+from interlock.core.changing import but
 from interlock.core.event import TIME, Change, Event, Moment
 from interlock.core.policy import Rung
 
@@ -71,12 +72,12 @@ def _given_up(approval: Approval) -> int:
 
 def _escalate(approval: Approval) -> Change[Approval]:
     rung = approval.terms.ladder[approval.escalated]
-    climbed = replace(approval, escalated=approval.escalated + 1, version=approval.version + 1)
+    climbed = but(approval, escalated=approval.escalated + 1, version=approval.version + 1)
     return Change(climbed, (_event(climbed, "escalated", {"rung": climbed.escalated}, rung),))
 
 
 def _remind(approval: Approval) -> Change[Approval]:
-    reminded = replace(approval, reminded=approval.reminded + 1, version=approval.version + 1)
+    reminded = but(approval, reminded=approval.reminded + 1, version=approval.version + 1)
     return Change(reminded, (_event(reminded, "reminded", {"reminder": reminded.reminded}, None),))
 
 

@@ -38,7 +38,7 @@ class Delegation:
 
 def seat(approval: Approval, reviewer: Reviewer, stage: int) -> str | None:
     """Whose vote this person would cast in this stage; None if they may not."""
-    if _excluded(approval, reviewer.name):
+    if reviewer.role in ("viewer", "agent") or _excluded(approval, reviewer.name):
         return None
     if _sits(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
         return reviewer.name
@@ -82,6 +82,7 @@ def stricter(old: Ask, new: Ask) -> Ask:
         decisions=tuple(kind for kind in old.decisions if kind in new.decisions),
         priority=max(old.priority, new.priority, key=("low", "medium", "high").index),
         on_expiry=new.on_expiry if old.on_expiry == "approve" else old.on_expiry,
+        ladder=tuple(rung if rung in new.ladder else replace(rung, to=People()) for rung in old.ladder),
         undo_window=max(old.undo_window, new.undo_window),
         start_within=min(old.start_within, new.start_within),
     )

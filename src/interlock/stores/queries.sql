@@ -38,6 +38,10 @@ update approvals set
     release_at = ?, start_by = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?
 where workspace = ? and id = ? and version = ?
 
+-- name: advance_approval
+update approvals set status = ?, version = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?
+where workspace = ? and id = ? and version = ?
+
 -- name: approval
 select
     workspace, id, run_id, call_id, tool, effect, agent, agent_path, thread_id, requester, priority, idempotent,

@@ -17,6 +17,7 @@ from interlock.core.run import Run
 from interlock.core.voting import Delegation, Vote
 
 Row = Sequence[Any]
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 APPROVAL = 30  # columns of an approval in a row; the payload's follow
 
 
@@ -48,6 +49,25 @@ def insert_values(approval: Approval) -> tuple[object, ...]:
 
 def update_values(approval: Approval, old_version: int) -> tuple[object, ...]:
     return (*_state(approval), approval.subject.workspace, approval.id, old_version)
+
+
+def advance_values(a: Approval, old_version: int) -> tuple[object, ...]:
+    state = (a.status, a.version, a.fence, a.lease_until, a.runner, due_at(a))
+    return (*state, a.subject.workspace, a.id, old_version)
+
+
+def only_advances(old: Approval, new: Approval) -> bool:
+    """Whether a change is the runner's or time's: what people said stays as it is and need not be written again."""
+    return (
+        new.decision is old.decision
+        and new.votes is old.votes
+        and new.terms is old.terms
+        and new.binding is old.binding
+        and new.editors is old.editors
+        and new.delegations is old.delegations
+        and (new.escalated, new.reminded) == (old.escalated, old.reminded)
+        and (new.release_at, new.start_by) == (old.release_at, old.start_by)
+    )
 
 
 def _state(a: Approval) -> tuple[object, ...]:
@@ -103,7 +123,7 @@ def payload_of(row: Row) -> Payload:
 
 def _decision(d: Decided) -> str:
     body = {"kind": d.kind, "by": d.by, "at": d.at, "via": d.via, "reason": d.reason, "comment": d.comment}
-    return json.dumps(body, ensure_ascii=False)
+    return encode(body)
 
 
 def _progress(a: Approval) -> str | None:
@@ -117,7 +137,7 @@ def _progress(a: Approval) -> str | None:
         "escalated": a.escalated,
         "reminded": a.reminded,
     }
-    return json.dumps(body, ensure_ascii=False)
+    return encode(body)
 
 
 def _read_progress(text: str) -> dict[str, Any]:

@@ -7,21 +7,24 @@ import os
 import sqlite3
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interlock.core.errors import Error, Misconfigured, StoreUnavailable
+from interlock.core.approval import Approval
+from interlock.core.errors import Error, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
 from interlock.faults import FaultyConnection, Point
 from interlock.stores.migrate import migrate_sqlite
 from interlock.stores.queries import load_queries
 from interlock.stores.rows import Row
-from interlock.stores.transaction import Interned, Transaction
+from interlock.stores.transaction import Interned, LostRace, Transaction
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import Changed, Work, Writer
 
 LOOK_EVERY = 0.004  # seconds between looks for other processes' commits, while somebody waits
+CACHED = 4096  # approvals kept between batches
 FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
 
 
@@ -38,6 +41,8 @@ class SqliteDatabase:
         self._readers = Readers(path)
         self._reads: dict[tuple[str, str, int], int] = defaultdict(int)
         self._reads_lock = threading.Lock()
+        self._cached: dict[tuple[str, str], Approval] = {}
+        self._version = -1
         self._stopping = threading.Event()
         self._opened = False
 
@@ -75,6 +80,7 @@ class SqliteDatabase:
 
     def _connect(self) -> Any:
         with translated(self.path):
+            _create(self.path)
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
@@ -89,6 +95,10 @@ class SqliteDatabase:
             migrate_sqlite(self._connection, self.clock())
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def record(self, recorder: Callable[[Any], Any]) -> None:
+        """Puts something between the writer and its connection: benchmarks write down the statements."""
+        self._connection = recorder(self._connection)
 
     # Reading
 
@@ -126,19 +136,31 @@ class SqliteDatabase:
         connection.execute("begin immediate")
         reads = self._take_reads()
         try:
-            transaction = Transaction(_Session(connection, self._queries), self.clock(), self.interned)
+            session = _Session(connection, self._queries)
+            transaction = Transaction(session, self.clock(), self.interned, self._unchanged(connection))
             results = [_attempt(work, transaction) for work in batch]
             for key, n in reads.items():
                 transaction.write("write_reads", *key, n)
             transaction.flush()
             connection.execute("commit")
-        except BaseException:
+        except BaseException as error:
             self._give_back(reads)
             self._roll_back()
+            if isinstance(error, LostRace):
+                raise Stale("The approval changed meanwhile. Look again; nothing was written.") from None
             raise
         return results, transaction.committed()
 
+    def _unchanged(self, connection: Any) -> dict[tuple[str, str], Approval]:
+        """What this process wrote last still stands while no other connection has committed."""
+        version = connection.execute("pragma data_version").fetchall()[0][0]
+        if version != self._version or len(self._cached) > CACHED:
+            self._cached.clear()
+        self._version = version
+        return self._cached
+
     def _roll_back(self) -> None:
+        self._cached.clear()
         with suppress(sqlite3.Error):  # the failed statement may have ended the transaction already
             self._connection.execute("rollback")
 
@@ -271,10 +293,17 @@ def _nothing(_: Transaction) -> None:
     """A batch of its own for what waits beside the queue."""
 
 
+def _create(path: Path) -> None:
+    """A new database is its owner's alone: it holds what agents do and the secrets that they do it with."""
+    with suppress(OSError):  # what is wrong with the file, SQLite says better
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
 def _open_lock(path: Path) -> int:
+    """Whoever may write the database may lock it."""
     lock = path.with_name(path.name + ".lock")
     try:
-        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, os.stat(path).st_mode & 0o666)
     except OSError as error:
         raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
 

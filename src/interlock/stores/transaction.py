@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from interlock.core.approval import Approval
+from interlock.core.approval import FINAL, Approval
 from interlock.core.call import ToolSpec
 from interlock.core.errors import NotFound, StoreUnavailable
 from interlock.core.event import Change, Event, Moment, Payload, Stored
@@ -51,8 +51,9 @@ class Interned:
 class Transaction:
     """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
 
-    def __init__(self, session: Session, clock: int, interned: Interned) -> None:
+    def __init__(self, session: Session, clock: int, interned: Interned, cached: dict[Key, Approval]) -> None:
         self._session = session
+        self._cached = cached  # rows that nobody can have changed since this process wrote them
         self._clock = clock
         self._interned = interned
         self._heads: dict[str, Head] = {}
@@ -64,6 +65,9 @@ class Transaction:
         self._grants: dict[Key, Grant] = {}
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
+        self._rewritten: set[Key] = set()
+        self._moments: dict[str, Moment] = {}
+        self._salts = b""
         self._tallies: dict[Key, int] = defaultdict(int)
         self._sets: dict[str, list[tuple[object, ...]]] = {name: [] for name in _ORDER}
 
@@ -71,8 +75,11 @@ class Transaction:
 
     def moment(self, workspace: str) -> Moment:
         """Read after the locks. While the clock stands before the ledger, time stands still: nothing is approved."""
-        last = self.head(workspace).at
-        return Moment(max(self._clock, last), self._clock < last)
+        moment = self._moments.get(workspace)
+        if moment is None:
+            last = self.head(workspace).at
+            moment = self._moments[workspace] = Moment(max(self._clock, last), self._clock < last)
+        return moment
 
     def head(self, workspace: str) -> Head:
         head = self._heads.get(workspace)
@@ -82,7 +89,8 @@ class Transaction:
         return head
 
     def approval(self, workspace: str, approval_id: str) -> Approval:
-        known = self._approvals.get((workspace, approval_id))
+        key = (workspace, approval_id)
+        known = self._approvals.get(key) or self._cached.get(key)
         if known is not None:
             return known
         found = self._session.fetch("approval", workspace, approval_id)
@@ -139,8 +147,7 @@ class Transaction:
         """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
         new, workspace = change.state, old.subject.workspace
         if new is not old:
-            self._intern(new.terms, None)
-            self._sets["update_approval"].append(rows.update_values(new, old.version))
+            self._write_approval(old, new)
             self._approvals[workspace, new.id] = new
             if new.status != old.status:
                 self._tallies[workspace, old.status] -= 1
@@ -165,8 +172,8 @@ class Transaction:
     def tell(self, workspace: str, events: Iterable[Event]) -> None:
         """Seals events into the chain, in the order in which they will be read."""
         for event in events:
-            head = self.head(workspace)
-            entry = seal(event, head, max(self._clock, head.at), os.urandom(16))
+            head = self._heads.get(workspace) or self.head(workspace)
+            entry = seal(event, head, self.moment(workspace).now, self._salt())
             self._heads[workspace] = Head(workspace, entry.seq, entry.link, entry.at)
             self._moved.add(workspace)
             self._append(entry)
@@ -188,9 +195,21 @@ class Transaction:
         self._interned.specs.update(self._new_specs)
         self._interned.trim()
         changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
-        for workspace, approval_id in self._approvals:
-            changed.setdefault(workspace, set()).add(approval_id)
+        for key, approval in self._approvals.items():
+            changed.setdefault(key[0], set()).add(key[1])
+            if approval.status in FINAL:
+                self._cached.pop(key, None)
+            else:
+                self._cached[key] = approval
         return changed
+
+    def _write_approval(self, old: Approval, new: Approval) -> None:
+        if rows.only_advances(old, new) and (old.subject.workspace, new.id) not in self._rewritten:
+            self._sets["advance_approval"].append(rows.advance_values(new, old.version))
+        else:
+            self._rewritten.add((old.subject.workspace, new.id))
+            self._intern(new.terms, None)
+            self._sets["update_approval"].append(rows.update_values(new, old.version))
 
     def _follow_up(self, workspace: str, change: Change[Approval]) -> None:
         if change.grant is not None:
@@ -209,20 +228,14 @@ class Transaction:
         else:
             self._sets["end_payload"].append((payload.result, payload.error, *key))
 
+    def _salt(self) -> bytes:
+        if not self._salts:
+            self._salts = os.urandom(1024)
+        salt, self._salts = self._salts[:16], self._salts[16:]
+        return salt
+
     def _append(self, entry: Entry) -> None:
-        self._sets["insert_event"].append(
-            (
-                entry.workspace,
-                entry.seq,
-                entry.at,
-                entry.kind,
-                entry.actor,
-                entry.approval_id,
-                entry.data,
-                entry.digest,
-                entry.link,
-            )
-        )
+        self._sets["insert_event"].append(entry[:9])
         if entry.content is not None:
             self._sets["insert_content"].append((entry.workspace, entry.seq, entry.salt, entry.content))
 
@@ -258,6 +271,7 @@ _ORDER = (
     "insert_spec",
     "insert_approval",
     "insert_payload",
+    "advance_approval",
     "update_approval",
     "edit_payload",
     "end_payload",
@@ -271,7 +285,7 @@ _ORDER = (
     "write_tally",
     "write_head",
 )
-_COMPARED = frozenset({"update_approval"})
+_COMPARED = frozenset({"update_approval", "advance_approval"})
 
 
 def _merged(old: Payload, new: Payload | None) -> Payload:

@@ -1,0 +1,1 @@
+"""What Interlock costs, beside what the database itself costs for the same statements, in one run."""

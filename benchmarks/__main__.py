@@ -1,0 +1,88 @@
+"""`make bench`: one run, one table. `python -m benchmarks --json FILE` keeps the figures as well."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import cycles, lookup, machine
+
+CONDITION = '    when: args.amount > 1000.0 || args.recipient.endsWith("@b.example")'
+SIZES = ((1, 400), (32, 3_000), (256, 8_000))  # at once, cycles in a round
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    figures: dict[str, object] = dict(machine.describe())
+    for name, value in figures.items():
+        print(f"{name:<12}{value}")
+    print(
+        f"\n{'cycles per second':<34}{'Interlock':>12}{'floor':>12}{'share':>8}   spread over {options.rounds} rounds"
+    )
+    for at_once, count in SIZES:
+        figures[f"cycles_{at_once}"] = report_cycles(at_once, count, options.rounds)
+    report_lookup(figures)
+    report_reads(figures)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2))
+
+
+def report_cycles(at_once: int, count: int, rounds: int) -> dict[str, object]:
+    rows = [asyncio.run(measured(at_once, count)) for _ in range(rounds)]
+    speed, floor = [row[0] for row in rows], [row[1] for row in rows]
+    share = statistics.median(a / b for a, b in zip(speed, floor, strict=True))
+    waits = sorted(latency for row in rows for latency in row[2])
+    label = "one at a time" if at_once == 1 else f"{at_once} at once"
+    median = statistics.median(speed)
+    print(
+        f"{label:<34}{median:>12,.0f}{statistics.median(floor):>12,.0f}{share:>8.2f}"
+        f"   {min(speed):,.0f} to {max(speed):,.0f}"
+    )
+    p50, p99 = (waits[int(len(waits) * share_of)] * 1000 for share_of in (0.5, 0.99))
+    print(f"{'  decision to tool, ms':<34}{'p50':>8}{p50:>8.2f}{'p99':>8}{p99:>8.2f}")
+    return {"interlock": speed, "floor": floor, "share": share, "decision_to_tool_ms": {"p50": p50, "p99": p99}}
+
+
+async def measured(at_once: int, count: int) -> tuple[float, float, Sequence[float]]:
+    """Interlock first, then the statements that it sent, again, without it."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with cycles.opened(Path(folder)) as parts:
+            speed, latencies = await cycles.run_cycles(parts, count, at_once, "t")
+    with tempfile.TemporaryDirectory() as folder:
+        statements = cycles.Statements(Path(folder) / "before.db")
+        async with cycles.opened(Path(folder), statements) as parts:
+            await cycles.run_cycles(parts, count, at_once, "f")
+        floor = cycles.replay(statements, count)
+    return speed, floor, latencies
+
+
+def report_lookup(figures: dict[str, object]) -> None:
+    print(f"\n{'rule look-up, µs':<34}{'plain':>12}{'condition':>12}{'load, s':>12}")
+    for rules in (10, 1_000, 10_000):
+        plain, condition = lookup.judging(rules) * 1e6, lookup.judging(rules, CONDITION) * 1e6
+        load = lookup.loading(rules)
+        figures[f"lookup_{rules}"] = {"plain_us": plain, "condition_us": condition, "load_s": load}
+        print(f"{f'{rules:,} rules':<34}{plain:>12.2f}{condition:>12.2f}{load:>12.3f}")
+
+
+def report_reads(figures: dict[str, object]) -> None:
+    async def measure() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            async with cycles.opened(Path(folder)) as parts:
+                return await cycles.allowed_reads(parts, 5_000)
+
+    spent = statistics.median(asyncio.run(measure()) for _ in range(5)) * 1e6
+    figures["allowed_read_us"] = spent
+    print(f"\n{'an allowed read, all in, µs':<34}{spent:>12.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What it costs to find the rule: with 10, 1,000 and 10,000 rules, without and with a condition."""
+
+from __future__ import annotations
+
+import time
+
+from interlock.conditions import compile_condition
+from interlock.core.call import ToolSpec, propose
+from interlock.core.policy import Ask
+from interlock.policy_file import load_policy
+
+
+def policy_text(rules: int, condition: str) -> str:
+    lines = ["version: 1", "rules:"]
+    for number in range(rules - 1):
+        lines += [f"  - name: rule {number}", f"    tools: [tool_{number}, 'group_{number}_*']", "    then: ask"]
+    lines += [
+        "  - name: the one",
+        "    tools: [fund_transfer]",
+        *condition.splitlines(),
+        "    then: ask",
+        "    quorum: 2",
+    ]
+    return "\n".join(lines)
+
+
+def loading(rules: int) -> float:
+    """Seconds to load a policy file in which every rule has a condition."""
+    lines = ["version: 1", "rules:"]
+    for number in range(rules):
+        lines += [
+            f"  - name: rule {number}",
+            f"    tools: [tool_{number}]",
+            f"    when: args.amount > {number}.0",
+            "    then: ask",
+        ]
+    begun = time.perf_counter()
+    load_policy("\n".join(lines), compile_condition)
+    return time.perf_counter() - begun
+
+
+def judging(rules: int, condition: str = "", count: int = 20_000) -> float:
+    """Seconds for one verdict; the call is a new object each time, as it is in life."""
+    policy = load_policy(policy_text(rules, condition), compile_condition).policy
+    spec = ToolSpec("fund_transfer", "write")
+    calls = [propose("fund_transfer", {"amount": 5, "recipient": "a@b.example"}, "bench", str(n)) for n in range(count)]
+    for call in calls:
+        call.value  # noqa: B018  the arguments are read once for each call, whoever looks at them
+    policy.judge(calls[0], spec)
+    begun = time.perf_counter()
+    for call in calls:
+        verdict = policy.judge(call, spec)
+    spent = (time.perf_counter() - begun) / count
+    assert isinstance(verdict, Ask)
+    return spent

@@ -1,0 +1,37 @@
+"""On what the figures were taken: a figure without its machine says nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+
+def describe() -> dict[str, str]:
+    return {
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}",
+        "python": sys.version.split()[0],
+        "sqlite": sqlite3.sqlite_version,
+        "interlock": version("interlock-gate"),
+        "fsync": f"{fsyncs_per_second():,.0f} a second",
+    }
+
+
+def fsyncs_per_second(seconds: float = 0.5) -> float:
+    """How fast this disk makes a page durable: the limit of everything that commits one at a time."""
+    with tempfile.TemporaryDirectory() as folder:
+        descriptor = os.open(Path(folder) / "page", os.O_CREAT | os.O_WRONLY, 0o600)
+        try:
+            count, begun = 0, time.perf_counter()
+            while (spent := time.perf_counter() - begun) < seconds:
+                os.pwrite(descriptor, b"x" * 4096, 0)
+                os.fdatasync(descriptor)
+                count += 1
+        finally:
+            os.close(descriptor)
+    return count / spent

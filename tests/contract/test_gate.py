@@ -1,0 +1,359 @@
+"""The agent's door."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from interlock.core.call import ToolSpec, propose
+from interlock.core.canonical import digest
+from interlock.core.decision import Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.errors import (
+    AlreadyStarted,
+    BindingBroken,
+    CallMismatch,
+    ClockBehind,
+    Expired,
+    InvalidRequest,
+    LeaseLost,
+    NotApproved,
+)
+from interlock.core.event import Payload
+from interlock.core.grant import Grant
+from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
+from interlock.wiring import Parts
+from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+
+LATER = START + 3_600_000
+
+
+async def test_a_read_passes_and_leaves_only_a_number(parts: Parts) -> None:  # R1, R15
+    for number in range(3):
+        outcome = await parts.gate.check(call(number, tool="read_file"), READ)
+        assert outcome == Proceed(b'{"path":"/tmp/x"}')
+    await pending(parts)  # its batch takes the counts along
+    assert (await parts.store.stats("default")).allowed_reads == 3
+    assert await kinds(parts) == ["proposed"]
+
+
+async def test_writes_destructive_and_unknown_tools_ask(parts: Parts) -> None:  # R1
+    for effect in ("write", "destructive", ""):
+        outcome = await parts.gate.check(call(effect or "x", tool="t"), ToolSpec("t", effect))
+        assert isinstance(outcome, Waiting), effect
+
+
+async def test_an_allowed_write_gets_a_row_and_runs_once(tmp_path: Path, clock: Clock) -> None:
+    rules = "version: 1\nrules:\n  - {name: fine, tools: [delete_file], then: allow}\n"
+    async with opened(tmp_path / "a.db", clock, rules) as parts:
+        outcome = await parts.gate.check(call(), WRITE)
+        assert isinstance(outcome, Proceed)
+        assert outcome.approval_id
+        execution = await parts.gate.start("default", outcome.approval_id, "r")
+        with pytest.raises(AlreadyStarted):
+            await parts.gate.start("default", outcome.approval_id, "other")
+        await parts.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=OK)
+        assert await parts.gate.check(call(), WRITE) == Finished("succeeded", "ok", "", outcome.approval_id)
+        assert await kinds(parts) == ["policy_changed", "allowed", "started", "succeeded"]
+        assert await faults(parts) == []
+
+
+async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(tmp_path: Path, clock: Clock) -> None:  # R35
+    rules = "version: 1\nrules:\n  - {name: never, tools: ['delete_*'], then: deny, reason: Not here.}\n"
+    async with opened(tmp_path / "a.db", clock, rules) as parts:
+        outcome = await parts.gate.check(call(), WRITE)
+        assert outcome == Refused("Not here.", "denied")
+        assert declined(outcome, "delete_file")["error"] == "Access denied: Not here."
+        assert await kinds(parts) == ["policy_changed", "denied"]
+
+
+async def test_a_replay_gets_the_first_answer_whatever_the_policy_says_now(parts: Parts, clock: Clock) -> None:  # R24
+    approval_id = await pending(parts)
+    await parts.inbox.decide("default", approval_id, Reject(Seen(reason="no")), BOB)
+    clock.forward(8_000)
+    rules = "version: 1\nrules:\n  - {name: all, then: allow}\n"
+    await parts.put_policy("default", rules, "ada", {})
+    assert await parts.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
+    assert await parts.gate.check(call(), ToolSpec("delete_file", "read")) == Refused("no", "rejected", approval_id)
+    await parts.put_policy("default", rules.replace("allow", "deny"), "ada", {})
+    assert await parts.gate.check(call(), WRITE) == Refused("no", "rejected", approval_id)
+
+
+async def test_a_known_call_id_with_other_arguments_is_refused(parts: Parts) -> None:
+    await pending(parts)
+    for other in (call(1, {"path": "/"}), call(1, tool="other")):
+        with pytest.raises(CallMismatch):
+            await parts.gate.check(other, ToolSpec(other.tool, "destructive"))
+
+
+async def test_a_replay_after_an_edit_is_still_the_same_call(parts: Parts) -> None:  # R50
+    approval_id = await pending(parts)
+    sha = (await parts.store.get("default", approval_id)).approval.args_sha256
+    await parts.inbox.decide("default", approval_id, Edit(b'{"path":"/tmp/y"}', Seen(sha)), BOB)
+    assert await parts.gate.check(call(), WRITE) == Proceed(b'{"path":"/tmp/y"}', approval_id)
+
+
+async def test_twenty_replays_at_once_make_one_approval(parts: Parts) -> None:  # R24
+    outcomes = await asyncio.gather(*(parts.gate.check(call(), WRITE) for _ in range(20)))
+    assert len({outcome.approval_id for outcome in outcomes if isinstance(outcome, Waiting)}) == 1
+    assert await kinds(parts) == ["proposed"]
+
+
+async def test_what_runs_is_what_was_approved_to_the_byte(parts: Parts) -> None:  # R47
+    args = {"path": "ünï", "n": 12345678901234567890123, "x": 1.0, "list": [True, None, "1", 1]}
+    approval_id = await pending(parts, args=args)
+    await approve(parts, approval_id)
+    execution = await parts.gate.start("default", approval_id, "r")
+    assert execution.args == '{"list":[true,null,"1",1],"n":12345678901234567890123,"path":"ünï","x":1}'.encode()
+    stored = await parts.store.get("default", approval_id)
+    assert stored.approval.args_sha256 == digest(execution.args)
+
+
+async def test_only_one_of_fifty_starts_wins(parts: Parts) -> None:  # R46
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    starts = (parts.gate.start("default", approval_id, f"r{n}") for n in range(50))
+    results = await asyncio.gather(*starts, return_exceptions=True)
+    assert sum(not isinstance(result, Exception) for result in results) == 1
+    assert sum(isinstance(result, AlreadyStarted) for result in results) == 49
+
+
+async def test_a_start_without_approval_is_refused(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    with pytest.raises(NotApproved):
+        await parts.gate.start("default", approval_id, "r")
+    clock.forward(300_000)
+    await parts.worker.sweep()
+    with pytest.raises(Expired):
+        await parts.gate.start("default", approval_id, "r")
+
+
+async def test_consent_does_not_keep(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    clock.forward(3_600_000)
+    with pytest.raises(Expired, match="lapsed"):
+        await parts.gate.start("default", approval_id, "r")
+    assert await status(parts, approval_id) == "expired"
+    assert await faults(parts) == []
+
+
+async def test_altered_bytes_do_not_start(parts: Parts, tmp_path: Path) -> None:  # R47
+    import sqlite3
+
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    with sqlite3.connect(tmp_path / "interlock.db") as raw:
+        raw.execute("update payloads set args = ?", (b'{"path":"/"}',))
+    raw.close()
+    with pytest.raises(BindingBroken):
+        await parts.gate.start("default", approval_id, "r")
+    assert await status(parts, approval_id) == "approved"
+
+
+async def test_a_changed_tool_definition_voids_the_approval(parts: Parts) -> None:  # R47
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    changed = ToolSpec("delete_file", "destructive", describe="Delete everything")
+    with pytest.raises(BindingBroken, match="definition"):
+        await parts.gate.start("default", approval_id, "r", spec_sha256=changed.sha256)
+    assert (await parts.gate.start("default", approval_id, "r", spec_sha256=WRITE.sha256)).fence == 1
+
+
+async def test_a_lease_that_runs_out_makes_the_call_unknown(parts: Parts, clock: Clock) -> None:  # R46
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    execution = await parts.gate.start("default", approval_id, "r", 1000)
+    clock.forward(1000)
+    assert await parts.gate.look("default", approval_id) == Finished("unknown", None, "", approval_id)
+    with pytest.raises(LeaseLost):
+        await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await status(parts, approval_id) == "unknown"
+    assert (await kinds(parts))[-2:] == ["lost", "finished_late"]
+    with pytest.raises(AlreadyStarted):
+        await parts.gate.start("default", approval_id, "r")
+    assert await faults(parts) == []
+
+
+async def test_a_renewed_lease_holds(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    execution = await parts.gate.start("default", approval_id, "r", 1000)
+    clock.forward(900)
+    await parts.gate.renew("default", approval_id, execution.fence, 1000)
+    clock.forward(900)
+    await parts.worker.sweep()
+    done = await parts.gate.finish("default", approval_id, execution.fence, ok=False, payload=Payload(error="boom"))
+    assert done.status == "failed"
+    with pytest.raises(LeaseLost):
+        await parts.gate.renew("default", approval_id, execution.fence)
+
+
+async def test_an_idempotent_call_is_started_again_with_the_same_key_and_the_next_fence(
+    parts: Parts, clock: Clock
+) -> None:  # R46
+    spec = ToolSpec("put", "write", idempotent=True)
+    approval_id = await pending(parts, spec=spec)
+    await approve(parts, approval_id)
+    first = await parts.gate.start("default", approval_id, "r1", 1000)
+    with pytest.raises(AlreadyStarted):
+        await parts.gate.start("default", approval_id, "r2")
+    clock.forward(1000)
+    assert isinstance(await parts.gate.look("default", approval_id), Proceed)
+    second = await parts.gate.start("default", approval_id, "r2", 1000)
+    assert (second.fence, second.idempotency_key) == (first.fence + 1, first.idempotency_key)
+    with pytest.raises(LeaseLost):
+        await parts.gate.finish("default", approval_id, first.fence, ok=True, payload=OK)
+    assert (await parts.gate.finish("default", approval_id, second.fence, ok=True, payload=OK)).status == "succeeded"
+    assert await faults(parts) == []
+
+
+async def test_a_cancelled_call_does_not_run(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    await parts.gate.cancel("default", approval_id, "agent", "changed my mind")
+    await parts.gate.cancel("default", approval_id, "agent")  # twice is once
+    with pytest.raises(NotApproved):
+        await parts.gate.start("default", approval_id, "r")
+    assert await parts.gate.check(call(), WRITE) == Refused("changed my mind", "cancelled", approval_id)
+
+
+async def test_a_wait_comes_back_with_the_answer(parts: Parts) -> None:  # R11
+    approval_id = await pending(parts)
+    waiting = asyncio.create_task(parts.gate.wait("default", approval_id))
+    await parts.inbox.decide("default", approval_id, Respond("use the other one"), BOB)
+    assert await waiting == Answered("use the other one", approval_id)
+
+
+async def test_a_wait_ends_when_its_time_is_up(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    outcome = await parts.gate.wait("default", approval_id, 0)
+    assert isinstance(outcome, Waiting)
+    assert await status(parts, approval_id) == "pending"
+
+
+async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    await parts.inbox.decide("default", approval_id, Reject(Seen(reason="no")), BOB)
+    assert isinstance(await parts.gate.look("default", approval_id), Waiting)
+    clock.forward(7_999)
+    assert isinstance(await parts.gate.look("default", approval_id), Waiting)
+    clock.forward(1)
+    assert await parts.gate.look("default", approval_id) == Refused("no", "rejected", approval_id)
+
+
+async def test_an_unanswered_call_times_out_without_a_worker(parts: Parts, clock: Clock) -> None:  # R5
+    approval_id = await pending(parts)
+    clock.forward(300_000)
+    outcome = await parts.gate.wait("default", approval_id)
+    assert isinstance(outcome, Refused)
+    assert "timed out" in outcome.reason
+    assert await status(parts, approval_id) == "expired"
+
+
+async def test_each_setting_has_its_own_deadline(parts: Parts) -> None:  # R5
+    for setting, window in (("chat", 120_000), ("queue", 300_000), ("paused", 1_800_000)):
+        approval_id = await pending(parts, setting, setting=setting)
+        assert (await parts.store.get("default", approval_id)).approval.expires_at == START + window
+    approval_id = await pending(parts, "short", expires_in=1_000)
+    assert (await parts.store.get("default", approval_id)).approval.expires_at == START + 1_000
+    approval_id = await pending(parts, "long", expires_in=10**9)
+    assert (await parts.store.get("default", approval_id)).approval.expires_at == START + 300_000
+
+
+async def test_nothing_is_approved_or_started_while_the_clock_is_behind_the_ledger(parts: Parts, clock: Clock) -> None:
+    first, second = await pending(parts, 1), await pending(parts, 2)
+    await approve(parts, first)
+    clock.forward(-3_600_000)
+    with pytest.raises(ClockBehind):
+        await approve(parts, second)
+    with pytest.raises(ClockBehind):
+        await parts.gate.start("default", first, "r")
+    clock.forward(3_600_000)
+    assert await approve(parts, second) == "approved"
+    assert await faults(parts) == []
+
+
+async def test_arguments_that_do_not_fit_the_schema_are_sent_back(parts: Parts) -> None:  # R27
+    spec = ToolSpec("t", "write", schema={"type": "object", "properties": {"n": {"type": "integer"}}})
+    with pytest.raises(InvalidRequest, match="/n"):
+        await parts.gate.check(call(1, {"n": "one"}, tool="t"), spec)
+    assert await kinds(parts) == []
+
+
+async def test_secret_values_are_nowhere_but_in_their_own_row(parts: Parts, tmp_path: Path) -> None:
+    spec = ToolSpec("login", "write", secret=("password",), describe="Log in as {user} with {password}")
+    canary = "hunter2-canary"
+    approval_id = await pending(parts, args={"user": "zoe", "password": canary}, spec=spec)
+    view = await parts.inbox.show("default", approval_id)
+    assert canary not in repr(view.card) + repr(view.timeline) + str(view.stored.payload.sentence)
+    await approve(parts, approval_id)
+    assert canary.encode() in (await parts.gate.start("default", approval_id, "r")).args
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "interlock.db") as raw:
+        tables = [row[0] for row in raw.execute("select name from sqlite_master where type = 'table'")]
+        holding = [t for t in tables if canary in repr(raw.execute(f"select * from {t}").fetchall())]
+        assert holding == ["payloads"]
+        shown = raw.execute("select shown, sentence from payloads").fetchone()
+    raw.close()
+    assert canary not in repr(shown)
+
+
+async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: Parts) -> None:  # R45
+    async def rows(args: object) -> str:
+        return "3 rows"
+
+    def broken(args: object) -> str:
+        raise ValueError("secret detail")
+
+    good = await pending(parts, 1, ToolSpec("a", "write", preview=rows))
+    bad = await pending(parts, 2, ToolSpec("b", "write", preview=broken))
+    assert (await parts.inbox.show("default", good)).card.preview == "3 rows"
+    assert (await parts.inbox.show("default", bad)).card.preview == "No preview: ValueError."
+
+
+async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: Parts, clock: Clock) -> None:  # R20, R51
+    draft = Grant("g1", "default", "delete_file", WRITE.sha256, "", frozenset(), "", 0, LATER, max_uses=1)
+    await parts.inbox.grant(Grant(**{**_fields(draft), "when": 'args.path.startsWith("/tmp/")'}), BOB)
+    outside = await parts.gate.check(call(1, {"path": "/etc/x"}), WRITE)
+    assert isinstance(outside, Waiting)
+    race = await asyncio.gather(*(parts.gate.check(call(n), WRITE) for n in range(2, 6)))
+    assert sorted(type(outcome).__name__ for outcome in race) == ["Proceed", "Waiting", "Waiting", "Waiting"]
+    grants = await parts.inbox.grants("default")
+    assert [(g.uses, g.created_by) for g in grants] == [(1, "bob")]
+    assert await faults(parts) == []
+
+
+async def test_a_revoked_or_expired_grant_covers_nothing(parts: Parts, clock: Clock) -> None:  # R51
+    for number, grant_id in enumerate(("revoked", "expired")):
+        end = START + 1_000 * (number + 1)
+        draft = Grant(grant_id, "default", "delete_file", WRITE.sha256, "", frozenset(), "", 0, end)
+        await parts.inbox.grant(draft, BOB)
+    await parts.inbox.revoke("default", "revoked", BOB)
+    clock.forward(2_000)
+    assert isinstance(await parts.gate.check(call(), WRITE), Waiting)
+
+
+async def test_a_question_can_only_be_answered(parts: Parts) -> None:  # R37
+    spec = ToolSpec("request_human_input", "read", decisions=("respond",))
+    asked = propose("request_human_input", {"question": "Which?", "choices": ["a", "b"]}, "run", "q")
+    outcome = await parts.gate.ask(asked, spec)
+    assert isinstance(outcome, Waiting)
+    with pytest.raises(Exception, match="allowed: respond"):
+        await approve(parts, outcome.approval_id)
+    with pytest.raises(Exception, match="does not fit the question"):
+        await parts.inbox.decide("default", outcome.approval_id, Respond("c"), BOB)
+    await parts.inbox.decide("default", outcome.approval_id, Respond("a"), BOB)
+    assert await parts.gate.look("default", outcome.approval_id) == Answered("a", outcome.approval_id)
+
+
+async def test_a_viewer_or_an_agent_never_decides(parts: Parts) -> None:  # R48
+    approval_id = await pending(parts)
+    for role in ("viewer", "agent"):
+        with pytest.raises(Exception, match="may not decide"):
+            await approve(parts, approval_id, Reviewer("x", role))
+    assert (await kinds(parts)) == ["proposed", "decision_refused", "decision_refused"]
+
+
+def _fields(grant: Grant) -> dict[str, object]:
+    return {name: getattr(grant, name) for name in Grant.__slots__}

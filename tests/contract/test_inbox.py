@@ -1,0 +1,300 @@
+"""The human's door."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from interlock.core.call import ToolSpec
+from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.errors import (
+    AlreadyDecided,
+    Conflict,
+    DigestMismatch,
+    Error,
+    Expired,
+    FindingsNotAcknowledged,
+    Forbidden,
+    InvalidDecision,
+    Misconfigured,
+)
+from interlock.core.grant import Grant
+from interlock.core.outcome import Finished, Proceed
+from interlock.core.policy import People
+from interlock.wiring import Parts
+from tests.support import ADA, BOB, EVE, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+
+MONEY = ToolSpec(
+    "fund_transfer",
+    "write",
+    schema={
+        "type": "object",
+        "properties": {"amount": {"type": "number"}, "to": {"type": "string"}},
+        "required": ["amount", "to"],
+        "additionalProperties": False,
+    },
+)
+RULES = """
+version: 1
+rules:
+  - name: never to the moon
+    tools: [fund_transfer]
+    when: args.to == "moon"
+    then: deny
+    reason: Nobody lives there.
+  - name: large transfers
+    tools: [fund_transfer]
+    when: args.amount > 1000.0
+    then: ask
+    approvers: {teams: [finance]}
+    quorum: 2
+    exclude: [requester]
+  - name: small transfers
+    tools: [fund_transfer]
+    then: ask
+"""
+
+
+@pytest.fixture
+async def bank(tmp_path: Path, clock: Clock):  # type: ignore[no-untyped-def]
+    async with opened(tmp_path / "bank.db", clock, RULES) as doors:
+        yield doors
+
+
+async def transfer(bank: Parts, amount: float, number: int = 1, **more: object) -> str:
+    return await pending(bank, number, MONEY, args={"amount": amount, "to": "shop"}, **more)
+
+
+async def sha_of(parts: Parts, approval_id: str) -> str:
+    return (await parts.store.get("default", approval_id)).approval.args_sha256
+
+
+async def test_a_second_decision_gets_the_standing_one(parts: Parts) -> None:  # R24
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    with pytest.raises(AlreadyDecided) as caught:
+        await parts.inbox.decide("default", approval_id, Reject(), EVE)
+    assert caught.value.to_json()["decision"] == {"kind": "approve", "by": "bob", "at": START, "reason": ""}
+
+
+async def test_of_thirty_people_at_once_one_decides(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    people = [Reviewer(f"p{n}") for n in range(30)]
+    decisions = [Approve() if n % 2 else Reject() for n in range(30)]
+    work = (parts.inbox.decide("default", approval_id, d, p) for d, p in zip(decisions, people, strict=True))
+    results = await asyncio.gather(*work, return_exceptions=True)
+    winners = [r for r in results if not isinstance(r, BaseException)]
+    standing = [r for r in results if isinstance(r, AlreadyDecided)]
+    assert (len(winners), len(standing)) == (1, 29)
+    by = winners[0].decision.by  # type: ignore[union-attr]
+    assert {r.to_json()["decision"]["by"] for r in standing} == {by}  # type: ignore[index]
+
+
+async def test_two_people_have_to_agree_on_a_large_transfer(bank: Parts) -> None:  # R48
+    approval_id = await transfer(bank, 5000, requester="zoe")
+    assert await approve(bank, approval_id, BOB) == "pending"
+    assert await approve(bank, approval_id, BOB) == "pending"  # twice is once
+    assert await approve(bank, approval_id, EVE) == "approved"
+    assert (await kinds(bank))[1:] == ["proposed", "voted", "approved"]
+    assert await faults(bank) == []
+
+
+async def test_two_of_two_at_the_same_moment_approve_once(bank: Parts) -> None:
+    approval_id = await transfer(bank, 5000)
+    await asyncio.gather(approve(bank, approval_id, BOB), approve(bank, approval_id, EVE))
+    assert await status(bank, approval_id) == "approved"
+    assert await faults(bank) == []
+
+
+async def test_outsiders_and_the_requester_cannot_vote_and_the_attempt_is_kept(bank: Parts) -> None:  # R41, R48
+    approval_id = await transfer(bank, 5000, requester="bob")
+    for person in (ADA, BOB):
+        with pytest.raises(Forbidden):
+            await approve(bank, approval_id, person)
+    assert (await kinds(bank))[2:] == ["decision_refused", "decision_refused"]
+    assert await status(bank, approval_id) == "pending"
+
+
+async def test_a_decision_on_other_arguments_than_shown_is_refused(parts: Parts) -> None:  # R47
+    approval_id = await pending(parts)
+    with pytest.raises(DigestMismatch):
+        await parts.inbox.decide("default", approval_id, Approve(Seen("0" * 64)), BOB)
+    assert await status(parts, approval_id) == "pending"
+
+
+async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: Parts) -> None:  # R11, R12, R50
+    approval_id = await transfer(bank, 10)
+    seen = Seen(await sha_of(bank, approval_id))
+    for bad, where in (
+        (b'{"amount":"ten","to":"shop"}', "/amount"),
+        (b'{"amount":1}', "to"),
+        (b'{"amount":1,"to":"a","x":1}', "x"),
+    ):
+        with pytest.raises(InvalidDecision, match=where):
+            await bank.inbox.decide("default", approval_id, Edit(bad, seen), BOB)
+    with pytest.raises(InvalidDecision, match="Nobody lives there"):
+        await bank.inbox.decide("default", approval_id, Edit(b'{"amount":1,"to":"moon"}', seen), BOB)
+    assert await status(bank, approval_id) == "pending"
+    done = await bank.inbox.decide("default", approval_id, Edit(b'{"amount":20,"to":"shop"}', seen), BOB)
+    assert (done.status, done.editors) == ("approved", ("bob",))
+    assert await bank.gate.look("default", approval_id) == Proceed(b'{"amount":20,"to":"shop"}', approval_id)
+    assert (await kinds(bank))[-2:] == ["edited", "approved"]
+    assert await faults(bank) == []
+
+
+async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank: Parts) -> None:  # R50
+    approval_id = await transfer(bank, 10)
+    edit = Edit(b'{"amount":9000,"to":"shop"}', Seen(await sha_of(bank, approval_id)))
+    edited = await bank.inbox.decide("default", approval_id, edit, BOB)
+    assert (edited.status, len(edited.votes)) == ("pending", 1)
+    assert await approve(bank, approval_id, EVE) == "approved"
+    assert await faults(bank) == []
+
+
+async def test_an_edit_into_a_looser_rule_keeps_the_strict_one_and_voids_votes(bank: Parts) -> None:  # R50
+    approval_id = await transfer(bank, 5000)
+    await approve(bank, approval_id, EVE)
+    edit = Edit(b'{"amount":1,"to":"shop"}', Seen(await sha_of(bank, approval_id)))
+    edited = await bank.inbox.decide("default", approval_id, edit, BOB)
+    assert (edited.status, [vote.by for vote in edited.votes]) == ("pending", ["bob"])
+    assert await approve(bank, approval_id, EVE) == "approved"
+
+
+async def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(bank: Parts) -> None:
+    approval_id = await transfer(bank, 5000)
+    seen = Seen(await sha_of(bank, approval_id))
+    await bank.inbox.decide("default", approval_id, Edit(b'{"amount":6000,"to":"shop"}', seen), BOB)
+    with pytest.raises(DigestMismatch):
+        await bank.inbox.decide("default", approval_id, Edit(b'{"amount":7000,"to":"shop"}', seen), EVE)
+
+
+async def test_a_secret_stays_when_an_edit_returns_its_fingerprint(parts: Parts) -> None:
+    spec = ToolSpec("login", "write", secret=("password",))
+    approval_id = await pending(parts, args={"user": "zoe", "password": "hunter2"}, spec=spec)
+    stored = await parts.store.get("default", approval_id)
+    shown = (stored.payload.shown or b"").replace(b"zoe", b"max")
+    seen = Seen(stored.approval.args_sha256)
+    await parts.inbox.decide("default", approval_id, Edit(shown, seen), BOB)
+    assert (await parts.gate.start("default", approval_id, "r")).args == b'{"password":"hunter2","user":"max"}'
+    other = await pending(parts, 2, args={"user": "zoe", "password": "other"}, spec=spec)
+    with pytest.raises(InvalidDecision, match="fingerprint"):
+        await parts.inbox.decide("default", other, Edit(shown, Seen(await sha_of(parts, other))), BOB)
+
+
+async def test_deceptive_arguments_need_an_acknowledgement(parts: Parts) -> None:  # R53
+    approval_id = await pending(parts, args={"path": "/tmp/\u202egpj.exe"})
+    sha = await sha_of(parts, approval_id)
+    with pytest.raises(FindingsNotAcknowledged) as caught:
+        await parts.inbox.decide("default", approval_id, Approve(Seen(sha)), BOB)
+    alarms = caught.value.ids["findings"]
+    with pytest.raises(DigestMismatch):  # an interface that sends no digest has not shown the card
+        await parts.inbox.decide("default", approval_id, Approve(), BOB)
+    await parts.inbox.decide("default", approval_id, Approve(Seen(sha, tuple(alarms))), BOB)  # type: ignore[arg-type]
+    assert await status(parts, approval_id) == "approved"
+
+
+async def test_a_rejection_can_be_undone_until_the_agent_hears_of_it(parts: Parts, clock: Clock) -> None:  # R14
+    approval_id = await pending(parts)
+    await parts.inbox.decide("default", approval_id, Reject(), BOB)
+    with pytest.raises(Forbidden):
+        await parts.inbox.undo("default", approval_id, EVE)
+    clock.forward(7_999)
+    await parts.inbox.undo("default", approval_id, BOB)
+    assert await approve(parts, approval_id) == "approved"
+    other = await pending(parts, 2)
+    await parts.inbox.decide("default", other, Reject(), BOB)
+    clock.forward(8_000)
+    with pytest.raises(Expired):
+        await parts.inbox.undo("default", other, ADA)
+    with pytest.raises(Conflict):
+        await parts.inbox.undo("default", approval_id, ADA)
+    assert await faults(parts) == []
+
+
+async def test_a_decision_at_the_deadline_never_counts(parts: Parts, clock: Clock) -> None:
+    early, late = await pending(parts, 1), await pending(parts, 2)
+    clock.forward(299_999)
+    assert await approve(parts, early) == "approved"
+    clock.forward(1)
+    with pytest.raises(Expired):
+        await approve(parts, late)
+    assert await status(parts, late) == "expired"
+    assert await faults(parts) == []
+
+
+async def test_a_delegate_votes_in_the_delegators_seat(bank: Parts) -> None:  # R40
+    approval_id = await transfer(bank, 5000)
+    await bank.inbox.delegate("default", approval_id, People(users=frozenset({"kim"})), BOB)
+    kim = Reviewer("kim")
+    assert await approve(bank, approval_id, kim) == "pending"
+    assert await approve(bank, approval_id, BOB) == "pending"  # the seat has voted
+    with pytest.raises(Forbidden):
+        await bank.inbox.delegate("default", approval_id, People(users=frozenset({"max"})), Reviewer("max"))
+    assert await approve(bank, approval_id, EVE) == "approved"
+
+
+async def test_bulk_gives_one_result_each(parts: Parts) -> None:  # R42
+    first, second = await pending(parts, 1), await pending(parts, 2)
+    results = await parts.inbox.bulk("default", [(first, Approve()), ("nope", Approve()), (second, Reject())], BOB)
+    assert [r.code if isinstance(r, Error) else r.status for r in results] == ["approved", "not_found", "rejected"]
+
+
+async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(parts: Parts) -> None:  # R46
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    execution = await parts.gate.start("default", approval_id, "r")
+    await parts.gate.abandon("default", approval_id, execution.fence)
+    with pytest.raises(Forbidden):
+        await parts.inbox.resolve_unknown("default", approval_id, Reviewer("x", "viewer"), ok=True)
+    await parts.inbox.resolve_unknown("default", approval_id, BOB, ok=True, note="it is gone", result={"ok": True})
+    assert await parts.gate.check(call(), WRITE) == Finished("succeeded", {"ok": True}, "", approval_id)
+    with pytest.raises(Conflict):
+        await parts.inbox.resolve_unknown("default", approval_id, BOB, ok=False)
+    assert await faults(parts) == []
+
+
+async def test_stages_are_decided_one_after_the_other(tmp_path: Path, clock: Clock) -> None:  # R48
+    rules = """
+version: 1
+rules:
+  - name: two stages
+    tools: [delete_file]
+    then: ask
+    stages:
+      - {approvers: {teams: [finance]}}
+      - {approvers: {users: [ada]}}
+"""
+    async with opened(tmp_path / "a.db", clock, rules) as parts:
+        approval_id = await pending(parts)
+        with pytest.raises(Forbidden, match="first"):
+            await approve(parts, approval_id, ADA)
+        assert await approve(parts, approval_id, BOB) == "pending"
+        assert await approve(parts, approval_id, ADA) == "approved"
+        assert await faults(parts) == []
+
+
+async def test_an_answer_that_the_rule_does_not_allow_is_refused(tmp_path: Path, clock: Clock) -> None:  # R11
+    rules = "version: 1\nrules:\n  - {name: strict, then: ask, decisions: [approve, reject]}\n"
+    async with opened(tmp_path / "a.db", clock, rules) as parts:
+        approval_id = await pending(parts)
+        for decision in (Respond("hm"), Edit(b"{}", Seen(await sha_of(parts, approval_id)))):
+            with pytest.raises(InvalidDecision, match="allowed: approve, reject"):
+                await parts.inbox.decide("default", approval_id, decision, BOB)
+
+
+async def test_a_grant_with_a_bad_condition_is_refused_when_it_is_made(parts: Parts) -> None:  # R51
+    draft = Grant("g", "default", "t", "x", "", frozenset(), "", 0, START + 1000, when="args.amont >")
+    with pytest.raises(Misconfigured):
+        await parts.inbox.grant(draft, BOB)
+    assert await kinds(parts) == []
+
+
+async def test_the_card_shows_everything_and_the_timeline_everybody(bank: Parts) -> None:  # R2, R41
+    approval_id = await transfer(bank, 5000, requester="zoe", agent="payer", agent_says="trust me")
+    await approve(bank, approval_id, BOB)
+    view = await bank.inbox.show("default", approval_id)
+    assert [field.name for field in view.card.fields] == ["amount", "to"]
+    assert dict(view.card.facts) == {"requester": "zoe", "agent": "payer", "rule": "large transfers"}
+    assert view.card.agent_says == "trust me"
+    assert [(entry.kind, entry.actor) for entry in view.timeline] == [("proposed", "agent:payer"), ("voted", "bob")]
+    assert view.card.sentence == "Execute fund_transfer?"

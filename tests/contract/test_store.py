@@ -1,0 +1,230 @@
+"""What every store has to do, whatever the database."""
+
+import asyncio
+import os
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlock.core.approval import STATUSES, TRANSITIONS
+from interlock.core.errors import InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
+from interlock.core.event import Change
+from interlock.core.outcome import Waiting
+from interlock.core.ports import Query, User
+from interlock.stores.migrate import load_migrations, migrate_sqlite
+from interlock.wiring import Parts
+from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+
+
+async def test_a_stored_approval_comes_back_as_it_was(parts: Parts) -> None:  # R23
+    approval_id = await pending(parts, agent="writer", agent_path=("boss", "writer"), thread_id="t1", requester="zoe")
+    stored = await parts.store.get("default", approval_id)
+    assert stored.payload.args == b'{"path":"/tmp/x"}'
+    assert stored.approval.subject.agent_path == ("boss", "writer")
+    assert (stored.approval.subject.requester, stored.approval.subject.thread_id) == ("zoe", "t1")
+    assert (await parts.store.find("default", "run", "call1")) == stored
+
+
+async def test_every_change_of_state_is_one_event_in_the_same_order(parts: Parts) -> None:  # R41
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    execution = await parts.gate.start("default", approval_id, "r")
+    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await kinds(parts) == ["proposed", "approved", "started", "succeeded"]
+    assert await faults(parts) == []
+
+
+async def test_workspaces_do_not_see_each_other(parts: Parts) -> None:
+    outcome = await parts.gate.check(call(1, workspace="other"), WRITE)
+    assert isinstance(outcome, Waiting)
+    with pytest.raises(NotFound):
+        await parts.store.get("default", outcome.approval_id)
+    assert (await parts.store.list("default", Query())).items == ()
+    assert await kinds(parts, "other") == ["proposed"]
+
+
+async def test_pages_neither_skip_nor_repeat_while_rows_come_in(parts: Parts, clock: Clock) -> None:  # R8
+    for number in range(7):
+        clock.forward(1)
+        await pending(parts, number)
+    first = await parts.store.list("default", Query(statuses=("pending",), limit=3))
+    clock.forward(1)
+    await pending(parts, 99)
+    second = await parts.store.list("default", Query(statuses=("pending",), limit=3, cursor=first.next or ""))
+    third = await parts.store.list("default", Query(statuses=("pending",), limit=3, cursor=second.next or ""))
+    seen = [s.approval.subject.call_id for page in (first, second, third) for s in page.items]
+    assert seen == [f"call{n}" for n in (0, 1, 2, 3, 4, 5, 6, 99)]
+    assert third.next is None
+
+
+async def test_history_is_newest_first_and_can_be_filtered(parts: Parts, clock: Clock) -> None:  # R8
+    for number in range(3):
+        clock.forward(1)
+        await pending(parts, number, agent=f"agent{number}")
+    page = await parts.store.list("default", Query())
+    assert [s.approval.subject.call_id for s in page.items] == ["call2", "call1", "call0"]
+    page = await parts.store.list("default", Query(agent="agent1"))
+    assert [s.approval.subject.agent for s in page.items] == ["agent1"]
+    page = await parts.store.list("default", Query(statuses=("approved", "rejected")))
+    assert page.items == ()
+
+
+async def test_a_cursor_that_no_list_gave_is_refused(parts: Parts) -> None:
+    with pytest.raises(InvalidRequest, match="cursor"):
+        await parts.store.list("default", Query(cursor="nonsense"))
+
+
+async def test_counts_follow_every_change(parts: Parts) -> None:  # R18
+    first, second = await pending(parts, 1), await pending(parts, 2)
+    await approve(parts, first)
+    await parts.gate.cancel("default", second, "agent")
+    stats = await parts.store.stats("default")
+    assert stats.by_status == {"approved": 1, "cancelled": 1}
+
+
+async def test_the_database_refuses_every_illegal_transition_by_itself(parts: Parts, tmp_path: Path) -> None:
+    approval_id = await pending(parts)
+    with sqlite3.connect(tmp_path / "interlock.db") as raw:
+        legal = set(raw.execute("select old, new from transitions").fetchall())
+        assert legal == {(old, new) for old, news in TRANSITIONS.items() for new in news if old}
+        for new in set(STATUSES) - TRANSITIONS["pending"]:
+            with pytest.raises(sqlite3.IntegrityError, match="illegal transition"):
+                raw.execute("update approvals set status = ? where id = ?", (new, approval_id))
+        for column in ("tool", "run_id", "expires_at", "nonce"):
+            with pytest.raises(sqlite3.IntegrityError, match="illegal transition"):
+                raw.execute(f"update approvals set {column} = 'x' where id = ?", (approval_id,))
+        with pytest.raises(sqlite3.IntegrityError, match="illegal transition"):
+            raw.execute("update approvals set fence = fence + 2 where id = ?", (approval_id,))
+    raw.close()
+
+
+async def test_a_program_that_breaks_the_rules_is_stopped_by_the_database(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    with pytest.raises(StoreUnavailable, match="illegal transition"):
+        await parts.store.transition(
+            "default", approval_id, lambda a, _: Change(replace(a, status="succeeded", version=a.version + 1))
+        )
+    assert await status(parts, approval_id) == "pending"
+    assert await kinds(parts) == ["proposed"]
+
+
+async def test_a_bad_item_does_not_fail_its_neighbours(parts: Parts) -> None:
+    ids = [await pending(parts, n) for n in range(4)]
+
+    def broken(approval, moment):  # type: ignore[no-untyped-def]
+        raise RuntimeError("a bug")
+
+    work = [parts.store.transition("default", ids[0], broken), *(approve(parts, i) for i in ids[1:])]
+    results = await asyncio.gather(*work, return_exceptions=True)
+    assert [type(r).__name__ for r in results] == ["RuntimeError", "str", "str", "str"]
+    assert await faults(parts) == []
+
+
+async def test_a_lost_compare_and_set_writes_nothing(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    stored = await parts.store.get("default", approval_id)
+    stale = replace(stored.approval, version=7)
+    with pytest.raises(Stale):
+        await parts.store._database.write(  # type: ignore[attr-defined]
+            lambda tx: tx.update(stale, Change(replace(stale, status="approved", version=8)))
+        )
+    assert await status(parts, approval_id) == "pending"
+    assert await kinds(parts) == ["proposed"]
+
+
+async def test_two_stores_on_one_file_see_each_other(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "interlock.db"
+    async with opened(path, clock) as one, opened(path, clock) as two:
+        approval_id = await pending(one)
+        await approve(two, approval_id)
+        execution = await one.gate.start("default", approval_id, "r")
+        await two.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+        assert await status(one, approval_id) == "succeeded"
+        assert await faults(two) == []
+
+
+async def test_migrations_run_once_and_are_never_edited(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "interlock.db"
+    async with opened(path, clock):
+        pass
+    async with opened(path, clock) as again:
+        assert await kinds(again) == []
+    with sqlite3.connect(path) as raw:
+        assert [row[0] for row in raw.execute("select number from migrations")] == [
+            m.number for m in load_migrations("sqlite")
+        ]
+        raw.execute("update migrations set sha256 = 'other'")
+    raw.close()
+    with pytest.raises(Misconfigured, match="not the one"):
+        async with opened(path, clock):
+            pass
+
+
+async def test_a_newer_database_is_not_touched(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "interlock.db"
+    async with opened(path, clock):
+        pass
+    with sqlite3.connect(path) as raw:
+        raw.execute("insert into migrations values (999, 'later', 'x', 0)")
+    raw.close()
+    with pytest.raises(Misconfigured, match="Upgrade"):
+        async with opened(path, clock):
+            pass
+
+
+async def test_another_programs_database_is_not_touched(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as raw:
+        raw.execute("create table theirs (x)")
+    raw.close()
+    with pytest.raises(Misconfigured, match="another program"):
+        async with opened(path, clock):
+            pass
+
+
+def test_a_migration_that_dies_half_way_runs_again_from_the_start(tmp_path: Path) -> None:
+    class Dies:
+        """Fails at the n-th statement, as a killed process would: nothing after it is heard."""
+
+        def __init__(self, connection: sqlite3.Connection, at: int) -> None:
+            self.connection, self.left = connection, at
+
+        def execute(self, text: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+            self.left -= 1
+            if self.left <= 0:
+                raise InterruptedError
+            return self.connection.execute(text, values)
+
+    died = 0
+    for at in range(1, 200):
+        path = tmp_path / f"{at}.db"
+        raw = sqlite3.connect(path, isolation_level=None)
+        try:
+            migrate_sqlite(Dies(raw, at), 0)
+            break
+        except InterruptedError:
+            died += 1
+        finally:
+            raw.close()
+        with sqlite3.connect(path, isolation_level=None) as again:
+            migrate_sqlite(again, 0)
+            assert again.execute("select count(*) from transitions").fetchone() == (16,)
+        again.close()
+    assert died > 20
+
+
+async def test_a_policy_and_a_user_are_kept_with_their_author(parts: Parts) -> None:
+    await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
+    again = await parts.put_policy("default", "version: 1\nrules: []\n", "ada", {})
+    assert again.policy.sha256 == (await parts.store.policy("default")).sha256  # type: ignore[union-attr]
+    await parts.store.put_user("default", User("bob", "reviewer", frozenset({"finance"})), "ada")
+    assert (await parts.inbox.reviewer("default", "bob", "test")) == BOB
+    assert await kinds(parts) == ["policy_changed", "user_changed"]
+
+
+async def test_nothing_private_is_left_readable_by_others(parts: Parts, tmp_path: Path) -> None:
+    await pending(parts)
+    for name in ("interlock.db", "interlock.db.lock"):
+        assert os.stat(tmp_path / name).st_mode & 0o077 == 0, name

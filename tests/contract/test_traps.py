@@ -1,0 +1,67 @@
+"""Three traps that every store falls into once: kept as tests."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+from interlock.core.decision import Respond
+from interlock.core.outcome import Answered
+from interlock.wiring import Parts
+from tests.support import BOB, WRITE, Clock, approve, call, opened, pending
+
+
+async def test_a_decision_between_look_and_wait_wakes_the_waiter(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    async with parts.store.watch("default", approval_id) as watch:
+        stored = await parts.store.get("default", approval_id)  # the look
+        assert stored.approval.status == "pending"
+        await parts.inbox.decide("default", approval_id, Respond("hello"), BOB)  # lands before the wait
+        await asyncio.wait_for(watch.changed(None), 10)
+    assert await parts.gate.look("default", approval_id) == Answered("hello", approval_id)
+
+
+async def test_a_decision_by_another_process_wakes_the_waiter(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "interlock.db"
+    async with opened(path, clock) as here, opened(path, clock) as there:
+        approval_id = await pending(here)
+        async with here.store.watch("default", approval_id) as watch:
+            await approve(there, approval_id)
+            await asyncio.wait_for(watch.changed(None), 10)
+
+
+async def test_no_event_appears_behind_a_cursor(tmp_path: Path, clock: Clock) -> None:
+    """Readers that follow the ledger while two writers race see every number once, in order."""
+    path = tmp_path / "interlock.db"
+    async with opened(path, clock) as one, opened(path, clock) as two:
+        seen: list[int] = []
+        stop = threading.Event()
+
+        async def follow() -> None:
+            while not stop.is_set() or len(seen) < (await one.store.head("default")).seq:
+                async for chunk in one.store.entries("default", seen[-1] if seen else 0):
+                    seen.extend(entry.seq for entry in chunk)
+                await asyncio.sleep(0)
+
+        async def write(parts: Parts, name: str) -> None:
+            for number in range(60):
+                await pending(parts, f"{name}{number}")
+
+        reader = asyncio.create_task(follow())
+        await asyncio.gather(*(write(p, f"{n}{w}") for n, p in (("a", one), ("b", two)) for w in range(4)))
+        stop.set()
+        await reader
+        assert seen == list(range(1, 481))
+
+
+async def test_reading_announces_nothing(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    async with parts.store.watch("default") as watch:
+        await watch.changed(0.2)  # what was written before may still be announced
+        for _ in range(20):
+            await parts.store.get("default", approval_id)
+            await parts.inbox.show("default", approval_id)
+        woken = asyncio.create_task(watch.changed(None))
+        await asyncio.sleep(0.1)
+        assert not woken.done()
+        await parts.gate.check(call(2), WRITE)
+        await asyncio.wait_for(woken, 10)

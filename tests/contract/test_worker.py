@@ -1,0 +1,123 @@
+"""Time's door."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from interlock.core.decision import Reviewer
+from interlock.core.errors import Forbidden
+from interlock.core.outcome import Proceed
+from interlock.runner import this_runner
+from interlock.wiring import Parts
+from tests.support import BOB, START, WRITE, Clock, approve, faults, kinds, opened, pending, status
+
+LADDER = """
+version: 1
+rules:
+  - name: climbs
+    tools: [delete_file]
+    then: ask
+    approvers: {users: [nobody]}
+    expires_in: 30m
+    on_expiry: escalate
+    remind: [5m, 20m]
+    escalate:
+      - {after: 10m, to: {teams: [finance]}}
+"""
+MINUTE = 60_000
+
+
+async def test_time_reminds_escalates_and_expires_in_order(tmp_path: Path, clock: Clock) -> None:  # R28, R43
+    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+        approval_id = await pending(parts)
+        for minutes, kind in ((5, "reminded"), (10, "escalated"), (20, "reminded"), (30, "expired")):
+            clock.now = START + minutes * MINUTE - 1
+            assert await parts.worker.sweep() == 0
+            clock.now += 1
+            assert await parts.worker.sweep() == 1
+            assert (await kinds(parts))[-1] == kind
+        assert await status(parts, approval_id) == "expired"
+        assert await parts.worker.sweep() == 0
+        assert await faults(parts) == []
+
+
+async def test_a_worker_that_slept_does_everything_at_once(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+        await pending(parts)
+        clock.forward(30 * MINUTE)
+        assert await parts.worker.sweep() == 4
+        assert (await kinds(parts))[2:] == ["reminded", "escalated", "reminded", "expired"]
+
+
+async def test_those_on_the_ladder_may_decide_once_it_is_climbed(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+        approval_id = await pending(parts)
+        clock.forward(10 * MINUTE)
+        await parts.worker.sweep()
+        assert await approve(parts, approval_id, BOB) == "approved"
+
+
+async def test_only_a_rule_that_says_so_approves_when_nobody_answers(tmp_path: Path, clock: Clock) -> None:  # R28
+    rules = "version: 1\nrules:\n  - {name: silence is consent, then: ask, expires_in: 1m, on_expiry: approve}\n"
+    async with opened(tmp_path / "a.db", clock, rules) as parts:
+        plain = await pending(parts, 1)
+        odd = await pending(parts, 2, args={"path": "\u202ex"})
+        clock.forward(MINUTE)
+        assert await parts.worker.sweep() == 2
+        assert isinstance(await parts.gate.look("default", plain), Proceed)
+        assert await status(parts, odd) == "expired"  # what may deceive is never approved by silence
+        assert await faults(parts) == []
+
+
+async def test_two_workers_do_everything_once(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "a.db"
+    async with opened(path, clock) as one, opened(path, clock) as two:
+        for number in range(20):
+            await pending(one, number)
+        clock.forward(300_000)
+        await asyncio.gather(one.worker.sweep(), two.worker.sweep(), one.worker.sweep())
+        assert (await kinds(one)).count("expired") == 20
+        assert await faults(one) == []
+
+
+async def test_calls_of_a_dead_runner_are_recovered_without_waiting_for_the_lease(parts: Parts) -> None:  # R46
+    dead = this_runner().split(":")
+    dead[3] = "1"  # this process number, at another time: somebody else, who is gone
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    await parts.gate.start("default", approval_id, ":".join(dead))
+    living = await pending(parts, 2)
+    await approve(parts, living)
+    await parts.gate.start("default", living, this_runner())
+    assert await parts.worker.sweep() == 1
+    assert (await status(parts, approval_id), await status(parts, living)) == ("unknown", "running")
+
+
+async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts, expires_in=1_000)
+    stop = asyncio.Event()
+    working = asyncio.create_task(parts.worker.run(stop))
+    async with parts.store.watch("default", approval_id) as watch:
+        clock.forward(1_000)
+        while await status(parts, approval_id) != "expired":
+            await watch.changed(1)
+    stop.set()
+    await asyncio.wait_for(working, 10)
+
+
+async def test_a_clock_that_jumps_back_expires_nothing_and_nothing_is_lost(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    clock.forward(-10 * 365 * 24 * 3_600_000)
+    assert await parts.worker.sweep() == 0
+    clock.now = START + 300_000
+    assert await parts.worker.sweep() == 1
+    assert await status(parts, approval_id) == "expired"
+
+
+async def test_a_person_not_on_the_ladder_cannot_decide(tmp_path: Path, clock: Clock) -> None:
+    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+        approval_id = await pending(parts, spec=WRITE)
+        with pytest.raises(Forbidden):
+            await approve(parts, approval_id, Reviewer("x"))
+        assert await status(parts, approval_id) == "pending"

@@ -1,0 +1,84 @@
+"""What tests share: a clock that they move by hand, and doors over a real database in a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.event import Payload
+from interlock.core.ledger import Fault, Verifier
+from interlock.core.outcome import Waiting
+from interlock.stores.sqlite import SqliteDatabase
+from interlock.stores.store import SqlStore
+from interlock.wiring import Parts, wire_store
+
+START = 1_800_000_000_000
+WRITE = ToolSpec("delete_file", "destructive", describe="Delete {path}")
+READ = ToolSpec("read_file", "read")
+BOB = Reviewer("bob", "reviewer", frozenset({"finance"}), "test")
+EVE = Reviewer("eve", "reviewer", frozenset({"finance"}), "test")
+ADA = Reviewer("ada", "admin", frozenset(), "test")
+OK = Payload(result=b'"ok"')
+
+
+class Clock:
+    """Time stands still until a test moves it."""
+
+    def __init__(self, now: int = START) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def forward(self, milliseconds: int) -> None:
+        self.now += milliseconds
+
+
+@asynccontextmanager
+async def opened(path: Path, clock: Clock, policy: str = "") -> AsyncIterator[Parts]:
+    parts = wire_store(SqlStore(SqliteDatabase(path, clock)), clock)
+    await parts.store.open()
+    try:
+        await parts.put_policy("default", policy or None, "ada", {})
+        yield parts
+    finally:
+        await parts.store.close()
+
+
+def call(number: int | str = 1, args: Mapping[str, object] | None = None, **more: object) -> ToolCall:
+    tool = str(more.pop("tool", WRITE.name))
+    return propose(tool, {"path": "/tmp/x"} if args is None else args, "run", f"call{number}", **more)
+
+
+async def pending(parts: Parts, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:
+    """The id of a new approval that waits for people."""
+    outcome = await parts.gate.check(call(number, tool=spec.name, **more), spec)
+    assert isinstance(outcome, Waiting), outcome
+    return outcome.approval_id
+
+
+async def approve(parts: Parts, approval_id: str, reviewer: Reviewer = BOB) -> str:
+    stored = await parts.store.get("default", approval_id)
+    approval = await parts.inbox.decide(
+        "default", approval_id, Approve(Seen(stored.approval.args_sha256, stored.approval.alarms)), reviewer
+    )
+    return approval.status
+
+
+async def status(parts: Parts, approval_id: str) -> str:
+    return (await parts.store.get("default", approval_id)).approval.status
+
+
+async def kinds(parts: Parts, workspace: str = "default") -> list[str]:
+    return [entry.kind async for chunk in parts.store.entries(workspace) for entry in chunk]
+
+
+async def faults(parts: Parts, workspace: str = "default") -> list[Fault]:
+    verifier = Verifier(workspace)
+    async for chunk in parts.store.entries(workspace):
+        verifier.feed(chunk)
+    verifier.finish(await parts.store.head(workspace))
+    return verifier.faults

@@ -1,0 +1,150 @@
+"""Small builders: each gives one honest value, and every field can be set otherwise."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from interlock.core.approval import Approval, Edited
+from interlock.core.call import ToolCall, ToolSpec, propose, redact
+from interlock.core.canonical import canonical, digest
+from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.event import Change, Moment, Payload, Stored
+from interlock.core.execution import start
+from interlock.core.policy import Ask, People, Rung, Stage
+from interlock.core.request import Proposal, request
+
+NOW = 1_000_000
+KEY = b"k" * 32
+LEASE = 60_000
+ARGS = {"amount": 5, "to": "ann"}
+OTHER_ARGS = {"amount": 6, "to": "ann"}
+
+ALICE = Reviewer("alice", "reviewer", frozenset({"finance"}), "web")
+BOB = Reviewer("bob", "reviewer", frozenset({"finance"}), "slack")
+CAROL = Reviewer("carol", "reviewer", frozenset({"legal"}), "web")
+DAVE = Reviewer("dave", "reviewer", frozenset(), "mail")
+ADMIN = Reviewer("root", "admin")
+VIEWER = Reviewer("vic", "viewer", frozenset({"finance"}))
+AGENT = Reviewer("robot", "agent", frozenset({"finance"}))
+FINANCE = People(teams=frozenset({"finance"}))
+LEGAL = People(teams=frozenset({"legal"}))
+TWO_OF_FINANCE = Ask("two of finance", (Stage(FINANCE, 2),))
+
+PAY = ToolSpec("pay", "write")
+
+
+def at(now: int = NOW) -> Moment:
+    return Moment(now)
+
+
+def behind(now: int = NOW) -> Moment:
+    """The clock stands before the ledger's last entry."""
+    return Moment(now, behind=True)
+
+
+def users(*names: str) -> People:
+    return People(frozenset(names))
+
+
+def call(args: object = ARGS, tool: str = "pay", **more: object) -> ToolCall:
+    return propose(tool, args, "run", "call", **{"requester": "rita", "agent": "helper", **more})
+
+
+def proposal(spec: ToolSpec = PAY, **more: object) -> Proposal:
+    """Keyword arguments go to the call if it has such a field, else to the proposal."""
+    own = {field.name for field in fields(Proposal)}
+    extra: dict[str, Any] = {name: more.pop(name) for name in list(more) if name in own}
+    made = call(**more)  # type: ignore[arg-type]
+    shown = redact(made.args, spec, KEY)
+    return replace(Proposal("id", "nonce", made, spec, shown, "Pay?"), **extra)
+
+
+def requested(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Stored:  # noqa: B008  frozen
+    """A pending approval and its payload."""
+    change = request(proposal(spec, **more), terms, at())
+    assert change.payload is not None
+    return Stored(change.state, change.payload)
+
+
+def pending(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Approval:  # noqa: B008  frozen
+    return requested(terms, spec, **more).approval
+
+
+def in_status(status: str, **more: Any) -> Approval:
+    """An approval as it would lie in the database; `idempotent` chooses the tool."""
+    spec = replace(PAY, idempotent=more.pop("idempotent", False))
+    base = pending(more.pop("terms", Ask()), spec)
+    times: dict[str, dict[str, Any]] = {
+        "rejected": {"release_at": NOW + 8_000},
+        "approved": {"start_by": NOW + 3_600_000},
+        "running": {"start_by": NOW + 3_600_000, "fence": 1, "lease_until": NOW + LEASE, "runner": "r1"},
+    }
+    return replace(base, status=status, **{**times.get(status, {}), **more})
+
+
+def stored(approval: Approval, args: object = ARGS) -> Stored:
+    return Stored(approval, Payload(args=canonical(args)))
+
+
+def started(approval: Approval, now: int = NOW, *, args: object = ARGS, runner: str = "r1") -> Change[Approval]:
+    return start(stored(approval, args), runner, LEASE, "", at(now), runner_is_dead=False)
+
+
+def seen(approval: Approval, *acknowledged: str, **more: str) -> Seen:
+    return Seen(approval.args_sha256, acknowledged, **more)
+
+
+def approve(approval: Approval, *acknowledged: str, **more: str) -> Approve:
+    return Approve(seen(approval, *acknowledged, **more))
+
+
+def reject(approval: Approval, **more: str) -> Reject:
+    return Reject(seen(approval, **more))
+
+
+def respond(approval: Approval, message: str = "Use the other account.") -> Respond:
+    return Respond(message, None, seen(approval))
+
+
+def edit(approval: Approval, args: object = OTHER_ARGS, *acknowledged: str) -> Edit:
+    return Edit(canonical(args), seen(approval, *acknowledged))
+
+
+def prepared(approval: Approval, args: object = OTHER_ARGS, terms: Ask | None = None, *alarms: str) -> Edited:
+    """What the inbox works out before the transaction."""
+    data = canonical(args)
+    return Edited(approval.args_sha256, data, None, digest(data), "Pay more?", alarms, terms or approval.terms)
+
+
+_names = st.sampled_from(["alice", "bob", "carol", "dave", "rita"])
+_teams = st.sampled_from(["finance", "legal", "ops"])
+people = st.builds(People, st.frozensets(_names, max_size=3), st.frozensets(_teams, max_size=2))
+stages = st.builds(Stage, st.none() | people, st.integers(1, 3))
+rungs = st.builds(Rung, st.integers(1, 9) | st.just(5), people, st.lists(st.just("pager"), max_size=1).map(tuple))
+asks = st.builds(
+    Ask,
+    st.sampled_from(["one", "two"]),
+    st.lists(stages, min_size=1, max_size=3).map(tuple),
+    st.frozensets(st.sampled_from(["requester", "editor"])),
+    st.permutations(["approve", "edit", "respond", "reject"]).flatmap(
+        lambda kinds: st.integers(0, 4).map(lambda n: tuple(kinds[:n]))
+    ),
+    st.sampled_from(["low", "medium", "high"]),
+    st.integers(1, 10**9),
+    st.sampled_from(["reject", "escalate", "approve"]),
+    st.lists(rungs, max_size=2).map(lambda found: tuple(sorted(found, key=lambda rung: rung.after))),
+    st.lists(st.integers(1, 99), max_size=2).map(tuple),
+    st.integers(0, 99),
+    st.integers(0, 99),
+)
+any_text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=12)
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(1 - 10**40, 10**40 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | any_text,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(any_text, inner, max_size=4),
+    max_leaves=12,
+)

@@ -1,0 +1,317 @@
+"""The configuration file and the environment: what takes effect, what is refused, what may be shown."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.conditions import compile_condition
+from interlock.configuration import Action, Channel, QuietHours
+from interlock.core.errors import Misconfigured
+from interlock.policy_file import load_policy
+from interlock.schemas import check_schema, validate
+from interlock.settings import InlinePolicy, Settings, fault_plan, load_settings
+
+DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL)
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def load(folder: Path, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> Settings:
+    (folder / "interlock.yaml").write_text(text)
+    return load_settings(None, environ or {}, {name.replace("__", "."): value for name, value in overrides.items()})
+
+
+def complaints(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
+    with pytest.raises(Misconfigured) as caught:
+        load(folder, text, environ)
+    return [line.removeprefix("interlock.yaml: ") for line in caught.value.message.splitlines()]
+
+
+def test_without_a_file_everything_has_a_default(folder: Path) -> None:  # R30
+    settings = load_settings(None, {})
+    assert settings == Settings()
+    assert settings.storage.url == "sqlite:///interlock.db"
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8321)
+    assert (settings.storage.retention, settings.escalation.auto_reject_after) == (24 * HOUR, 48 * HOUR)
+    assert settings.routing.default_channel == "dashboard"
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_every_example_of_the_documentation_loads(folder: Path, text: str) -> None:
+    assert load(folder, text).file == Path("interlock.yaml")
+
+
+def test_an_empty_file_is_the_defaults(folder: Path) -> None:
+    assert load(folder, "# nothing\n").server.port == 8321
+
+
+def test_ready_actions_are_there_and_can_be_replaced(folder: Path) -> None:  # R22
+    settings = load(folder, "actions: {fund_transfer: {team: treasury}, hire: {schema: {type: object}}}")
+    for action in settings.actions.values():
+        check_schema(action.schema)
+    transfer = settings.actions["fund_transfer"]
+    assert transfer.team == "treasury"
+    assert validate(transfer.schema, {"amount": 0, "recipient": "x"})
+    assert not validate(transfer.schema, {"amount": 5, "recipient": "x"})
+    assert settings.actions["hire"] == Action({"type": "object"})
+    assert settings.actions["config_update"].team == "platform"
+
+
+def test_routing_leads_to_channels_and_places(folder: Path) -> None:  # R26
+    text = """\
+channels: {mail: {kind: email, host: h}, pager: {kind: pagerduty}}
+routing:
+  default_channel: mail
+  priority_map: {low: mail, high: [pager, dashboard]}
+  team_routing: {finance: "#finance-ops", fund_transfer: [mail, "#money"]}
+  quiet_hours: {from: 22:00, to: 07:00, timezone: Europe/Berlin}
+  reminders: [2h, 5m]
+escalation: {channel: pager}
+"""
+    settings = load(folder, text)
+    routing = settings.routing
+    assert routing.priority_map == {"low": ("mail",), "high": ("pager", "dashboard")}
+    assert routing.team_routing == {"finance": ("#finance-ops",), "fund_transfer": ("mail", "#money")}
+    assert routing.quiet_hours == QuietHours("22:00", "07:00", "Europe/Berlin")
+    assert routing.reminders == (5 * 60_000, 2 * HOUR)
+    assert settings.channels["mail"] == Channel("email", {"host": "h"})
+
+
+def test_agents_give_their_toggles(folder: Path) -> None:  # R9
+    settings = load(folder, "agents: {a: {tools: pay, tool_approvals: {pay: true}, agents: [b]}, b: {}}")
+    assert settings.toggles() == {"a": {"pay": True}, "b": {}}
+    assert settings.agents["a"].tools == ("pay",)
+
+
+# --- where values come from -------------------------------------------------------------------------------------------
+
+
+def test_the_environment_fills_references(folder: Path) -> None:  # R30
+    text = "server: {host: '${HOST}', port: '${PORT:-8000}', public_url: 'https://${NAME:-x}.example/$$/$5'}"
+    server = load(folder, text, {"HOST": "10.0.0.1", "NAME": ""}).server
+    assert (server.host, server.port, server.public_url) == ("10.0.0.1", 8000, "https://x.example/$/$5")
+
+
+def test_numbers_and_truths_may_come_from_the_environment_and_secrets_stay_texts(folder: Path) -> None:
+    text = "verification: {enabled: '${ON}'}\nchannels: {s: {kind: slack, token: '${TOKEN}'}}"
+    settings = load(folder, text, {"ON": "false", "TOKEN": "12345"})
+    assert settings.verification.enabled is False
+    assert settings.channels["s"].settings == {"token": "12345"}
+
+
+def test_a_reference_to_nothing_leaves_the_default(folder: Path) -> None:
+    text = "server: {host: '${HOST:-}', port: '${PORT:-}'}\nchannels: {s: {kind: slack, token: '${TOKEN:-}'}}"
+    settings = load(folder, text)
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8321)
+    assert settings.channels["s"].settings == {"token": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("server:\n  host: ${HOST}", "line 2: the environment has no HOST; set it, or give a default: ${HOST:-…}"),
+        ("server:\n  host: ${HOST", "line 2: ${ begins a reference"),
+        ("server:\n  host: '${}'", "line 2: ${ begins a reference"),
+        (
+            "server: {port: '${PORT}'}",
+            "line 1: port must be a whole number from 0 to 65535, not what the environment holds",
+        ),
+    ],
+)
+def test_a_broken_reference_is_a_complaint(folder: Path, text: str, words: str) -> None:
+    found = complaints(folder, text, {"PORT": "hunter2"})
+    assert len(found) == 1
+    assert found[0].startswith(words)
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(folder: Path) -> None:
+    text, environ = "storage: {url: 'sqlite:///file.db'}", {"INTERLOCK_DATABASE_URL": "sqlite:///env.db"}
+    assert load(folder, text).storage.url == "sqlite:///file.db"
+    assert load(folder, text, environ).storage.url == "sqlite:///env.db"
+    assert load(folder, text, environ, storage__url="sqlite:///flag.db").storage.url == "sqlite:///flag.db"
+    assert load(folder, text, environ, storage__url=None, server__port=9).storage.url == "sqlite:///env.db"
+
+
+def test_overrides_are_checked_like_the_file(folder: Path) -> None:
+    with pytest.raises(Misconfigured, match="port must be a whole number from 0 to 65535, not 70000"):
+        load(folder, "", None, server__port=70_000)
+    with pytest.raises(Misconfigured, match="did you mean"):
+        load(folder, "", None, server__prot=1)
+
+
+def test_the_file_is_the_named_one_or_that_of_the_working_folder(folder: Path) -> None:
+    (folder / "other.yaml").write_text("server: {port: 1}")
+    (folder / "interlock.yaml").write_text("server: {port: 2}")
+    assert load_settings(None, {}).server.port == 2
+    assert load_settings(None, {"INTERLOCK_CONFIG": "other.yaml"}).server.port == 1
+    assert load_settings(Path("other.yaml"), {"INTERLOCK_CONFIG": "interlock.yaml"}).server.port == 1
+
+
+def test_a_file_that_cannot_be_read_is_refused(folder: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"missing.yaml: The file cannot be read: No such file"):
+        load_settings(Path("missing.yaml"), {})
+    (folder / "bad.yaml").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(Misconfigured, match="not UTF-8"):
+        load_settings(Path("bad.yaml"), {})
+
+
+def test_paths_count_from_the_folder_of_the_file(folder: Path) -> None:
+    (folder / "conf").mkdir()
+    (folder / "conf" / "x.yaml").write_text("policy: policy.yaml\ndocuments: [handbook]")
+    settings = load_settings(Path("conf/x.yaml"), {})
+    assert (settings.policy, settings.documents) == (Path("conf/policy.yaml"), (Path("conf/handbook"),))
+
+
+def test_a_policy_in_the_file_keeps_its_lines(folder: Path) -> None:
+    text = """\
+server: {port: 1}
+policy:
+  rules:
+    - name: money
+      tools: [pay]
+      then: deny
+      reason: Ask ${BOSS}.
+
+    - name: more
+      then: ask
+      qourum: 2
+"""
+    found = load(folder, text, {"BOSS": "ann"}).policy
+    assert isinstance(found, InlinePolicy)
+    with pytest.raises(Misconfigured, match='line 11: unknown key "qourum"'):
+        load_policy(found.text, compile_condition)
+    loaded = load_policy(found.text.replace("qourum", "quorum"), compile_condition)
+    assert loaded.lines == {"money": 4, "more": 9}
+    assert loaded.policy.rules[0].reason == "Ask ann."
+
+
+def test_the_fault_plan_is_empty_unless_a_test_sets_it(folder: Path) -> None:
+    assert (fault_plan({}), load_settings(None, {}).fault) == ("", "")
+    assert load_settings(None, {"INTERLOCK_FAULT": "kill:3"}).fault == "kill:3"
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_all_mistakes_are_listed_with_lines_and_the_nearest_right_name(folder: Path) -> None:  # R30
+    text = """\
+storrage: {}
+server:
+  prot: 80
+storage:
+  retention: 24
+routing:
+  default_channel: slak
+channels:
+  slack: {}
+agents:
+  a: {agents: [bb]}
+  b: {tool_approvals: {pay: "yes"}}
+mcp_servers:
+  files: {}
+verification: {max_comment_length: 501}
+"""
+    assert complaints(folder, text) == [
+        'line 1: unknown key "storrage" in the configuration; did you mean "storage"?',
+        'line 3: unknown key "prot" in server; did you mean "port"?',
+        "line 5: retention is 24 without a unit; write 24s if seconds are meant",
+        'line 7: unknown channel "slak"; did you mean "slack"?',
+        'line 9: the channel "slack" needs a kind, such as slack, email or webhook',
+        'line 11: unknown agent "bb"; did you mean "b"?',
+        'line 12: pay must be true or false, not the text "yes"',
+        'line 14: the MCP server "files" needs a command or a url',
+        "line 15: max_comment_length must be a whole number from 0 to 500, not 501",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("server: 5", "server must be a mapping of keys to values, not 5"),
+        ("[]", "the configuration must be a mapping"),
+        ("routing: {quiet_hours: {from: 22, to: 07:00}}", "quiet_hours needs from: a time of day such as 22:00"),
+        (
+            "routing: {quiet_hours: {from: 22:00, to: 07:00, timezone: Mars/Phobos}}",
+            'timezone "Mars/Phobos" is not known',
+        ),
+        ("routing: {priority_map: {urgent: dashboard}}", 'unknown key "urgent" in priority_map'),
+        ("routing: {team_routing: {finance: slack}}", 'unknown channel "slack"'),
+        ("escalation: {channel: pager}", 'unknown channel "pager"'),
+        ("actions: {hire: {shema: {}}}", 'unknown key "shema" in an action; did you mean "schema"?'),
+        ("server: {port: 1, port: 2}", 'the key "port" appears twice'),
+    ],
+)
+def test_what_is_wrong_is_refused(folder: Path, text: str, words: str) -> None:
+    assert words in "\n".join(complaints(folder, text))
+
+
+# --- what may be shown ------------------------------------------------------------------------------------------------
+
+
+def test_the_effective_configuration_is_shown_without_secrets(folder: Path) -> None:
+    text = """\
+storage: {url: 'postgresql://app:hunter2@db.example/x'}
+server: {oidc: {issuer: https://id.example, client_secret: hunter2}}
+channels:
+  slack: {kind: slack, token: hunter2, room: "${ROOM}"}
+  hook: {kind: webhook, url: https://hooks.example/services/hunter2}
+mcp_servers:
+  files: {url: "https://mcp.example/?api_key=hunter2", headers: {Authorization: Bearer hunter2}}
+  shell: {command: run, env: {GITHUB_TOKEN: hunter2, LEVEL: "pre-${LEVEL}", MODE: "${MODE:-plain}"}}
+agents: {a: {limits: {max_tokens: 5}}}
+policy: {rules: []}
+"""
+    settings = load(folder, text, {"ROOM": "hunter2", "LEVEL": "hunter2"})
+    shown = settings.public()
+    assert "hunter2" not in json.dumps(shown)
+    assert "hunter2" not in repr(settings.shown.values())
+    assert shown["storage"] == {"url": "postgresql://app:***@db.example/x", "retention": "1d"}
+    assert shown["channels"] == {
+        "slack": {"kind": "slack", "settings": {"token": "***", "room": "***"}},
+        "hook": {"kind": "webhook", "settings": {"url": "https://***"}},
+    }
+    assert shown["mcp_servers"] == {
+        "files": {"url": "https://mcp.example/?api_key=***", "headers": {"Authorization": "***"}},
+        "shell": {"command": "run", "env": {"GITHUB_TOKEN": "***", "LEVEL": "pre-***", "MODE": "plain"}},
+    }
+    assert shown["policy"] == "in this file"
+    assert shown["agents"] != {}
+
+
+def test_what_is_shown_is_plain_data(folder: Path) -> None:
+    shown = load(folder, EXAMPLES[0]).public()
+    assert json.loads(json.dumps(shown)) == shown
+    assert set(shown) >= {"storage", "server", "policy", "actions", "routing", "verification", "escalation", "channels"}
+
+
+SECTIONS = st.sampled_from(("storage", "server", "policy", "actions", "routing", "channels", "agents", "kind", "url"))
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=4), st.sampled_from(["${X}", "$", "${", "5m"])),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(SECTIONS, inner, max_size=3)),
+    max_leaves=15,
+)
+
+
+@given(value=st.dictionaries(SECTIONS, VALUES, max_size=4))
+def test_any_structure_is_a_configuration_or_misconfigured(
+    value: dict[str, object], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.yaml"
+    file.write_text(json.dumps(value))
+    try:
+        shown = load_settings(file, {"X": "hidden"}).public()
+    except Misconfigured as error:
+        shown = error.to_json()
+    assert json.dumps(shown)
