@@ -1,0 +1,192 @@
+"""What can be configured, with defaults under which everything works, and how much of it may be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from interlock.core.decision import MAX_COMMENT
+from interlock.durations import parse_duration, show_duration
+
+DASHBOARD = "dashboard"  # the inbox itself, which is always there
+HIDDEN = "***"
+Free = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    url: str = "sqlite:///interlock.db"
+    retention: int = parse_duration("24h")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    host: str = "127.0.0.1"
+    port: int = 8321
+    public_url: str = ""
+    oidc: Free = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InlinePolicy:
+    """The policy stands in the configuration file; its text keeps the lines of that file."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    schema: Free
+    team: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    start: str
+    end: str
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """`team_routing` leads from a team or an action to channels, or to a place in Slack such as `#finance-ops`."""
+
+    default_channel: str = DASHBOARD
+    priority_map: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    team_routing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quiet_hours: QuietHours | None = None
+    reminders: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    enabled: bool = True
+    schema_strictness: str = "strict"
+    allow_modifications: bool = True
+    max_comment_length: int = MAX_COMMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    auto_reject_after: int = parse_duration("48h")
+    notify_on_expiry: bool = True
+    channel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    kind: str
+    settings: Free = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    model: str = ""
+    instructions: str = ""
+    tools: tuple[str, ...] = ()
+    tool_approvals: Mapping[str, bool] = field(default_factory=dict)
+    agents: tuple[str, ...] = ()
+    limits: Free = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`file` is where they came from; `shown` says how a value from the environment may be shown."""
+
+    storage: Storage = Storage()
+    server: Server = Server()
+    policy: Path | InlinePolicy | None = None
+    actions: Mapping[str, Action] = field(default_factory=lambda: dict(READY_ACTIONS))
+    routing: Routing = Routing()
+    verification: Verification = Verification()
+    escalation: Escalation = Escalation()
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    mcp_servers: Mapping[str, Free] = field(default_factory=dict)
+    documents: tuple[Path, ...] = ()
+    fault: str = ""
+    file: Path | None = None
+    shown: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def toggles(self) -> dict[str, Mapping[str, bool]]:
+        return {name: agent.tool_approvals for name, agent in self.agents.items()}
+
+    def public(self) -> dict[str, object]:
+        """The effective configuration as plain data, with everything masked that could be a secret."""
+        sections = {name: _data(getattr(self, name)) for name in SECTIONS}
+        return {name: _masked(value, name, name, self.shown) for name, value in sections.items()}
+
+
+def _object(required: list[str], **properties: Free) -> Free:
+    return {"type": "object", "required": required, "properties": properties}
+
+
+_TEXT: Free = {"type": "string", "minLength": 1}
+READY_ACTIONS: Mapping[str, Action] = MappingProxyType(
+    {
+        "fund_transfer": Action(
+            _object(["amount", "recipient"], amount={"type": "number", "exclusiveMinimum": 0}, recipient=_TEXT),
+            "finance",
+        ),
+        "content_publish": Action(
+            _object(["url", "tags"], url={"type": "string", "format": "uri"}, tags={"type": "array", "items": _TEXT}),
+            "editorial",
+        ),
+        "config_update": Action(_object(["key", "value"], key=_TEXT, value={}), "platform"),
+    }
+)
+
+
+SECTIONS = (
+    *("storage", "server", "policy", "actions", "routing", "verification", "escalation"),
+    *("channels", "agents", "mcp_servers", "documents"),
+)
+_SECRET_KEY = re.compile(r"secret|token|passw|credential|authorization|cookie|(^|[_-]|api)key$", re.IGNORECASE)
+_PASSWORD = re.compile(
+    r"(://[^:/?#@\s]*:)[^\s]*@|([?&][^=&]*(?:secret|token|passw|key|sig)[^=&]*=)[^&\s]*", re.IGNORECASE
+)
+_DURATIONS = ("retention", "auto_reject_after", "reminders")
+
+
+def _data(value: object) -> object:
+    match value:
+        case InlinePolicy():
+            return "in this file"
+        case Path():
+            return str(value)
+        case Mapping():
+            return {str(name): _data(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_data(inner) for inner in value]
+        case _ if is_dataclass(value):
+            return {item.name: _data(getattr(value, item.name)) for item in fields(value)}
+        case _:
+            return value
+
+
+def _masked(value: object, section: str, key: str, shown: Mapping[str, str]) -> object:
+    match value:
+        case dict():
+            return {name: _masked(inner, section, name, shown) for name, inner in value.items()}
+        case list():
+            return [_masked(inner, section, key, shown) for inner in value]
+        case int() if key in _DURATIONS:
+            return show_duration(value)
+        case str() if value in shown:
+            return shown[value]
+        case str() if value:
+            return _masked_text(value, section, key)
+        case _:
+            return value
+
+
+def _masked_text(value: str, section: str, key: str) -> str:
+    if _SECRET_KEY.search(key):
+        return HIDDEN
+    scheme, separator, _ = value.partition("://")
+    if separator and section == "channels":
+        return f"{scheme}://{HIDDEN}"  # the address of a web hook is its password
+    return _PASSWORD.sub(lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", value)

@@ -1,0 +1,29 @@
+"""Durations as people write them, `90s`, `5m`, `2h`, `1d`, `500ms`, and as the rules count them: in milliseconds."""
+
+from __future__ import annotations
+
+import re
+
+from interlock.core.errors import InvalidRequest
+
+UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+MAX_DURATION = 3_650 * UNITS["d"]
+_DURATION = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
+
+
+def parse_duration(text: str) -> int:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise InvalidRequest(f'"{text[:50]}" is not a duration. Write a number and a unit: 500ms, 90s, 5m, 2h or 1d.')
+    milliseconds = int(found[1]) * UNITS[found[2]]
+    if milliseconds > MAX_DURATION:
+        raise InvalidRequest(f'"{text}" is too long: a duration is at most {show_duration(MAX_DURATION)}.')
+    return milliseconds
+
+
+def show_duration(milliseconds: int) -> str:
+    """The inverse: in the largest unit that needs no fraction."""
+    for unit, size in UNITS.items():
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return "0s"

@@ -1,0 +1,118 @@
+"""Why a call gets its verdict: every rule in turn, up to the one that decides, and why it did or did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Verdict, facts_of
+
+NO_LINES: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule that was looked at; `matched` is about its matchers, `holds` about its condition as well."""
+
+    rule: str
+    line: int | None
+    then: str
+    shadow: bool
+    matched: bool
+    holds: bool
+    why: str
+
+    def __str__(self) -> str:
+        where = f"line {self.line}: " if self.line else ""
+        mark = "yes" if self.holds else "no"
+        return f'{where}"{self.rule}" ({self.then}{", shadow" if self.shadow else ""}): {mark}, {self.why}'
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`by` is the rule that decided, or "" when none did and toggle or default spoke."""
+
+    verdict: Verdict
+    steps: tuple[Step, ...]
+    by: str
+    why: str
+
+    def lines(self) -> list[str]:
+        return [*map(str, self.steps), self.why]
+
+
+def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, int] = NO_LINES) -> Explanation:
+    key = Key(call.tool, policy.effect(spec), call.path, call.requester, call.teams, call.priority)
+    facts = facts_of(call, key.effect)
+    steps: list[Step] = []
+    for rule in policy.rules:
+        steps.append(_step(rule, key, facts, lines.get(rule.name)))
+        if steps[-1].holds and not rule.shadow:
+            break
+    verdict = policy.judge(call, spec)
+    by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
+    return Explanation(verdict, tuple(steps), by, _conclusion(policy, verdict, by, key))
+
+
+def _step(rule: Rule, key: Key, facts: Facts, line: int | None) -> Step:
+    miss = _miss(rule, key)
+    holds, why = (False, miss) if miss else _condition(rule, facts)
+    return Step(rule.name, line, rule.then, rule.shadow, not miss, holds, why)
+
+
+def _miss(rule: Rule, key: Key) -> str:
+    """The first matcher that does not fit, asked of core one matcher at a time."""
+    alone = {
+        f"its tools do not include {key.tool}": Rule("", rule.then, tools=rule.tools),
+        f"its effect is not {key.effect or 'that of an unknown tool'}": Rule("", rule.then, effects=rule.effects),
+        f"its agents do not include {' > '.join(key.path) or 'a call without an agent'}": Rule(
+            "", rule.then, agents=rule.agents
+        ),
+        f"its users do not include {key.user or 'nobody'}": Rule("", rule.then, users=rule.users),
+        f"its teams do not include {', '.join(key.teams) or 'a person without a team'}": Rule(
+            "", rule.then, teams=rule.teams
+        ),
+        f"its priorities do not include {key.priority or 'a call without a priority'}": Rule(
+            "", rule.then, priorities=rule.priorities
+        ),
+    }
+    return next((words for words, part in alone.items() if not part.matches(key)), "")
+
+
+def _condition(rule: Rule, facts: Facts) -> tuple[bool, str]:
+    if rule.when is None:
+        return True, "it matches and has no condition"
+    holds = rule.holds(facts)
+    counts = "which counts as true for ask and deny" if holds else "which counts as false for allow"
+    try:
+        result = rule.when(facts)
+    except Exception as error:  # noqa: BLE001  whatever went wrong is what the reader wants to know
+        return holds, f"its condition failed ({_short(error)}), {counts}"
+    if isinstance(result, bool):
+        return holds, f"its condition is {str(result).lower()}"
+    return holds, f"its condition gave {type(result).__name__} instead of true or false, {counts}"
+
+
+def _short(error: Exception) -> str:
+    words = f"there is no {error}" if isinstance(error, KeyError) else str(error).split(". ")[0]
+    return words[:200].rstrip(".")
+
+
+def _conclusion(policy: Policy, verdict: Verdict, by: str, key: Key) -> str:
+    match verdict:
+        case Allow():
+            result = "allowed"
+        case Deny(reason):
+            result = f"denied: {reason}"
+        case Ask():
+            result = "asked"
+    if by:
+        rule = next(rule for rule in policy.rules if rule.name == by)
+        switched = isinstance(verdict, Ask) and rule.then == "allow"
+        return f'{result} by the rule "{by}"' + (", because the agent's tool_approvals say so" if switched else "")
+    toggled = any(key.tool in policy.toggles.get(agent, {}) for agent in key.path)
+    source = (
+        "the agent's tool_approvals" if toggled and key.effect else f"the default for {key.effect or 'unknown'} tools"
+    )
+    return f"no rule matched; {result} by {source}"

@@ -1,0 +1,358 @@
+"""A policy as people write it, YAML or JSON with conditions in CEL, made into core's rules. Complaints name lines."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import cast
+
+from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
+from interlock.core.decision import KINDS
+from interlock.core.errors import Misconfigured
+from interlock.core.policy import (
+    Ask,
+    Condition,
+    Defaults,
+    OnExpiry,
+    People,
+    Policy,
+    Rule,
+    Rung,
+    Stage,
+    Then,
+)
+from interlock.core.ports import Conditions
+from interlock.durations import show_duration
+from interlock.reader import Reader
+from interlock.yaml_lines import Fields, Item
+
+TOP_KEYS = ("version", "defaults", "rules", "agents", "trust_declared")
+MATCHERS = ("tools", "effect", "agents", "users", "teams", "priorities")
+WINDOW_KEYS = ("expires_in", "on_expiry", "escalate", "remind", "undo_window", "start_within")
+ASK_KEYS = ("approvers", "quorum", "stages", "exclude", "decisions", "priority", *WINDOW_KEYS)
+RULE_KEYS = ("name", *MATCHERS, "when", "then", "reason", "mode", *ASK_KEYS)
+DEFAULTS_KEYS = ("unknown_tools", "trust_declared", *WINDOW_KEYS)
+EXCLUDED = {"requester": "requester", "editor": "editor", "editors": "editor"}
+MAX_QUORUM = 100
+NO_TERMS = Ask()
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What there is to refer to; None where nobody knows, so that nothing is checked against it."""
+
+    teams: frozenset[str] | None = None
+    channels: frozenset[str] | None = None
+    tools: frozenset[str] | None = None
+    users: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`lines` says where each rule begins."""
+
+    policy: Policy
+    warnings: tuple[str, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+
+def load_policy(
+    text: str,
+    compile_condition: Conditions,
+    names: Names | None = None,
+    toggles: Mapping[str, Mapping[str, bool]] | None = None,
+) -> Loaded:
+    """All or nothing: raises one Misconfigured with every complaint. `toggles` come from the agents' configuration."""
+    with _collector_paused():
+        return _load(text, _Draft(names or Names(), compile_condition), toggles or {})
+
+
+def _load(text: str, draft: _Draft, toggles: Mapping[str, Mapping[str, bool]]) -> Loaded:
+    top = draft.read.document(text, TOP_KEYS, "a policy")
+    draft.read.whole(top, "version", 1, 1, 1)
+    defaults = _defaults(draft, top)
+    rules = tuple(_rules(draft, top, defaults))
+    switches = _toggles(draft, top, toggles)
+    draft.read.finish()
+    draft.warnings.extend(_unreachable(rules, draft.lines))
+    warnings = tuple(f"line {line}: {message}" for line, message in sorted(draft.warnings))
+    return Loaded(Policy(rules, defaults, switches, sha256(text.encode()).hexdigest()), warnings, draft.lines)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Nothing that is made here is garbage: looking for some, again and again, takes a third of a long load."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@dataclass(slots=True)
+class _Draft:
+    names: Names
+    compile: Conditions
+    read: Reader = field(default_factory=Reader)
+    warnings: list[tuple[int, str]] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+def _defaults(draft: _Draft, top: Fields) -> Defaults:
+    read, fields, base = draft.read, draft.read.section(top, "defaults", DEFAULTS_KEYS), Defaults()
+    ladder = _ladder(draft, fields)
+    on_expiry = read.choice(fields, "on_expiry", ("reject", "escalate", "approve"), base.on_expiry)
+    if on_expiry == "approve":
+        read.complain(fields["on_expiry"].line, "only a rule may say on_expiry: approve, never the defaults")
+    if on_expiry == "escalate" and not ladder:
+        read.complain(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the defaults")
+    trust = read.truth(top, "trust_declared", default=base.trust_declared)
+    defaults = Defaults(
+        "deny" if read.choice(fields, "unknown_tools", ("ask", "deny"), "ask") == "deny" else "ask",
+        {**base.expires_in, **_expires_in(draft, fields)},
+        cast(OnExpiry, on_expiry),
+        read.duration(fields, "undo_window", base.undo_window),
+        read.duration(fields, "start_within", base.start_within, 1),
+        _remind(draft, fields),
+        ladder,
+        read.truth(fields, "trust_declared", default=trust) and trust,
+    )
+    _check_times(draft, fields, defaults.expires_in, ladder, defaults.remind)
+    return defaults
+
+
+def _rules(draft: _Draft, top: Fields, defaults: Defaults) -> Iterator[Rule]:
+    for item in draft.read.entries(top, "rules"):
+        fields = draft.read.fields(item, RULE_KEYS, "a rule")
+        if isinstance(item.value, dict):
+            yield _rule(draft, item.line, fields, defaults)
+
+
+def _rule(draft: _Draft, line: int, fields: Fields, defaults: Defaults) -> Rule:
+    read = draft.read
+    name = _name(draft, line, fields)
+    then = read.choice(fields, "then", ("allow", "deny", "ask"))
+    if "then" not in fields:
+        read.complain(line, "a rule needs then: allow, deny or ask")
+    windows = _expires_in(draft, fields) if then == "ask" else {}
+    if then in ("allow", "deny"):
+        _check_no_terms(draft, fields, then)
+    return Rule(
+        name,
+        cast(Then, then),
+        _tools(draft, fields),
+        frozenset(read.texts(fields, "effect", EFFECTS)),
+        read.texts(fields, "agents"),
+        _users(draft, fields),
+        frozenset(read.texts(fields, "teams", draft.names.teams, "team")),
+        frozenset(read.texts(fields, "priorities", PRIORITIES, "priority")),
+        _condition(draft, fields),
+        read.text(fields, "reason"),
+        _ask(draft, fields, defaults, {**defaults.expires_in, **windows}) if then == "ask" else NO_TERMS,
+        windows,
+        read.choice(fields, "mode", ("enforce", "shadow")) == "shadow",
+    )
+
+
+def _check_no_terms(draft: _Draft, fields: Fields, then: str) -> None:
+    for key in ASK_KEYS:
+        if key in fields:
+            draft.read.complain(fields[key].line, f"{key} goes with then: ask, and this rule says then: {then}")
+
+
+def _name(draft: _Draft, line: int, fields: Fields) -> str:
+    name = draft.read.text(fields, "name")
+    if "name" not in fields:
+        draft.read.complain(line, "a rule needs a name")
+    elif len(name) > MAX_NAME:
+        draft.read.complain(line, f"the name of a rule has at most {MAX_NAME} characters")
+    elif name in draft.lines:
+        draft.read.complain(line, f'the rule of line {draft.lines[name]} is called "{name}" too; names are unique')
+    else:
+        draft.lines[name] = line
+    return name
+
+
+def _tools(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+    patterns = draft.read.texts(fields, "tools")
+    known = draft.names.tools
+    for pattern in patterns if known is not None else ():
+        if known is not None and pattern not in known and not any(fnmatchcase(tool, pattern) for tool in known):
+            draft.warnings.append((fields["tools"].line, f'no registered tool matches "{pattern}"'))
+    return patterns
+
+
+def _users(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+    """Patterns such as `*@example.com` may match people who are not there yet; plain names may not."""
+    users = draft.read.texts(fields, "users")
+    plain = [name for name in users if not any(mark in name for mark in "*?[")]
+    if plain:
+        _people(draft, {"users": Item([Item(name, fields["users"].line) for name in plain], fields["users"].line)})
+    return users
+
+
+def _condition(draft: _Draft, fields: Fields) -> Condition | None:
+    if "when" not in fields:
+        return None
+    source = draft.read.text(fields, "when")
+    try:
+        return draft.compile(source) if source else None
+    except Misconfigured as error:
+        draft.read.complain(fields["when"].line, f"when: {error.message}")
+        return None
+
+
+def _ask(draft: _Draft, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:
+    read = draft.read
+    own_ladder, own_reminders = _ladder(draft, fields), _remind(draft, fields)
+    _check_times(draft, fields, windows, own_ladder, own_reminders)
+    ladder = own_ladder or defaults.ladder
+    on_expiry = read.choice(fields, "on_expiry", ("reject", "escalate", "approve"), defaults.on_expiry)
+    if on_expiry == "escalate" and not ladder and "on_expiry" in fields:
+        read.complain(fields["on_expiry"].line, "on_expiry: escalate needs escalate steps in the rule or the defaults")
+    exclude = read.texts(fields, "exclude", EXCLUDED, "exclusion")
+    return Ask(
+        "",
+        _stages(draft, fields, ladder),
+        frozenset(EXCLUDED.get(name, "") for name in exclude),
+        read.texts(fields, "decisions", KINDS, "decision") or KINDS,
+        read.choice(fields, "priority", PRIORITIES),  # none: the call's own
+        on_expiry=cast(OnExpiry, on_expiry),
+        ladder=ladder,
+        remind=own_reminders or defaults.remind,
+        undo_window=read.duration(fields, "undo_window", defaults.undo_window),
+        start_within=read.duration(fields, "start_within", defaults.start_within, 1),
+    )
+
+
+def _stages(draft: _Draft, fields: Fields, ladder: tuple[Rung, ...]) -> tuple[Stage, ...]:
+    if "stages" not in fields:
+        return (_stage(draft, fields, ladder),)
+    for key in ("approvers", "quorum"):
+        if key in fields:
+            draft.read.complain(fields[key].line, f"{key} goes into each of the stages when a rule has stages")
+    items = draft.read.entries(fields, "stages")
+    if not items:
+        draft.read.complain(fields["stages"].line, "stages is an empty list; remove the key or put something in it")
+    keys = ("approvers", "quorum")
+    return tuple(_stage(draft, draft.read.fields(item, keys, "a stage"), ladder) for item in items)
+
+
+def _stage(draft: _Draft, fields: Fields, ladder: tuple[Rung, ...]) -> Stage:
+    quorum = draft.read.whole(fields, "quorum", 1, 1, MAX_QUORUM)
+    if "approvers" not in fields:
+        return Stage(None, quorum)
+    people = _people(draft, draft.read.section(fields, "approvers", ("users", "teams")))
+    if fields["approvers"].value == {}:
+        draft.read.complain(fields["approvers"].line, "approvers names nobody; give users or teams")
+    reachable = people.users.union(*(rung.to.users for rung in ladder))
+    open_ended = people.teams or any(rung.to.teams for rung in ladder)
+    if people.users and not open_ended and quorum > len(reachable):
+        draft.read.complain(
+            fields["quorum"].line,
+            f"quorum is {quorum}, but only {len(reachable)} may decide; nobody could ever approve",
+        )
+    return Stage(people, quorum)
+
+
+def _people(draft: _Draft, fields: Fields) -> People:
+    users = draft.read.texts(fields, "users", draft.names.users, "user")
+    return People(frozenset(users), frozenset(draft.read.texts(fields, "teams", draft.names.teams, "team")))
+
+
+def _ladder(draft: _Draft, fields: Fields) -> tuple[Rung, ...]:
+    rungs = [_rung(draft, item) for item in draft.read.entries(fields, "escalate")]
+    return tuple(sorted(rungs, key=lambda rung: rung.after))  # core climbs them in this order
+
+
+def _rung(draft: _Draft, item: Item) -> Rung:
+    fields = draft.read.fields(item, ("after", "to", "channels"), "an escalate step")
+    people = _people(draft, draft.read.section(fields, "to", ("users", "teams")))
+    channels = draft.read.texts(fields, "channels", draft.names.channels, "channel")
+    if "after" not in fields:
+        draft.read.complain(item.line, "an escalate step needs after: a duration such as 10m")
+    if not people.users and not people.teams and not channels:
+        draft.read.complain(item.line, "an escalate step reaches nobody; give it to: or channels:")
+    return Rung(draft.read.duration(fields, "after", 0), people, channels)
+
+
+def _remind(draft: _Draft, fields: Fields) -> tuple[int, ...]:
+    if "remind" not in fields:
+        return ()
+    value = fields["remind"].value
+    items = value if isinstance(value, list) else [fields["remind"]]
+    return tuple(sorted({draft.read.time(item, "remind", 1) for item in items}))
+
+
+def _expires_in(draft: _Draft, fields: Fields) -> dict[str, int]:
+    if "expires_in" not in fields:
+        return {}
+    if not isinstance(fields["expires_in"].value, dict):
+        windows = dict.fromkeys(SETTINGS, draft.read.duration(fields, "expires_in", 0, 1))
+    else:
+        inner = draft.read.section(fields, "expires_in", SETTINGS)
+        windows = {setting: draft.read.duration(inner, setting, 0, 1) for setting in inner}
+    return {setting: window for setting, window in windows.items() if window}  # 0 was complained about
+
+
+def _check_times(
+    draft: _Draft, fields: Fields, windows: Mapping[str, int], ladder: tuple[Rung, ...], reminders: tuple[int, ...]
+) -> None:
+    """What comes after the end never happens: a mistake if it is so everywhere, worth a word if somewhere."""
+    times = [("escalate", rung.after) for rung in ladder] + [("remind", after) for after in reminders]
+    for key, after in times:
+        missed = sorted(setting for setting, window in windows.items() if after >= window)
+        what = f"{key} after {show_duration(after)} never happens"
+        if len(missed) == len(windows):
+            longest = show_duration(max(windows.values()))
+            draft.read.complain(fields[key].line, f"{what}: the request expires after {longest}")
+        elif missed:
+            draft.warnings.append(
+                (fields[key].line, f"{what} in {' and '.join(missed)}, where requests expire earlier")
+            )
+
+
+def _toggles(draft: _Draft, top: Fields, others: Mapping[str, Mapping[str, bool]]) -> dict[str, dict[str, bool]]:
+    """Where two places speak of the same tool, the one that asks wins."""
+    switches = {agent: dict(tools) for agent, tools in others.items()}
+    for agent, item in draft.read.mapping(top, "agents").items():
+        fields = draft.read.fields(item, ("tool_approvals",), "an agent")
+        tools = draft.read.mapping(fields, "tool_approvals")
+        mine = switches.setdefault(agent, {})
+        for tool, answer in tools.items():
+            mine[tool] = draft.read.truth(tools, tool, default=True) or mine.get(tool, False)
+            if draft.names.tools is not None and tool not in draft.names.tools:
+                draft.warnings.append((answer.line, f'tool_approvals: no registered tool is called "{tool}"'))
+    return switches
+
+
+def _unreachable(rules: tuple[Rule, ...], lines: Mapping[str, int]) -> Iterator[tuple[int, str]]:
+    """Only what is plain to see: an earlier rule without a condition has the same matchers, or takes all the tools."""
+    taken: dict[object, str] = {}
+    for rule in (rule for rule in rules if not rule.shadow):
+        matchers = (rule.effects, rule.agents, rule.users, rule.teams, rule.priorities)
+        only_tools = not any(matchers)
+        earlier = taken.get(()) or taken.get((rule.tools, *matchers)) or _taker(rule, taken)
+        if earlier:
+            yield (
+                lines[rule.name],
+                f'the rule "{rule.name}" is never reached: "{earlier}" before it takes all it could match',
+            )
+        elif rule.when is None:
+            if (
+                rule.then != "allow" or not rule.agents
+            ):  # a loosening rule needs all of the agent path, others any of it
+                taken[(rule.tools, *matchers)] = rule.name
+            if only_tools:
+                taken.update(dict.fromkeys(rule.tools or [()], rule.name))
+
+
+def _taker(rule: Rule, taken: Mapping[object, str]) -> str:
+    takers = [taken.get(pattern, "") for pattern in rule.tools]
+    return takers[0] if takers and all(takers) else ""

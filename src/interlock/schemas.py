@@ -1,0 +1,175 @@
+"""JSON Schema for arguments and answers: what is wrong, where, in words for people, and never with the value itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+
+import jsonschema_rs
+from jsonschema_rs import ValidationError, ValidationErrorKind
+
+from interlock.core.canonical import canonical
+from interlock.core.errors import InvalidRequest, Problem
+
+MAX_PROBLEMS = 50
+MAX_PARTS = 5_000  # the library collects every error before it gives the first: 200,000 of them took 3.6 s
+MAX_MESSAGE = 200
+TYPES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a text",
+}
+
+
+def validate(schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
+    """At most 50 problems; none when the value fits. Drafts 4 to 2020-12, the last unless `$schema` says otherwise."""
+    validator = _compiled(canonical(schema))
+    try:
+        if validator.is_valid(value):
+            return ()
+        problems = (problem for error in _errors(validator, value) for problem in _problems(error))
+        return tuple(islice(problems, MAX_PROBLEMS))
+    except ValueError as error:  # not JSON at all, such as a key that is no text
+        return (Problem("", _short(str(error))),)
+
+
+def check_schema(schema: Mapping[str, object]) -> None:
+    """Raises InvalidRequest if the schema itself is wrong, or points to something outside of itself."""
+    _compiled(canonical(schema))
+
+
+@lru_cache(maxsize=1_000)  # by the bytes, so that a schema that somebody changes in place is compiled again
+def _compiled(schema: bytes) -> jsonschema_rs.Validator:
+    try:
+        return jsonschema_rs.validator_for(
+            schema.decode(),
+            validate_formats=True,
+            mask="the value",  # messages reach logs and channels, where a secret must not go
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000),
+            offline=True,
+        )
+    except ValidationError as error:
+        where = _pointer(error.instance_path)
+        raise InvalidRequest(f"The JSON Schema is wrong{where and f' at {where}'}: {_schema_problem(error)}.") from None
+    except ValueError as error:
+        raise InvalidRequest(f"The JSON Schema is wrong: {_short(str(error))}.") from None
+
+
+def _schema_problem(error: ValidationError) -> str:
+    match error.kind:
+        case ValidationErrorKind.Referencing() if "etriev" in error.message:
+            return "it refers to another document, and only references within the schema (#/…) are followed"
+        case ValidationErrorKind.AnyOf() if error.instance_path[-1:] == ["type"]:
+            return f"the type is one of {', '.join(TYPES)}, or a list of them"
+    return _short(error.message)
+
+
+def _errors(validator: jsonschema_rs.Validator, value: object) -> Iterator[ValidationError]:
+    if next(islice(_parts(value), MAX_PARTS, None), None) is None:
+        yield from validator.iter_errors(value)
+        return
+    try:
+        validator.validate(value)
+    except ValidationError as first:
+        yield first
+
+
+def _parts(value: object) -> Iterator[bool]:
+    """One True for every value inside the value, itself included."""
+    yield True
+    match value:
+        case Mapping():
+            for inner in value.values():
+                yield from _parts(inner)
+        case list() | tuple():
+            for inner in value:
+                yield from _parts(inner)
+        case _:
+            pass
+
+
+def _problems(error: ValidationError) -> Iterator[Problem]:
+    """Usually one; a missing or a superfluous member is a problem of that member, so that a form can show it there."""
+    match error.kind:
+        case ValidationErrorKind.Required(name):
+            yield Problem(_pointer([*error.instance_path, name]), "is required")
+        case ValidationErrorKind.AdditionalProperties(names) | ValidationErrorKind.UnevaluatedProperties(names):
+            for name in names:
+                yield Problem(_pointer([*error.instance_path, name]), "is not known here; remove it")
+        case _:
+            yield Problem(_pointer(error.instance_path), _short(_words(error)))
+
+
+def _words(error: ValidationError) -> str:
+    match error.kind:
+        case ValidationErrorKind.Type(types):
+            return f"must be {' or '.join(sorted(TYPES.get(name, name) for name in types))}"
+        case ValidationErrorKind.Enum(options):
+            return f"must be one of {', '.join(canonical(option).decode() for option in options)}"
+        case ValidationErrorKind.Constant(expected):
+            return f"must be {canonical(expected).decode()}"
+        case ValidationErrorKind.Format(name):
+            return f"must be a valid {name}"
+        case ValidationErrorKind.Pattern(pattern):
+            return f"must match the pattern {pattern}"
+        case ValidationErrorKind.AnyOf(context) | ValidationErrorKind.OneOfNotValid(context):
+            return f"fits none of the allowed forms: {_alternatives(context)}"
+        case ValidationErrorKind.OneOfMultipleValid():
+            return "fits more than one of the allowed forms, and must fit exactly one"
+        case _:
+            return _limits(error)
+
+
+def _limits(error: ValidationError) -> str:
+    match error.kind:
+        case ValidationErrorKind.Minimum(limit):
+            return f"must be at least {limit}"
+        case ValidationErrorKind.Maximum(limit):
+            return f"must be at most {limit}"
+        case ValidationErrorKind.ExclusiveMinimum(limit):
+            return f"must be more than {limit}"
+        case ValidationErrorKind.ExclusiveMaximum(limit):
+            return f"must be less than {limit}"
+        case ValidationErrorKind.FalseSchema():
+            return "is not allowed here"
+        case ValidationErrorKind.PropertyNames(inner):
+            return f"has a member whose name {_words(inner)}"
+        case _:
+            return _sizes(error)
+
+
+def _sizes(error: ValidationError) -> str:
+    match error.kind:
+        case ValidationErrorKind.MinLength(limit):
+            return "must not be empty" if limit == 1 else f"must have at least {limit} characters"
+        case ValidationErrorKind.MaxLength(limit):
+            return f"must have at most {limit} characters"
+        case ValidationErrorKind.MinItems(limit):
+            return f"must have at least {limit} items"
+        case ValidationErrorKind.MaxItems(limit):
+            return f"must have at most {limit} items"
+        case ValidationErrorKind.UniqueItems():
+            return "must not hold the same item twice"
+        case ValidationErrorKind.Not():
+            return "has a form that is not allowed"
+        case _:
+            return error.message.removeprefix("the value ")
+
+
+def _alternatives(context: list[list[ValidationError]]) -> str:
+    firsts = [next(_problems(errors[0])) for errors in context if errors]
+    return "; or ".join(dict.fromkeys(f"{p.pointer} {p.message}".strip() for p in firsts))
+
+
+def _pointer(path: list[str | int]) -> str:
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+def _short(message: str) -> str:
+    line = " ".join(message.split()).rstrip(".")
+    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"

@@ -1,0 +1,287 @@
+"""One file and the environment, made into frozen Settings: the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+from zoneinfo import ZoneInfo
+
+from interlock.configuration import (
+    DASHBOARD,
+    HIDDEN,
+    READY_ACTIONS,
+    SECTIONS,
+    Action,
+    Agent,
+    Channel,
+    Escalation,
+    Free,
+    InlinePolicy,
+    QuietHours,
+    Routing,
+    Server,
+    Settings,
+    Storage,
+    Verification,
+)
+from interlock.core.call import PRIORITIES
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import Misconfigured
+from interlock.reader import Reader
+from interlock.yaml_lines import Fields, Item, plain, read_yaml, to_json
+
+__all__ = ["InlinePolicy", "Settings", "fault_plan", "load_settings"]
+
+FILE = "interlock.yaml"
+
+
+def load_settings(
+    path: Path | None = None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, object] | None = None
+) -> Settings:
+    """`overrides` are from the command line, such as {"server.port": 9000}; None there means not given."""
+    env = os.environ if environ is None else environ
+    file = path or (Path(env["INTERLOCK_CONFIG"]) if env.get("INTERLOCK_CONFIG") else None)
+    if file is None and Path(FILE).is_file():
+        file = Path(FILE)
+    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    if url := env.get("INTERLOCK_DATABASE_URL"):
+        given = {"storage.url": url, **given}
+    try:
+        return _settings(file, env, given)
+    except Misconfigured as error:
+        where = f"{file}: " if file else ""
+        raise Misconfigured("\n".join(where + line for line in error.message.splitlines())) from None
+
+
+def fault_plan(environ: Mapping[str, str] | None = None) -> str:
+    """Where tests make things go wrong; empty in every real installation."""
+    return (os.environ if environ is None else environ).get("INTERLOCK_FAULT", "")
+
+
+def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
+    read = Reader()
+    filler = _Filler(env, read)
+    document = read_yaml(_text_of(file), read.complain) if file else None
+    if document is None or document.value is None:
+        document = Item({}, 1)
+    document = filler.fill(document)
+    _override(document, overrides)
+    top = read.fields(document, SECTIONS, "the configuration")
+    channels = _channels(read, top)
+    targets = {DASHBOARD, *channels}
+    folder = file.parent if file else Path()
+    settings = Settings(
+        _storage(read, top),
+        _server(read, top),
+        _policy(read, top, folder),
+        {**READY_ACTIONS, **_actions(read, top)},
+        _routing(read, top, targets),
+        _verification(read, top),
+        _escalation(read, top, targets),
+        channels,
+        _agents(read, top),
+        _mcp_servers(read, top),
+        tuple(folder / name for name in read.texts(top, "documents")),
+        fault_plan(env),
+        file,
+        filler.shown,
+    )
+    read.finish()
+    return settings
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Misconfigured(f"The file cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Misconfigured("The file is not UTF-8.") from None
+
+
+_REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|(\{))")
+
+
+@dataclass(slots=True)
+class _Filler:
+    """Puts the environment into `${NAME}` and `${NAME:-default}`; `$$` is a dollar sign."""
+
+    env: Mapping[str, str]
+    read: Reader
+    shown: dict[str, str] = field(default_factory=dict)
+
+    def fill(self, item: Item) -> Item:
+        match item.value:
+            case dict() as members:
+                return Item({key: self.fill(inner) for key, inner in members.items()}, item.line)
+            case list() as items:
+                return Item([self.fill(inner) for inner in items], item.line)
+            case str(text) if "$" in text:
+                return self._filled(text, item.line)
+            case _:
+                return item
+
+    def _filled(self, text: str, line: int) -> Item:
+        value = _REFERENCE.sub(lambda found: self._value(found, line), text)
+        shown = _REFERENCE.sub(lambda found: HIDDEN if self.env.get(found[2] or "") else self._value(found, 0), text)
+        if shown != value:
+            self.shown[value] = shown
+        return Item(value, line, filled="${" in text)
+
+    def _value(self, found: re.Match[str], line: int) -> str:
+        dollar, name, default, broken = found.groups()
+        value = self.env.get(name or "", "")
+        if broken:
+            self._complain(
+                line, "${ begins a reference such as ${NAME} or ${NAME:-default}; write $${ for the text itself"
+            )
+        elif name and default is None and name not in self.env:
+            self._complain(line, f"the environment has no {name}; set it, or give a default: ${{{name}:-…}}")
+        return dollar or value or default or ""
+
+    def _complain(self, line: int, message: str) -> None:
+        if line:  # 0: the second look at the same text
+            self.read.complain(line, message)
+
+
+def _override(document: Item, overrides: Mapping[str, object]) -> None:
+    for path, value in overrides.items():
+        section, _, key = path.partition(".")
+        if isinstance(document.value, dict):
+            part = document.value.setdefault(section, Item({}, 0))
+            if isinstance(part.value, dict):
+                part.value[key] = Item(cast(str | int, value), 0)
+
+
+def _storage(read: Reader, top: Fields) -> Storage:
+    fields, base = read.section(top, "storage", ("url", "retention")), Storage()
+    return Storage(read.text(fields, "url", base.url), read.duration(fields, "retention", base.retention))
+
+
+def _server(read: Reader, top: Fields) -> Server:
+    fields, base = read.section(top, "server", ("host", "port", "public_url", "oidc")), Server()
+    return Server(
+        read.text(fields, "host", base.host),
+        read.whole(fields, "port", base.port, 0, 65_535),
+        read.text(fields, "public_url"),
+        _free(read.mapping(fields, "oidc")),
+    )
+
+
+def _policy(read: Reader, top: Fields, folder: Path) -> Path | InlinePolicy | None:
+    if "policy" not in top:
+        return None
+    if isinstance(top["policy"].value, dict):
+        return InlinePolicy(to_json(top["policy"]))
+    return folder / read.text(top, "policy")
+
+
+def _actions(read: Reader, top: Fields) -> dict[str, Action]:
+    actions = {}
+    for name, item in read.mapping(top, "actions").items():
+        fields = read.fields(item, ("schema", "team"), "an action")
+        schema = _free(read.mapping(fields, "schema"))
+        actions[name] = Action(schema or READY_ACTIONS.get(name, Action({})).schema, read.text(fields, "team"))
+    return actions
+
+
+def _routing(read: Reader, top: Fields, targets: set[str]) -> Routing:
+    keys = ("default_channel", "priority_map", "team_routing", "quiet_hours", "reminders")
+    fields, base = read.section(top, "routing", keys), Routing()
+    priorities = read.section(fields, "priority_map", PRIORITIES)
+    teams = read.mapping(fields, "team_routing")
+    default = read.texts(fields, "default_channel", targets, "channel") or (base.default_channel,)
+    return Routing(
+        default[0],
+        {name: read.texts(priorities, name, targets, "channel") for name in priorities},
+        {name: _targets(read, teams, name, targets) for name in teams},
+        _quiet_hours(read, fields),
+        tuple(sorted(read.time(item, "reminders", 1) for item in read.entries(fields, "reminders"))),
+    )
+
+
+def _targets(read: Reader, teams: Fields, name: str, targets: set[str]) -> tuple[str, ...]:
+    places = [target for target in read.texts(teams, name) if target.startswith("#")]
+    return read.texts(teams, name, {*targets, *places}, "channel")
+
+
+def _quiet_hours(read: Reader, fields: Fields) -> QuietHours | None:
+    if "quiet_hours" not in fields:
+        return None
+    hours = read.section(fields, "quiet_hours", ("from", "to", "timezone"))
+    zone = read.text(hours, "timezone", "UTC")
+    for key in ("from", "to"):
+        if not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", read.text(hours, key)):
+            read.complain(fields["quiet_hours"].line, f"quiet_hours needs {key}: a time of day such as 22:00")
+    try:
+        ZoneInfo(zone)
+    except (OSError, ValueError, KeyError):
+        read.complain(fields["quiet_hours"].line, f'timezone "{zone}" is not known; it is a name such as Europe/Berlin')
+    return QuietHours(read.text(hours, "from"), read.text(hours, "to"), zone)
+
+
+def _verification(read: Reader, top: Fields) -> Verification:
+    keys = ("enabled", "schema_strictness", "allow_modifications", "max_comment_length")
+    fields, base = read.section(top, "verification", keys), Verification()
+    return Verification(
+        read.truth(fields, "enabled", default=base.enabled),
+        read.choice(fields, "schema_strictness", ("strict", "lenient"), base.schema_strictness),
+        read.truth(fields, "allow_modifications", default=base.allow_modifications),
+        read.whole(fields, "max_comment_length", base.max_comment_length, 0, MAX_COMMENT),
+    )
+
+
+def _escalation(read: Reader, top: Fields, targets: set[str]) -> Escalation:
+    fields = read.section(top, "escalation", ("auto_reject_after", "notify_on_expiry", "channel"))
+    base = Escalation()
+    return Escalation(
+        read.duration(fields, "auto_reject_after", base.auto_reject_after, 1),
+        read.truth(fields, "notify_on_expiry", default=base.notify_on_expiry),
+        next(iter(read.texts(fields, "channel", targets)), base.channel),
+    )
+
+
+def _channels(read: Reader, top: Fields) -> dict[str, Channel]:
+    channels = {}
+    for name, item in read.mapping(top, "channels").items():
+        fields = read.mapping({name: item}, name)
+        if "kind" not in fields:
+            read.complain(item.line, f'the channel "{name}" needs a kind, such as slack, email or webhook')
+        settings = _free({key: inner for key, inner in fields.items() if key != "kind"})
+        channels[name] = Channel(read.text(fields, "kind"), settings)
+    return channels
+
+
+def _agents(read: Reader, top: Fields) -> dict[str, Agent]:
+    entries = read.mapping(top, "agents")
+    keys = ("model", "instructions", "tools", "tool_approvals", "agents", "limits")
+    agents = {}
+    for name, item in entries.items():
+        fields = read.fields(item, keys, "an agent")
+        switches = read.mapping(fields, "tool_approvals")
+        agents[name] = Agent(
+            read.text(fields, "model"),
+            read.text(fields, "instructions"),
+            read.texts(fields, "tools"),
+            {tool: read.truth(switches, tool, default=True) for tool in switches},
+            read.texts(fields, "agents", entries, "agent"),
+            _free(read.mapping(fields, "limits")),
+        )
+    return agents
+
+
+def _mcp_servers(read: Reader, top: Fields) -> dict[str, Free]:
+    entries = read.mapping(top, "mcp_servers")
+    for name, item in entries.items():
+        fields = read.mapping(entries, name)
+        if not {"command", "url"} & fields.keys():
+            read.complain(item.line, f'the MCP server "{name}" needs a command or a url')
+    return {name: _free(read.mapping(entries, name)) for name in entries}
+
+
+def _free(fields: Fields) -> Free:
+    return {key: plain(item) for key, item in fields.items()}

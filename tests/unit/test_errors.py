@@ -1,0 +1,102 @@
+"""One tree of errors, one JSON shape."""
+
+import re
+
+import pytest
+
+from interlock.core import errors
+from interlock.core.errors import CallRefused, Error, FindingsNotAcknowledged, InvalidDecision, NotFound, Problem
+
+
+def descendants(kind: type[Error]) -> list[type[Error]]:
+    return [found for child in kind.__subclasses__() for found in (child, *descendants(child))]
+
+
+def drawn() -> dict[str, str]:
+    """Name → parent, as the docstring of the module draws it."""
+    parents: dict[str, str] = {}
+    above = {0: "Error"}
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"^([ │]*)[├└]── (\w+)", line)
+        if found:
+            depth = len(found[1]) // 4 + 1
+            parents[found[2]] = above[depth - 1]
+            above[depth] = found[2]
+    return parents
+
+
+# R21
+def test_the_tree_in_the_docstring_is_the_tree_of_the_code() -> None:
+    assert drawn() == {kind.__name__: kind.__bases__[0].__name__ for kind in descendants(Error)}
+
+
+# R21
+def test_every_error_has_a_code_of_its_own() -> None:
+    codes = [kind.code for kind in (Error, *descendants(Error))]
+    assert len(set(codes)) == len(codes)
+
+
+# R21
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("InvalidRequest", 400),
+        ("NotFound", 404),
+        ("Forbidden", 403),
+        ("Conflict", 409),
+        ("AlreadyDecided", 409),
+        ("AlreadyStarted", 409),
+        ("NotApproved", 409),
+        ("DigestMismatch", 409),
+        ("CallMismatch", 409),
+        ("BindingBroken", 409),
+        ("LeaseLost", 409),
+        ("Expired", 410),
+        ("InvalidDecision", 422),
+        ("FindingsNotAcknowledged", 422),
+        ("StoreUnavailable", 503),
+        ("ClockBehind", 503),
+    ],
+)
+def test_errors_have_the_status_of_the_contract(name: str, status: int) -> None:
+    assert getattr(errors, name).status == status
+
+
+# R21
+def test_an_error_has_one_json_shape() -> None:
+    error = NotFound("There is none. Look at the list.", approval_id="a1")
+    assert error.to_json() == {
+        "error": "not_found",
+        "message": "There is none. Look at the list.",
+        "approval_id": "a1",
+    }
+    assert str(error) == "There is none. Look at the list."
+
+
+# R12
+def test_an_invalid_decision_points_at_the_fields() -> None:
+    error = InvalidDecision("Wrong.", [Problem("/args/a", "too long")], approval_id="a1")
+    assert error.to_json() == {
+        "error": "invalid_decision",
+        "message": "Wrong.",
+        "approval_id": "a1",
+        "problems": [{"pointer": "/args/a", "message": "too long"}],
+    }
+    assert FindingsNotAcknowledged("Look.", findings=["f"]).to_json() == {
+        "error": "findings_not_acknowledged",
+        "message": "Look.",
+        "findings": ["f"],
+        "problems": [],
+    }
+
+
+@pytest.mark.parametrize(("pointer", "text"), [("/a/0", "/a/0: wrong"), ("", "/: wrong")])
+def test_a_problem_reads_as_place_and_complaint(pointer: str, text: str) -> None:
+    assert str(Problem(pointer, "wrong")) == text
+
+
+# R35
+def test_a_call_that_did_not_run_carries_what_the_model_is_told() -> None:
+    error = CallRefused("Denied.", {"success": False}, approval_id="a1")
+    assert (error.result, error.code, error.status) == ({"success": False}, "refused", 409)
+    assert error.to_json() == {"error": "refused", "message": "Denied.", "approval_id": "a1"}

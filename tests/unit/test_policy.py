@@ -1,0 +1,481 @@
+"""Ordered rules, first match wins; whatever is in doubt tightens."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interlock.core import policy as policies
+from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.core.policy import (
+    FACTS,
+    Allow,
+    Ask,
+    Defaults,
+    Deny,
+    Facts,
+    Key,
+    People,
+    Policy,
+    Rule,
+    Rung,
+    Stage,
+    Verdict,
+    facts_of,
+    terms_of,
+)
+from tests.unit.builders import FINANCE, asks, call
+
+READ, WRITE, DESTROY = ToolSpec("look", "read"), ToolSpec("pay", "write"), ToolSpec("drop", "destructive")
+UNKNOWN = ToolSpec("odd")
+
+
+def verdict(*rules: Rule, spec: ToolSpec = WRITE, defaults: Defaults | None = None, **more: Any) -> Verdict:
+    toggles = more.pop("toggles", {})
+    return Policy(rules, defaults or Defaults(), toggles).judge(call(tool=spec.name, **more), spec)
+
+
+def raises(_: Facts) -> object:
+    raise ZeroDivisionError
+
+
+def matched(rule: Rule, spec: ToolSpec = WRITE, **more: Any) -> bool:
+    """Whether a rule that denies takes effect; without a match the call is asked about."""
+    return isinstance(verdict(rule, spec=spec, **more), Deny)
+
+
+# --- without a rule
+
+
+# R1
+def test_reads_run_at_once_and_all_else_asks() -> None:
+    assert verdict(spec=READ) == Allow()
+    assert isinstance(verdict(spec=WRITE), Ask)
+    assert isinstance(verdict(spec=DESTROY), Ask)
+
+
+# R1
+def test_an_unknown_tool_asks_or_is_denied_and_never_runs() -> None:
+    assert isinstance(verdict(spec=UNKNOWN), Ask)
+    assert verdict(spec=UNKNOWN, defaults=Defaults(unknown_tools="deny")) == Deny("odd is not a known tool.")
+    assert isinstance(verdict(spec=UNKNOWN, toggles={"helper": {"odd": False}}), Ask)
+
+
+# R1, R34
+def test_a_claim_about_the_effect_counts_only_where_the_policy_trusts_it() -> None:
+    claimed = ToolSpec("look", "read", declared=True)
+    wary = Defaults(trust_declared=False)
+    assert verdict(spec=claimed) == Allow()
+    assert isinstance(verdict(spec=claimed, defaults=wary), Ask)
+    assert verdict(spec=READ, defaults=wary) == Allow(), "a registered tool makes no claim"
+    reads_are_free = Rule("reads", "allow", effects=frozenset({"read"}))
+    assert isinstance(verdict(reads_are_free, spec=claimed, defaults=wary), Ask)
+    assert Policy(defaults=wary).effect(claimed) == ""
+    assert Policy(defaults=wary).effect(READ) == "read"
+
+
+# R5
+@pytest.mark.parametrize(("setting", "window"), [("chat", 120_000), ("queue", 300_000), ("paused", 1_800_000)])
+def test_each_setting_has_its_time_limit(setting: str, window: int) -> None:
+    terms = verdict(setting=setting)
+    assert isinstance(terms, Ask)
+    assert terms.expires_in == window
+
+
+def test_defaults_reach_the_terms() -> None:
+    ladder = (Rung(5, FINANCE, ("pager",)),)
+    defaults = Defaults("ask", {"queue": 9}, "escalate", 1, 2, (3,), ladder)
+    assert verdict(defaults=defaults, priority="low") == Ask(
+        "", priority="low", expires_in=9, on_expiry="escalate", ladder=ladder, remind=(3,), undo_window=1, start_within=2
+    )
+    assert verdict(spec=READ, defaults=defaults) == Allow("", 2)
+
+
+# --- first match wins
+
+
+# R34
+def test_the_first_rule_that_matches_wins() -> None:
+    allow, deny, ask = Rule("a", "allow"), Rule("d", "deny"), Rule("q", "ask")
+    assert verdict(allow, deny, ask) == Allow("a")
+    assert isinstance(verdict(deny, allow, ask), Deny)
+    assert verdict(ask, deny).rule == "q"
+    assert verdict(Rule("never", "deny", tools=("other",)), allow, deny) == Allow("a")
+    assert verdict(Rule("no", "deny", when=lambda _: False), allow, deny) == Allow("a")
+
+
+def test_when_no_condition_holds_the_default_counts() -> None:
+    no = Rule("no", "deny", when=lambda _: False)
+    assert verdict(no, replace(no, name="nor this"), spec=READ) == Allow()
+    assert isinstance(verdict(no), Ask)
+
+
+def test_a_denial_says_why() -> None:
+    assert verdict(Rule("d", "deny", reason="Not today.")) == Deny("Not today.", "d")
+    assert verdict(Rule("d", "deny")) == Deny("The rule 'd' forbids pay.", "d")
+
+
+def test_an_allowing_rule_gives_the_time_to_start() -> None:
+    assert verdict(Rule("a", "allow"), defaults=Defaults(start_within=7)) == Allow("a", 7)
+
+
+# --- matchers
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tool", "matches"),
+    [
+        ("pay", "pay", True),
+        ("pay", "pay2", False),
+        ("pay", "Pay", False),
+        ("p*", "pay", True),
+        ("*", "pay", True),
+        ("*y", "pay", True),
+        ("p?y", "pay", True),
+        ("p?", "pay", False),
+        ("p[ab]y", "pay", True),
+        ("p[!ab]y", "pay", False),
+        ("[ab]", "[ab]", True),
+        ("p", "pay", False),
+        ("pay*", "pay", True),
+        ("pay.x", "pay_x", False),
+    ],
+)
+def test_tools_are_matched_by_globs(pattern: str, tool: str, matches: bool) -> None:
+    assert matched(Rule("r", "deny", tools=("nothing", pattern)), ToolSpec(tool, "write")) is matches
+    assert matched(Rule("r", "deny", users=(pattern,)), requester=tool) is matches
+    assert matched(Rule("r", "deny", agents=(pattern,)), agent=tool) is matches
+
+
+def test_effects_priorities_and_teams_are_matched() -> None:
+    assert matched(Rule("r", "deny", effects=frozenset({"write", "read"})))
+    assert not matched(Rule("r", "deny", effects=frozenset({"destructive"})))
+    assert matched(Rule("r", "deny", priorities=frozenset({"high"})), priority="high")
+    assert not matched(Rule("r", "deny", priorities=frozenset({"high"})))
+    assert matched(Rule("r", "deny", teams=frozenset({"ops"})), teams=("dev", "ops"))
+    assert not matched(Rule("r", "deny", teams=frozenset({"ops"})), teams=("dev",))
+    assert not matched(Rule("r", "deny", teams=frozenset({"ops"})))
+
+
+def test_all_matchers_have_to_match() -> None:
+    rule = Rule("r", "deny", ("pay",), frozenset({"write"}), ("helper",), ("rita",), when=lambda _: True)
+    assert matched(rule)
+    for field, value in (("tools", ("x",)), ("effects", frozenset({"read"})), ("agents", ("x",)), ("users", ("x",))):
+        assert not matched(replace(rule, **{field: value}))
+
+
+# R13
+def test_a_tightening_rule_holds_for_sub_agents_and_a_loosening_one_needs_the_whole_path() -> None:
+    path = ("root", "child")
+    deny, allow = Rule("d", "deny", agents=("root",)), Rule("a", "allow", agents=("child",))
+    assert matched(deny, agent="child", agent_path=path)
+    assert not matched(deny, agent="child", agent_path=("other", "child"))
+    assert isinstance(verdict(allow, agent="child", agent_path=path), Ask)
+    assert isinstance(verdict(replace(allow, agents=("root",)), agent="child", agent_path=path), Ask)
+    assert verdict(replace(allow, agents=("child", "r*")), agent="child", agent_path=path) == Allow("a")
+    assert isinstance(verdict(allow, agent=""), Ask), "nobody is not every agent"
+    assert not matched(deny, agent="")
+
+
+# --- conditions
+
+
+# R38
+def test_a_condition_looks_at_the_facts_of_the_call() -> None:
+    seen: list[Facts] = []
+
+    def note(facts: Facts) -> object:
+        seen.append(facts)
+        return True
+
+    matched(Rule("r", "deny", when=note), teams=("dev",), priority="low", agent="b", agent_path=("a", "b"))
+    (facts,) = seen
+    assert tuple(facts) == FACTS
+    assert facts == {
+        "args": {"amount": 5, "to": "ann"},
+        "tool": "pay",
+        "effect": "write",
+        "agent": "b",
+        "user": "rita",
+        "teams": ["dev"],
+        "priority": "low",
+    }
+    assert facts_of(call(agent=""), "read")["agent"] == ""
+
+
+# R38
+def test_a_condition_on_an_argument_decides() -> None:
+    large = Rule("large", "deny", when=lambda facts: facts["args"]["amount"] > 1_000)  # type: ignore[index]
+    assert isinstance(verdict(large, args={"amount": 1_001}), Deny)
+    assert isinstance(verdict(large, args={"amount": 1_000}), Ask)
+
+
+# R38
+@pytest.mark.parametrize(
+    "odd", [raises, lambda _: None, lambda _: 1, lambda _: 0, lambda _: "true", lambda _: [], lambda: True]
+)
+def test_a_condition_in_doubt_holds_for_deny_and_ask_and_never_for_allow(odd: Callable[[Facts], object]) -> None:
+    assert isinstance(verdict(Rule("r", "deny", when=odd), spec=READ), Deny)
+    assert verdict(Rule("r", "ask", when=odd), spec=READ).rule == "r"
+    assert verdict(Rule("r", "allow", when=odd)).rule == "", "the default asks"
+    assert isinstance(verdict(Rule("r", "allow", when=odd)), Ask)
+
+
+# --- toggles
+
+
+# R9, R10
+@pytest.mark.parametrize(
+    ("spec", "toggle", "asks"),
+    [(READ, True, True), (READ, False, False), (WRITE, True, True), (WRITE, False, False), (DESTROY, False, False)],
+)
+def test_without_a_rule_the_toggle_decides(spec: ToolSpec, toggle: bool, asks: bool) -> None:
+    toggles = {"helper": {spec.name: toggle, "other": not toggle}}
+    assert isinstance(verdict(spec=spec, toggles=toggles), Ask) is asks
+    assert isinstance(verdict(spec=spec, toggles={"somebody else": toggles["helper"]}), Ask) is (spec is not READ)
+
+
+# R10
+def test_a_toggle_turns_a_rules_allow_into_a_question_and_weakens_no_rule() -> None:
+    on, off = {"helper": {"pay": True}}, {"helper": {"pay": False}}
+    allow = Rule("a", "allow", expires_in={"queue": 5})
+    assert verdict(allow, toggles=on) == Ask("a", expires_in=5)
+    assert verdict(allow, toggles=off) == Allow("a")
+    assert isinstance(verdict(Rule("d", "deny"), toggles=on), Deny)
+    assert isinstance(verdict(Rule("d", "deny"), toggles=off), Deny)
+    assert isinstance(verdict(Rule("q", "ask"), toggles=off), Ask)
+
+
+# R13
+@pytest.mark.parametrize("parent", [True, False, None])
+@pytest.mark.parametrize("child", [True, False, None])
+@pytest.mark.parametrize("spec", [READ, WRITE])
+def test_toggles_fold_over_the_path_by_or(parent: bool | None, child: bool | None, spec: ToolSpec) -> None:
+    named = {"parent": parent, "child": child}
+    toggles = {agent: {spec.name: toggle} for agent, toggle in named.items() if toggle is not None}
+    default = spec is not READ
+    expected = any(default if toggle is None else toggle for toggle in named.values())
+    judged = verdict(spec=spec, toggles=toggles, agent="child", agent_path=("parent", "child"))
+    assert isinstance(judged, Ask) is expected
+    by_rule = verdict(Rule("a", "allow"), spec=spec, toggles=toggles, agent="child", agent_path=("parent", "child"))
+    assert isinstance(by_rule, Ask) is bool(parent or child)
+
+
+# --- terms
+
+
+# R5
+def test_a_call_can_only_shorten_the_time_that_the_rule_gives() -> None:
+    rule = Rule("r", "ask", expires_in={"queue": 1_000})
+    for wanted, given_time in ((None, 1_000), (5, 5), (0, 0), (2_000, 1_000)):
+        assert verdict(rule, expires_in=wanted) == Ask("r", expires_in=given_time)
+    assert verdict(rule, setting="chat") == Ask("r", expires_in=120_000)
+
+
+# R11
+def test_a_tool_narrows_the_answers_of_a_rule_and_adds_none() -> None:
+    rule = Rule("r", "ask", ask=Ask(decisions=("reject", "approve", "edit")))
+    narrow = replace(WRITE, decisions=("approve", "respond", "reject"))
+    assert verdict(rule).decisions == ("reject", "approve", "edit")  # type: ignore[union-attr]
+    assert verdict(rule, spec=narrow).decisions == ("reject", "approve")  # type: ignore[union-attr]
+    assert verdict(spec=narrow).decisions == ("approve", "respond", "reject")  # type: ignore[union-attr]
+
+
+# R22, R26
+@pytest.mark.parametrize(
+    ("rules", "wanted", "priority"),
+    [
+        ((), "", "medium"),
+        ((), "high", "high"),
+        ((Rule("r", "ask", ask=Ask(priority="low")),), "high", "low"),
+        ((Rule("r", "ask", ask=Ask(priority="")),), "high", "high"),
+        ((Rule("r", "ask", ask=Ask(priority="")),), "", "medium"),
+        ((Rule("r", "allow", ask=Ask(priority="low")),), "high", "high"),
+    ],
+)
+def test_a_rule_that_asks_sets_the_priority(rules: tuple[Rule, ...], wanted: str, priority: str) -> None:
+    assert verdict(*rules, priority=wanted, toggles={"helper": {"pay": True}}).priority == priority  # type: ignore[union-attr]
+
+
+def test_the_rules_terms_are_kept() -> None:
+    own = Ask("x", (Stage(FINANCE, 2),), frozenset({"requester"}), ("approve",), "high", 1, "approve", remind=(4,))
+    expected = replace(own, rule="r", expires_in=300_000)
+    assert verdict(Rule("r", "ask", ask=own)) == expected
+
+
+def test_the_same_terms_are_one_object() -> None:
+    policy = Policy((Rule("r", "ask"),))
+    assert policy.judge(call(), WRITE) is policy.judge(call({"amount": 9}), WRITE)
+    assert policy.judge(call(), WRITE) is not policy.judge(call(priority="high", setting="chat"), WRITE)
+
+
+# R48
+@given(asks)
+def test_terms_can_be_read_back_from_their_snapshot(terms: Ask) -> None:
+    assert terms_of(terms.snapshot) == terms
+    assert terms_of(terms.snapshot).sha256 == terms.sha256
+
+
+# R47, R48
+@given(asks, asks)
+def test_different_terms_have_different_digests(one: Ask, other: Ask) -> None:
+    assert (one == other) == (one.sha256 == other.sha256)
+
+
+# R48
+def test_people_are_named_or_belong_to_a_team() -> None:
+    people = People(frozenset({"ann"}), frozenset({"ops"}))
+    assert people.include("ann", frozenset())
+    assert people.include("bob", frozenset({"dev", "ops"}))
+    assert not people.include("bob", frozenset({"dev"}))
+    assert not People().include("", frozenset())
+
+
+# --- shadow rules
+
+
+# R52
+def test_a_shadow_rule_is_told_and_not_applied() -> None:
+    rules = (
+        Rule("s1", "deny", shadow=True),
+        Rule("s2", "ask", tools=("other",), shadow=True),
+        Rule("s3", "allow", when=lambda facts: facts["user"] == "rita", shadow=True),
+        Rule("s4", "deny", when=lambda _: False, shadow=True),
+        Rule("s5", "allow", when=raises, shadow=True),
+        Rule("real", "allow"),
+    )
+    policy = Policy(rules)
+    assert policy.judge(call(), WRITE) == Allow("real")
+    assert policy.shadows(call(), WRITE) == (("s1", "deny"), ("s3", "allow"))
+    assert Policy(rules[-1:]).shadows(call(), WRITE) == ()
+
+
+# --- the index
+
+
+names = st.sampled_from(["a", "ab", "abc", "b", "ba", "c"])
+globs = st.sampled_from(["a", "ab", "b", "*", "a*", "?b", "[ab]", "ab*c", "*c", "b?", ""])
+patterns = st.lists(globs, max_size=2).map(tuple)
+CONDITIONS: tuple[Callable[[Facts], object] | None, ...] = (None, lambda _: True, lambda _: False, lambda _: 1, raises)
+random_rules = st.builds(
+    Rule,
+    st.uuids().map(str),
+    st.sampled_from(["allow", "deny", "ask"]),
+    patterns,
+    st.frozensets(st.sampled_from(["read", "write", ""]), max_size=1),
+    patterns,
+    patterns,
+    st.frozensets(st.sampled_from(["t1", "t2"]), max_size=1),
+    st.frozensets(st.sampled_from(["low", "high"]), max_size=1),
+    st.sampled_from(CONDITIONS),
+    shadow=st.sampled_from([False, False, False, True]),
+)
+random_calls = st.builds(
+    lambda tool, user, path, teams, priority: propose(
+        tool, {}, "run", "call", requester=user, agent_path=path, teams=teams, priority=priority
+    ),
+    names,
+    names | st.just(""),
+    st.lists(names, max_size=3).map(tuple),
+    st.lists(st.sampled_from(["t1", "t2"]), max_size=2).map(tuple),
+    st.sampled_from(["", "low", "high"]),
+)
+random_toggles = st.dictionaries(names, st.dictionaries(names, st.booleans(), max_size=3), max_size=3)
+
+
+def naive(policy: Policy, made: ToolCall, effect: str) -> tuple[str, str]:
+    """The law in the words of the design, one rule after the other: what happens, and by which rule."""
+    toggles = [policy.toggles.get(agent, {}) for agent in made.path]
+    for rule in policy.rules:
+        if not rule.shadow and naive_match(rule, made, effect):
+            forced = rule.then == "allow" and any(toggle.get(made.tool) is True for toggle in toggles)
+            return ("ask" if forced else rule.then), rule.name
+    default = effect != "read"
+    asks_here = any(toggle.get(made.tool, default) for toggle in toggles or [{}])
+    return ("ask" if asks_here or not effect else "allow"), ""
+
+
+def naive_match(rule: Rule, made: ToolCall, effect: str) -> bool:
+    def hit(some: tuple[str, ...], name: str) -> bool:
+        return not some or any(fnmatchcase(name, pattern) for pattern in some)
+
+    path = [hit(rule.agents, agent) for agent in made.path]
+    enough = all(path) and path if rule.then == "allow" else any(path)
+    if rule.agents and not enough:
+        return False
+    if not hit(rule.tools, made.tool) or not hit(rule.users, made.requester):
+        return False
+    if rule.effects and effect not in rule.effects or rule.priorities and made.priority not in rule.priorities:
+        return False
+    if rule.teams and not rule.teams & set(made.teams):
+        return False
+    answer = {None: True, CONDITIONS[1]: True, CONDITIONS[2]: False}.get(rule.when, rule.then != "allow")
+    return answer
+
+
+# R15, R34
+@settings(max_examples=500)
+@given(
+    st.lists(random_rules, max_size=8).map(tuple),
+    random_toggles,
+    st.lists(random_calls, min_size=1, max_size=4),
+    st.sampled_from(["", "read", "write"]),
+)
+def test_the_index_gives_what_a_linear_look_gives(
+    rules: tuple[Rule, ...], toggles: dict[str, dict[str, bool]], calls: list[ToolCall], effect: str
+) -> None:
+    policy = Policy(rules, toggles=toggles)
+    for made in calls + calls:
+        judged = policy.judge(made, ToolSpec(made.tool, effect))
+        assert (type(judged).__name__.lower(), judged.rule) == naive(policy, made, effect)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the rules that were looked at."""
+    counted: list[str] = []
+    matches = Rule.matches
+
+    def counting(rule: Rule, key: Key) -> bool:
+        counted.append(rule.name)
+        return matches(rule, key)
+
+    monkeypatch.setattr(Rule, "matches", counting)
+    yield counted
+
+
+# R15
+def test_looking_up_does_not_grow_with_the_rules(looks: list[str]) -> None:
+    many = [
+        Rule(f"{number}", "deny", **matcher)  # type: ignore[arg-type]
+        for number in range(2_500)
+        for matcher in (
+            {"tools": (f"tool{number}",)},
+            {"tools": (f"pack{number}_*",)},
+            {"agents": (f"agent{number}",)},
+            {"users": (f"user{number}",)},
+        )
+    ]
+    mine = Rule("mine", "allow", tools=("pay", "refund"))
+    policy = Policy((*many, mine, Rule("last", "ask")))
+    assert len(policy.rules) > 10_000
+    assert policy.judge(call(), WRITE) == Allow("mine")
+    assert looks == ["mine", "last"], "a new key costs its own rules only"
+    looks.clear()
+    assert policy.judge(call({"amount": 7}), WRITE) == Allow("mine")
+    assert looks == [], "a known key costs none"
+    policy.judge(call(requester="user7", agent="agent8"), ToolSpec("pack9_x", "write"))
+    assert looks == ["7", "8", "9", "last"]
+
+
+# R15
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, looks: list[str]) -> None:
+    monkeypatch.setattr(policies, "MEMO", 3)
+    policy = Policy((Rule("r", "ask"),))
+    judged = [policy.judge(call(requester=f"u{n}", expires_in=n), WRITE) for n in (1, 2, 3, 1, 4, 1)]
+    assert [terms.expires_in for terms in judged if isinstance(terms, Ask)] == [1, 2, 3, 1, 4, 1]
+    assert len(looks) == 5, "the fourth new key threw away what was known of the first"
