@@ -80,8 +80,9 @@ def test_only_the_settings_read_the_environment() -> None:
     assert users_of(ENVIRONMENT) <= {"src/interlock/settings.py"}
 
 
-def test_only_wiring_and_the_command_line_read_the_wall_clock() -> None:
-    assert users_of(WALL_CLOCK) <= {"src/interlock/wiring.py", "src/interlock/cli.py"}
+def test_only_wiring_reads_the_wall_clock() -> None:
+    """All others, the command line too, are given a clock."""
+    assert users_of(WALL_CLOCK) <= {"src/interlock/wiring.py"}
 
 
 def test_imports_run_one_way() -> None:

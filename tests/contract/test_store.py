@@ -10,7 +10,7 @@ import pytest
 
 from interlock.core.approval import STATUSES, TRANSITIONS
 from interlock.core.errors import InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
-from interlock.core.event import Change
+from interlock.core.event import Change, Event
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Query, User
 from interlock.stores.migrate import load_migrations, migrate_sqlite
@@ -119,6 +119,23 @@ async def test_a_bad_item_does_not_fail_its_neighbours(parts: Parts) -> None:
     work = [parts.store.transition("default", ids[0], broken), *(approve(parts, i) for i in ids[1:])]
     results = await asyncio.gather(*work, return_exceptions=True)
     assert [type(r).__name__ for r in results] == ["RuntimeError", "str", "str", "str"]
+    assert await faults(parts) == []
+
+
+async def test_a_step_that_fails_while_it_is_written_leaves_no_trace(parts: Parts) -> None:
+    """Its event cannot be sealed, after its neighbours' were: neither the row nor half of the events may stay."""
+    first, second = await pending(parts, 1), await pending(parts, 2)
+
+    def unkeepable(approval, moment):  # type: ignore[no-untyped-def]
+        moved = replace(approval, status="approved", version=approval.version + 1)
+        events = (Event("approved", "bob", {}, approval.id), Event("approved", "bob", {"x": {1, 2}}, approval.id))
+        return Change(moved, events)
+
+    work = [parts.store.transition("default", first, unkeepable), approve(parts, second)]
+    failed, done = await asyncio.gather(*work, return_exceptions=True)
+    assert (type(failed).__name__, done) == ("TypeError", "approved")
+    assert await status(parts, first) == "pending"
+    assert await kinds(parts) == ["proposed", "proposed", "approved"]
     assert await faults(parts) == []
 
 

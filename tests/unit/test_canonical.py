@@ -266,7 +266,19 @@ def test_other_escapes_are_welcome() -> None:
 # R27
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[1,]", b"{'a':1}", b"tru", b"01", b"1 2", b'"\x00"', b'"\n"', b"\xef\xbb\xbf{}", b"]" * 70 + b"[" * 70],
+    [
+        b"",
+        b"{",
+        b"[1,]",
+        b"{'a':1}",
+        b"tru",
+        b"01",
+        b"1 2",
+        b'"\x00"',
+        b'"\n"',
+        b"\xef\xbb\xbf{}",
+        b"]" * 70 + b"[" * 70,
+    ],
 )
 def test_what_is_not_json_is_refused(body: bytes) -> None:
     assert "not JSON" in refused(body)
@@ -348,8 +360,10 @@ def shuffled(value: object, random: object) -> object:
 
 own_values = st.recursive(
     st.none() | st.booleans() | st.integers(1 - 10**40, 10**40 - 1) | any_text,
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs",)), max_size=9), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs",)), max_size=9), inner)
+    ),
     max_leaves=9,
 )
 

@@ -90,7 +90,14 @@ def test_defaults_reach_the_terms() -> None:
     ladder = (Rung(5, FINANCE, ("pager",)),)
     defaults = Defaults("ask", {"queue": 9}, "escalate", 1, 2, (3,), ladder)
     assert verdict(defaults=defaults, priority="low") == Ask(
-        "", priority="low", expires_in=9, on_expiry="escalate", ladder=ladder, remind=(3,), undo_window=1, start_within=2
+        "",
+        priority="low",
+        expires_in=9,
+        on_expiry="escalate",
+        ladder=ladder,
+        remind=(3,),
+        undo_window=1,
+        start_within=2,
     )
     assert verdict(spec=READ, defaults=defaults) == Allow("", 2)
 
@@ -468,7 +475,7 @@ def test_looking_up_does_not_grow_with_the_rules(looks: list[str]) -> None:
     looks.clear()
     assert policy.judge(call({"amount": 7}), WRITE) == Allow("mine")
     assert looks == [], "a known key costs none"
-    policy.judge(call(requester="user7", agent="agent8"), ToolSpec("pack9_x", "write"))
+    policy.judge(call(tool="pack9_x", requester="user7", agent="agent8"), ToolSpec("pack9_x", "write"))
     assert looks == ["7", "8", "9", "last"]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.core.approval import Approval
-from interlock.core.errors import Error, Misconfigured, Stale, StoreUnavailable
+from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
 from interlock.faults import FaultyConnection, Point
 from interlock.stores.migrate import migrate_sqlite
@@ -320,6 +320,8 @@ class translated:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, sqlite3.Error):
             raise _unavailable(error, self._path.name) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
 
 
 _SENTENCES: tuple[tuple[str, str], ...] = (

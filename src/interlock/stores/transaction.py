@@ -134,6 +134,7 @@ class Transaction:
         approval, payload = change.state, change.payload or Payload()
         subject = approval.subject
         key = (subject.workspace, approval.id)
+        entries = self._sealed(subject.workspace, change.events)
         self._intern(approval.terms, spec)
         self._sets["insert_approval"].append(rows.insert_values(approval))
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
@@ -141,11 +142,12 @@ class Transaction:
         self._approvals[key], self._payloads[key] = approval, payload
         self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
         self._tallies[subject.workspace, approval.status] += 1
-        self._follow_up(subject.workspace, change)
+        self._follow_up(subject.workspace, change, entries)
 
     def update(self, old: Approval, change: Change[Approval]) -> None:
         """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
         new, workspace = change.state, old.subject.workspace
+        entries = self._sealed(workspace, change.events)
         if new is not old:
             self._write_approval(old, new)
             self._approvals[workspace, new.id] = new
@@ -154,7 +156,7 @@ class Transaction:
                 self._tallies[workspace, new.status] += 1
         if change.payload is not None:
             self._pay(workspace, new.id, change.payload)
-        self._follow_up(workspace, change)
+        self._follow_up(workspace, change, entries)
 
     def save_run(self, workspace: str, change: Change[Run]) -> None:
         run = change.state
@@ -170,13 +172,7 @@ class Transaction:
         self._sets[name].append(values)
 
     def tell(self, workspace: str, events: Iterable[Event]) -> None:
-        """Seals events into the chain, in the order in which they will be read."""
-        for event in events:
-            head = self._heads.get(workspace) or self.head(workspace)
-            entry = seal(event, head, self.moment(workspace).now, self._salt())
-            self._heads[workspace] = Head(workspace, entry.seq, entry.link, entry.at)
-            self._moved.add(workspace)
-            self._append(entry)
+        self._append(workspace, self._sealed(workspace, events))
 
     def flush(self) -> None:
         for (workspace, status), n in self._tallies.items():
@@ -211,10 +207,10 @@ class Transaction:
             self._intern(new.terms, None)
             self._sets["update_approval"].append(rows.update_values(new, old.version))
 
-    def _follow_up(self, workspace: str, change: Change[Approval]) -> None:
+    def _follow_up(self, workspace: str, change: Change[Approval], entries: list[Entry]) -> None:
         if change.grant is not None:
             self._write_grant(workspace, change.grant)
-        self.tell(workspace, change.events)
+        self._append(workspace, entries)
 
     def _write_grant(self, workspace: str, grant: Grant) -> None:
         self._grants[workspace, grant.id] = grant
@@ -234,10 +230,23 @@ class Transaction:
         salt, self._salts = self._salts[:16], self._salts[16:]
         return salt
 
-    def _append(self, entry: Entry) -> None:
-        self._sets["insert_event"].append(entry[:9])
-        if entry.content is not None:
-            self._sets["insert_content"].append((entry.workspace, entry.seq, entry.salt, entry.content))
+    def _sealed(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
+        """The next links of the chain. Made before anything is buffered: a step that fails leaves no trace."""
+        head, now = self.head(workspace), self.moment(workspace).now
+        entries = []
+        for event in events:
+            entry = seal(event, head, now, self._salt())
+            head = Head(workspace, entry.seq, entry.link, now)
+            entries.append(entry)
+        return entries
+
+    def _append(self, workspace: str, entries: list[Entry]) -> None:
+        for entry in entries:
+            self._sets["insert_event"].append(entry[:9])
+            if entry.content is not None:
+                self._sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
+            self._heads[workspace] = Head(workspace, entry.seq, entry.link, entry.at)
+            self._moved.add(workspace)
 
     def _intern(self, terms: Ask, spec: ToolSpec | None) -> None:
         if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:

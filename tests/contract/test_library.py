@@ -1,0 +1,433 @@
+"""The object that people import: decorated functions over a real database."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock import (
+    Answered,
+    Approve,
+    CallAnswered,
+    CallFailed,
+    CallRefused,
+    CallUnknown,
+    Edit,
+    Interlock,
+    Misconfigured,
+    Proceed,
+    Reject,
+    Respond,
+    Seen,
+    Waiting,
+    propose,
+)
+from interlock.core.decision import Decision
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Stored
+from interlock.core.ports import Query
+from tests.support import faults
+
+POLICY = """
+version: 1
+defaults: {undo_window: 0s}
+rules:
+  - {name: no roots, tools: [wipe], when: 'args.path == "/"', then: deny, reason: Not the root.}
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/interlock.db"
+
+
+@pytest.fixture
+def make(url: str) -> Iterator[Callable[..., Interlock]]:
+    made: list[Interlock] = []
+
+    def lock(**options: Any) -> Interlock:
+        made.append(Interlock(url, policy=POLICY, **{"agent": "tester", **options}))
+        return made[-1]
+
+    yield lock
+    for each in made:
+        each.close()
+
+
+async def answer(lock: Interlock, decide: Callable[[Stored], Decision]) -> str:
+    """Plays the reviewer for the next call that waits."""
+    parts = lock.open().parts
+    async with parts.store.watch("default") as watch:
+        while True:
+            page = await parts.store.list("default", Query(statuses=("pending",)))
+            if page.items:
+                stored = page.items[0]
+                await lock.decide(stored.approval.id, decide(stored), reviewer="bob")
+                return stored.approval.id
+            await watch.changed(1)
+
+
+def yes(stored: Stored) -> Decision:
+    return Approve(Seen(stored.approval.args_sha256))
+
+
+async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[..., Interlock]) -> None:
+    lock, ran = make(), []
+
+    @lock.tool(effect="write", describe="Create issue {title!r}")
+    async def create_issue(title: str, assignee: str | None = None) -> dict[str, str]:
+        ran.append(title)
+        return {"id": "1"}
+
+    result, approval_id = await asyncio.gather(create_issue("Fix login"), answer(lock, yes))
+    assert (result, ran) == ({"id": "1"}, ["Fix login"])
+    stored = await lock.open().parts.store.get("default", approval_id)
+    assert stored.payload.sentence == "Create issue 'Fix login'"
+    assert stored.payload.args == b'{"assignee":null,"title":"Fix login"}'
+    assert (stored.approval.status, stored.payload.result) == ("succeeded", b'{"id":"1"}')
+    assert await faults(lock.open().parts) == []
+
+
+async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock]) -> None:
+    lock, threads = make(), []
+
+    @lock.tool(effect="destructive")
+    def wipe(path: str) -> str:
+        threads.append(threading.current_thread())
+        return f"wiped {path}"
+
+    caller = asyncio.create_task(asyncio.to_thread(wipe, "/tmp/x"))
+    await answer(lock, yes)
+    assert await caller == "wiped /tmp/x"
+    assert "interlock" not in threads[0].name  # the body runs where it was called, not on our bridge
+
+
+def test_a_read_needs_nobody(make: Callable[..., Interlock]) -> None:  # R1
+    lock = make()
+
+    @lock.tool(effect="read")
+    def look(n: int) -> int:
+        assert lock.execution() is None
+        return n + 1
+
+    assert look(1) == 2
+
+
+async def test_a_tool_gets_the_edited_arguments_in_its_own_types(make: Callable[..., Interlock]) -> None:  # R11
+    lock = make()
+
+    @dataclass
+    class Point:
+        x: int
+        y: int
+
+    @lock.tool(effect="write")
+    async def move(to: Point, speed: float = 1.0) -> str:
+        return f"{to!r} {speed!r}"
+
+    def edit(stored: Stored) -> Decision:
+        return Edit(b'{"speed":2,"to":{"x":5,"y":6}}', Seen(stored.approval.args_sha256))
+
+    result, _ = await asyncio.gather(move(Point(1, 2)), answer(lock, edit))
+    assert result.endswith("Point(x=5, y=6) 2.0")
+
+
+async def test_what_people_said_instead_reaches_the_program(make: Callable[..., Interlock]) -> None:  # R11, R35
+    lock = make()
+
+    @lock.tool(effect="write")
+    async def send(to: str) -> None:
+        pytest.fail("it ran")
+
+    with pytest.raises(CallAnswered) as answered:
+        await asyncio.gather(send("a"), answer(lock, lambda _: Respond("ask zoe first")))
+    assert answered.value.result == "ask zoe first"
+    with pytest.raises(CallRefused) as refused:
+        await asyncio.gather(send("b"), answer(lock, lambda _: Reject(Seen(reason="too late"))))
+    assert refused.value.result == {
+        "success": False,
+        "cancelled": True,
+        "declined": True,
+        "status": "rejected",
+        "reason": "too late",
+        "error": "Access denied: too late",
+    }
+
+
+async def test_a_denied_call_raises_at_once(make: Callable[..., Interlock]) -> None:
+    lock = make()
+
+    @lock.tool(effect="destructive")
+    async def wipe(path: str) -> None:
+        pytest.fail("it ran")
+
+    with pytest.raises(CallRefused, match="Not the root"):
+        await wipe("/")
+
+
+async def test_a_tool_that_fails_is_recorded_without_its_secrets(make: Callable[..., Interlock]) -> None:
+    lock = make()
+
+    @lock.tool(effect="write", secret=["token"])
+    async def push(token: str) -> None:
+        raise ValueError(f"bad token {token}")
+
+    with pytest.raises(ValueError, match="hunter2"):
+        await asyncio.gather(push("hunter2"), answer(lock, yes))
+    page = await lock.open().parts.store.list("default", Query())
+    assert page.items[0].payload.error == "ValueError: bad token [hidden]"
+    assert page.items[0].approval.status == "failed"
+
+
+async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock]) -> None:
+    lock = make()
+
+    @lock.tool(effect="write")
+    async def send(to: str) -> None:
+        pytest.fail("it ran")
+
+    parts = (await asyncio.to_thread(lock.open)).parts
+    waiting = asyncio.create_task(send("a"))
+    async with parts.store.watch("default") as watch:
+        while not (await parts.store.list("default", Query())).items:
+            await watch.changed(1)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    stored = (await parts.store.list("default", Query())).items[0]
+    assert stored.approval.status == "cancelled"
+
+
+async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlock]) -> None:  # R46
+    lock, inside = make(), asyncio.Event()
+
+    @lock.tool(effect="write")
+    async def slow() -> None:
+        inside.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(slow())
+    approval_id = await answer(lock, yes)
+    await inside.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    parts = lock.open().parts
+    assert (await parts.store.get("default", approval_id)).approval.status == "unknown"
+    assert await faults(parts) == []
+
+
+async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock]) -> None:
+    lock = make(lease_seconds=0.3)
+
+    @lock.tool(effect="write")
+    def slow() -> str:
+        before = lock.open().parts.store
+        approval_id = lock.execution().approval_id  # type: ignore[union-attr]
+        first = asyncio.run(before.get("default", approval_id)).approval.lease_until or 0
+        renewed = first
+        while renewed <= first + 300:  # blocks its thread until the lease was renewed more than once
+            renewed = asyncio.run(before.get("default", approval_id)).approval.lease_until or 0
+        return "done"
+
+    caller = asyncio.create_task(asyncio.to_thread(slow))
+    await answer(lock, yes)
+    assert await caller == "done"
+
+
+async def test_a_program_started_again_asks_nothing_new(url: str, make: Callable[..., Interlock]) -> None:
+    """The first program ends without having finished; the second one goes on with its answers."""
+    ran: list[str] = []
+
+    def program(lock: Interlock) -> Callable[[str], Any]:
+        @lock.tool(effect="write")
+        async def send(to: str) -> str:
+            ran.append(to)
+            return f"sent to {to}"
+
+        return send
+
+    first = make()
+    send = program(first)
+    await asyncio.gather(send("a"), answer(first, yes))
+    waiting = asyncio.create_task(send("b"))
+    parts = first.open().parts
+    async with parts.store.watch("default") as watch:
+        while (await parts.store.stats("default")).by_status.get("pending") != 1:
+            await watch.changed(1)
+    await asyncio.to_thread(_crash, first)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+    second = make()
+    send = program(second)
+    assert await send("a") == "sent to a"
+    result, _ = await asyncio.gather(send("b"), answer(second, yes))
+    assert (result, ran) == ("sent to b", ["a", "b"])
+    assert (await second.open().parts.store.stats("default")).by_status == {"succeeded": 2}
+
+
+def _crash(lock: Interlock) -> None:
+    """What a killed process leaves: nothing is withdrawn, the run stays open and nobody holds it."""
+    lock.close(finished=False)
+
+
+async def test_the_same_call_twice_in_one_run_is_two_calls(make: Callable[..., Interlock]) -> None:  # R20
+    lock, ran = make(), []
+
+    @lock.tool(effect="write")
+    async def send(to: str) -> None:
+        ran.append(to)
+
+    await asyncio.gather(send("a"), answer(lock, yes))
+    await asyncio.gather(send("a"), answer(lock, yes))
+    assert ran == ["a", "a"]
+    assert (await lock.open().parts.store.stats("default")).by_status == {"succeeded": 2}
+
+
+async def test_a_failed_call_is_asked_about_again_after_a_restart(make: Callable[..., Interlock]) -> None:
+    def program(lock: Interlock, outcome: Callable[[], str]) -> Any:
+        @lock.tool(effect="write")
+        async def flaky() -> str:
+            return outcome()
+
+        return flaky
+
+    def boom() -> str:
+        raise RuntimeError("the network")
+
+    first = make()
+    with pytest.raises(RuntimeError):
+        await asyncio.gather(program(first, boom)(), answer(first, yes))
+    await asyncio.to_thread(_crash, first)
+    second = make()
+    result, _ = await asyncio.gather(program(second, lambda: "fine")(), answer(second, yes))
+    assert result == "fine"
+
+
+async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock]) -> None:  # R37
+    lock = make()
+    said, _ = await asyncio.gather(
+        lock.ask("Which colour?", choices=["red", "blue"]), answer(lock, lambda _: Respond("blue"))
+    )
+    assert said == "blue"
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    said, _ = await asyncio.gather(
+        lock.ask("How many?", schema=schema), answer(lock, lambda _: Respond(answer={"n": 3}))
+    )
+    assert said == {"n": 3}
+    with pytest.raises(CallRefused, match="timed out"):
+        await lock.ask("Anybody?", expires_in_seconds=0.05)
+
+
+async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock]) -> None:
+    lock = make()
+    call = propose("unregistered", {"x": 1}, "my-run", "c1")
+    outcome = await lock.check(call)
+    assert isinstance(outcome, Waiting)  # an unknown tool asks
+    assert isinstance(await lock.wait(outcome.approval_id, timeout=0), Waiting)
+    await lock.decide(outcome.approval_id, Approve(), reviewer="bob")
+    assert await lock.wait(outcome.approval_id) == Proceed(b'{"x":1}', outcome.approval_id)
+    execution = await lock.start(outcome.approval_id)
+    await lock.renew(outcome.approval_id, execution.fence)
+    done = await lock.finish(outcome.approval_id, execution.fence, error="no such host")
+    assert done.status == "failed"
+    other = await lock.check(propose("unregistered", {"x": 2}, "my-run", "c2"))
+    assert isinstance(other, Waiting)
+    await lock.cancel(other.approval_id)
+
+
+async def test_two_programs_that_share_a_run_run_a_call_once(make: Callable[..., Interlock]) -> None:  # R46
+    ran: list[str] = []
+
+    def program(lock: Interlock) -> Any:
+        @lock.tool(effect="write")
+        async def send(to: str) -> str:
+            ran.append(to)
+            return "sent"
+
+        return send
+
+    one, two = make(run_id="shared"), make(run_id="shared")
+    results = await asyncio.gather(program(one)("a"), program(two)("a"), answer(one, yes))
+    assert results[:2] == ["sent", "sent"]
+    assert ran == ["a"]
+
+
+async def test_an_unknown_outcome_is_told_and_not_run_again(make: Callable[..., Interlock]) -> None:  # R46
+    one, two, ran = make(run_id="shared"), make(run_id="shared"), []
+
+    def program(lock: Interlock) -> Any:
+        @lock.tool(effect="write")
+        async def send(to: str) -> None:
+            ran.append(to)
+            await asyncio.Event().wait()
+
+        return send
+
+    first = asyncio.create_task(program(one)("a"))
+    await answer(one, yes)
+    while not ran:
+        await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    with pytest.raises(CallUnknown, match="interlock approvals resolve"):
+        await program(two)("a")
+    assert ran == ["a"]
+
+
+def test_arguments_of_the_wrong_type_never_reach_people(make: Callable[..., Interlock]) -> None:
+    lock = make()
+
+    @lock.tool(effect="write")
+    def pay(amount: int) -> None:
+        pytest.fail("it ran")
+
+    for args, kwargs in ((("ten",), {}), ((), {}), ((1,), {"to": "x"})):
+        with pytest.raises(InvalidRequest, match="pay"):
+            pay(*args, **kwargs)
+
+
+def test_a_tool_with_unnamed_arguments_is_refused(make: Callable[..., Interlock]) -> None:
+    lock = make()
+    with pytest.raises(Misconfigured, match="names each"):
+
+        @lock.tool(effect="write")
+        def anything(*args: str) -> None: ...
+
+
+def test_wrong_addresses_and_policies_say_what_to_do(tmp_path: Path) -> None:
+    for url, words in (
+        ("mysql://x", "sqlite:///file.db"),
+        ("postgresql://x", "not supported yet"),
+        ("sqlite:///", "sqlite:///file.db"),
+        (f"sqlite:///{tmp_path}/no/such/folder/x.db", "folder"),
+    ):
+        with pytest.raises(Misconfigured, match=words):
+            Interlock(url).open()
+    with pytest.raises(Misconfigured, match="cannot be read"):
+        Interlock(f"sqlite:///{tmp_path}/x.db", policy="no-such-file.yaml").open()
+    with pytest.raises(Misconfigured, match="quorum"):
+        Interlock(
+            f"sqlite:///{tmp_path}/x.db", policy="version: 1\nrules:\n  - {name: a, then: ask, qourum: 2}\n"
+        ).open()
+
+
+async def test_it_works_as_a_context_manager(url: str) -> None:
+    async with Interlock(url, agent="a") as lock:
+        outcome = await lock.check(propose("t", {}, "r", "c"))
+        assert isinstance(outcome, Waiting)
+    with Interlock(url, agent="a") as lock:
+        assert lock.open().parts is not None
+
+
+def test_a_failed_call_known_from_before_is_a_failure() -> None:
+    from interlock.core.outcome import Finished
+    from interlock.session import not_run
+
+    assert isinstance(not_run(Finished("failed", None, "boom", "id"), "t"), CallFailed)
+    assert isinstance(not_run(Answered("hm", "id"), "t"), CallAnswered)

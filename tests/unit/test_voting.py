@@ -1,0 +1,359 @@
+"""Who may decide, for whom a vote counts, and when enough people agreed."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from interlock.core.approval import Approval, decide, delegate
+from interlock.core.decision import KINDS, Reviewer
+from interlock.core.errors import Forbidden
+from interlock.core.policy import Ask, People, Rung, Stage
+from interlock.core.voting import may_end, open_stage, quorum, seat, stricter
+from tests.unit.builders import (
+    ADMIN,
+    AGENT,
+    ALICE,
+    BOB,
+    CAROL,
+    DAVE,
+    FINANCE,
+    LEGAL,
+    TWO_OF_FINANCE,
+    VIEWER,
+    approve,
+    asks,
+    at,
+    pending,
+    users,
+)
+
+RITA = Reviewer("rita", "user")  # the requester, who is no reviewer
+TWO_STAGES = Ask("finance, then legal", (Stage(FINANCE, 2), Stage(LEGAL)))
+
+
+def voted(approval: Approval, *reviewers: Reviewer) -> Approval:
+    for reviewer in reviewers:
+        change = decide(approval, approve(approval), reviewer, at())
+        assert change.error is None, change.error
+        approval = change.state
+    return approval
+
+
+def by_stage(approval: Approval) -> list[tuple[str, str, int]]:
+    return [(vote.by, vote.seat, vote.stage) for vote in approval.votes]
+
+
+# --- who may decide
+
+
+# R48
+@pytest.mark.parametrize(
+    ("reviewer", "may"),
+    [(DAVE, True), (ADMIN, True), (RITA, True), (replace(RITA, name="ulf"), False), (VIEWER, False), (AGENT, False)],
+)
+def test_without_approvers_the_requester_and_every_reviewer_may_decide(reviewer: Reviewer, may: bool) -> None:
+    approval = pending()
+    assert may_end(approval, reviewer) is may
+    assert seat(approval, reviewer, 0) == (reviewer.name if may else None)
+
+
+# R48
+@pytest.mark.parametrize("role", ["viewer", "agent"])
+def test_viewers_and_agents_never_decide_whatever_they_are_called(role: str) -> None:
+    terms = Ask(stages=(Stage(People(frozenset({"rita", "vic"}), frozenset({"finance"}))),))
+    for approval in (pending(), pending(terms)):
+        for name in ("rita", "vic"):
+            assert seat(approval, Reviewer(name, role, frozenset({"finance"})), 0) is None
+
+
+# R48
+@pytest.mark.parametrize(
+    ("reviewer", "may"), [(ALICE, True), (DAVE, True), (CAROL, False), (ADMIN, False), (RITA, False)]
+)
+def test_a_rule_with_approvers_sends_the_call_to_them_alone(reviewer: Reviewer, may: bool) -> None:
+    approval = pending(Ask(stages=(Stage(People(frozenset({"dave"}), frozenset({"finance"}))),)))
+    assert may_end(approval, reviewer) is may
+
+
+# R48
+def test_the_requester_can_be_excluded() -> None:
+    approval = pending(Ask(exclude=frozenset({"requester"})), requester="alice")
+    assert seat(approval, ALICE, 0) is None
+    assert seat(approval, BOB, 0) == "bob"
+    assert seat(pending(requester="alice"), ALICE, 0) == "alice"
+
+
+# R48
+def test_editors_can_be_excluded() -> None:
+    edited = replace(pending(Ask(exclude=frozenset({"editor"}))), editors=("alice",))
+    assert seat(edited, ALICE, 0) is None
+    assert seat(edited, BOB, 0) == "bob"
+    assert seat(replace(edited, terms=Ask()), ALICE, 0) == "alice"
+
+
+# R28, R48
+def test_an_escalation_adds_people_from_its_time_on() -> None:
+    ladder = (Rung(10, LEGAL), Rung(20, users("dave")))
+    waiting = pending(Ask(stages=(Stage(FINANCE),), ladder=ladder))
+    may = [
+        [seat(replace(waiting, escalated=n), reviewer, 0) is not None for reviewer in (ALICE, CAROL, DAVE)]
+        for n in range(3)
+    ]
+    assert may == [[True, False, False], [True, True, False], [True, True, True]]
+
+
+# --- how many
+
+
+# R48
+def test_a_quorum_needs_different_people() -> None:
+    once = voted(pending(TWO_OF_FINANCE), ALICE)
+    assert (once.status, quorum(once)) == ("pending", 2)
+    assert voted(once, BOB).status == "approved"
+
+
+# R24, R48
+def test_the_same_person_twice_changes_nothing_not_even_through_another_channel() -> None:
+    once = voted(pending(TWO_OF_FINANCE), ALICE)
+    again = decide(once, approve(once), replace(ALICE, via="slack"), at(1_000_001))
+    assert (again.state, again.events, again.error) == (once, (), None)
+    assert again.state is once
+
+
+# R48
+def test_stages_come_one_after_the_other() -> None:
+    waiting = pending(TWO_STAGES)
+    assert (open_stage(waiting), quorum(waiting)) == (0, 3)
+    early = decide(waiting, approve(waiting), CAROL, at())
+    assert isinstance(early.error, Forbidden)
+    assert "Another stage" in early.error.message
+    second = voted(waiting, ALICE, BOB)
+    assert (open_stage(second), second.status) == (1, "pending")
+    done = voted(second, CAROL)
+    assert (done.status, open_stage(done)) == ("approved", 2)
+    assert by_stage(done) == [("alice", "alice", 0), ("bob", "bob", 0), ("carol", "carol", 1)]
+
+
+# R48
+def test_people_of_a_stage_that_is_full_have_nothing_left_to_decide() -> None:
+    second = voted(pending(TWO_STAGES), ALICE, BOB)
+    assert not may_end(second, ALICE)
+    assert may_end(second, CAROL)
+    assert may_end(pending(TWO_STAGES), CAROL), "a later stage may end it early"
+
+
+# R48
+def test_one_person_cannot_fill_two_stages() -> None:
+    both = Reviewer("eve", "reviewer", frozenset({"finance", "legal"}))
+    once = voted(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), both)
+    assert decide(once, approve(once), both, at()).state is once
+    assert voted(once, CAROL).status == "approved"
+
+
+# --- delegation
+
+
+def delegated(approval: Approval, by: Reviewer, to: People) -> Approval:
+    return delegate(approval, to, by, at()).state
+
+
+# R40
+def test_a_delegate_votes_in_the_delegators_seat() -> None:
+    waiting = delegated(pending(TWO_OF_FINANCE), ALICE, users("dave"))
+    once = voted(waiting, DAVE)
+    assert by_stage(once) == [("dave", "alice", 0)]
+    assert decide(once, approve(once), ALICE, at()).state is once, "the seat has voted"
+    assert voted(once, BOB).status == "approved"
+
+
+# R40, R48
+def test_a_delegate_fills_one_seat_however_many_delegate() -> None:
+    waiting = delegated(delegated(pending(TWO_OF_FINANCE), ALICE, users("dave")), BOB, users("dave"))
+    once = voted(waiting, DAVE)
+    assert decide(once, approve(once), DAVE, at()).state is once
+    assert once.status == "pending"
+
+
+# R40, R48
+def test_who_has_a_seat_keeps_it_and_takes_no_second_one() -> None:
+    once = voted(delegated(pending(TWO_OF_FINANCE), ALICE, users("bob")), BOB)
+    assert by_stage(once) == [("bob", "bob", 0)]
+    assert decide(once, approve(once), BOB, at()).state is once
+    assert voted(once, ALICE).status == "approved"
+
+
+# R40
+def test_a_team_can_be_delegated_to() -> None:
+    assert seat(delegated(pending(TWO_OF_FINANCE), ALICE, LEGAL), CAROL, 0) == "alice"
+
+
+# R40, R48
+def test_a_delegate_who_is_excluded_has_no_seat() -> None:
+    terms = replace(TWO_OF_FINANCE, exclude=frozenset({"requester"}))
+    waiting = delegated(pending(terms, requester="dave"), ALICE, users("dave", "carol"))
+    assert seat(waiting, DAVE, 0) is None
+    assert seat(waiting, CAROL, 0) == "alice"
+
+
+# R40, R48
+def test_a_delegation_ends_where_its_maker_is_excluded() -> None:
+    terms = replace(TWO_OF_FINANCE, exclude=frozenset({"editor"}))
+    waiting = delegated(pending(terms), ALICE, users("dave"))
+    assert seat(waiting, DAVE, 0) == "alice"
+    assert seat(replace(waiting, editors=("alice",)), DAVE, 0) is None
+
+
+# R40, R48
+@pytest.mark.parametrize("reviewer", [VIEWER, AGENT])
+def test_a_delegation_makes_no_decider_of_a_viewer_or_an_agent(reviewer: Reviewer) -> None:
+    waiting = delegated(pending(TWO_OF_FINANCE), ALICE, People(frozenset({"vic", "robot"}), frozenset({"finance"})))
+    assert seat(waiting, reviewer, 0) is None
+    assert not may_end(waiting, reviewer)
+
+
+# R40
+def test_a_delegation_gives_no_more_than_its_maker_has() -> None:
+    waiting = delegated(pending(TWO_STAGES), ALICE, users("dave"))
+    assert seat(waiting, DAVE, 0) == "alice"
+    assert seat(waiting, DAVE, 1) is None
+    assert seat(waiting, Reviewer("ulf", "reviewer"), 0) is None
+
+
+# --- the stricter of two terms
+
+
+TEAMS = {
+    "alice": {"finance"},
+    "bob": {"finance", "legal"},
+    "carol": {"legal"},
+    "dave": {"ops"},
+    "rita": {"finance", "ops"},
+    "sam": set[str](),
+    "tim": {"finance", "legal", "ops"},
+}
+CROWD = tuple(Reviewer(name, "reviewer", frozenset(teams)) for name, teams in TEAMS.items())
+
+
+def fulfilled(terms: Ask, votes: list[tuple[str, int]], climbed: int) -> bool:
+    """Whether these people, each in one stage at most, would have been enough under these terms."""
+    model = replace(pending(terms), escalated=climbed)
+    seats = [[by for by, _ in votes if seat(model, person(by), number)] for number in range(len(terms.stages))]
+    return assignable(seats, [stage.quorum for stage in terms.stages])
+
+
+def person(name: str) -> Reviewer:
+    return next(each for each in CROWD if each.name == name)
+
+
+def assignable(seats: list[list[str]], wanted: list[int]) -> bool:
+    """A matching of people to places, each person once."""
+    places = [stage for stage, number in enumerate(wanted) for _ in range(number)]
+    taken: dict[str, int] = {}
+
+    def place(number: int, tried: set[str]) -> bool:
+        for name in seats[places[number]]:
+            if name not in tried:
+                tried.add(name)
+                if name not in taken or place(taken[name], tried):
+                    taken[name] = number
+                    return True
+        return False
+
+    return all(place(number, set()) for number in range(len(places)))
+
+
+def climbed(terms: Ask, elapsed: int) -> int:
+    return sum(rung.after <= elapsed for rung in terms.ladder)
+
+
+# R48, R50
+@settings(max_examples=400)
+@given(asks, asks, st.permutations(CROWD), st.integers(0, 10))
+def test_what_satisfies_the_stricter_terms_satisfies_both(
+    old: Ask, new: Ask, crowd: list[Reviewer], elapsed: int
+) -> None:
+    both = stricter(old, new)
+    approval = replace(pending(replace(both, decisions=KINDS)), escalated=climbed(both, elapsed))
+    for reviewer in crowd:
+        if approval.status == "pending":
+            approval = decide(approval, approve(approval), reviewer, at()).state
+    assume(approval.status == "approved")
+    votes = [(vote.by, vote.stage) for vote in approval.votes]
+    for terms in (old, new):
+        assert fulfilled(terms, votes, climbed(terms, elapsed)), terms
+
+
+# R50
+@given(asks, asks)
+def test_the_stricter_terms_loosen_nothing(old: Ask, new: Ask) -> None:
+    for both in (stricter(old, new), stricter(new, old)):
+        assert both.exclude == old.exclude | new.exclude
+        assert set(both.decisions) == set(old.decisions) & set(new.decisions)
+        assert both.start_within == min(old.start_within, new.start_within)
+        assert both.undo_window == max(old.undo_window, new.undo_window)
+        assert both.priority in (old.priority, new.priority)
+        assert "high" not in {old.priority, new.priority} or both.priority == "high"
+        assert both.on_expiry != "approve" or old.on_expiry == new.on_expiry == "approve"
+        assert quorum(pending(both)) >= max(quorum(pending(old)), quorum(pending(new)))
+    assert (stricter(old, new).expires_in, stricter(old, new).remind) == (old.expires_in, old.remind)
+
+
+# R50
+@given(asks, asks)
+def test_the_stricter_terms_are_the_same_the_other_way_round_but_for_the_order_of_stages(old: Ask, new: Ask) -> None:
+    there, back = stricter(old, new), stricter(new, old)
+    assert sorted(map(repr, there.stages)) == sorted(map(repr, back.stages)) or equivalent(old, new)
+    assert set(there.decisions) == set(back.decisions)
+    assert there.exclude == back.exclude
+
+
+def equivalent(old: Ask, new: Ask) -> bool:
+    """Each fulfils the other by the letter, as two spellings of the same people do."""
+    return stricter(old, new).stages == old.stages and stricter(new, old).stages == new.stages
+
+
+# R50
+@given(asks)
+def test_terms_are_as_strict_as_themselves(terms: Ask) -> None:
+    assert stricter(terms, terms) == terms
+
+
+# R50
+@pytest.mark.parametrize(
+    ("old", "new", "expected", "rule"),
+    [
+        (Stage(), Stage(FINANCE), (Stage(FINANCE),), "new"),
+        (Stage(FINANCE), Stage(), (Stage(FINANCE),), "old"),
+        (Stage(FINANCE, 1), Stage(FINANCE, 2), (Stage(FINANCE, 2),), "new"),
+        (Stage(FINANCE), Stage(LEGAL), (Stage(FINANCE), Stage(LEGAL)), "new"),
+        (Stage(users("a", "b")), Stage(users("a")), (Stage(users("a")),), "new"),
+        (Stage(None, 2), Stage(FINANCE, 1), (Stage(None, 2), Stage(FINANCE, 1)), "new"),
+    ],
+)
+def test_stages_that_imply_the_others_replace_them_and_others_are_added(
+    old: Stage, new: Stage, expected: tuple[Stage, ...], rule: str
+) -> None:
+    both = stricter(Ask("old", (old,)), Ask("new", (new,)))
+    assert (both.stages, both.rule) == (expected, rule)
+
+
+# R28, R50
+def test_a_ladder_that_only_one_side_has_lets_nobody_in() -> None:
+    ladder = (Rung(10, LEGAL, ("pager",)), Rung(20, users("dave")))
+    old = Ask("old", (Stage(FINANCE),), ladder=ladder)
+    both = stricter(old, Ask("new", (Stage(FINANCE, 2),), ladder=ladder[1:]))
+    assert both.ladder == (Rung(10, People(), ("pager",)), ladder[1]), "it still reminds, at the same times"
+    climbed_up = replace(pending(both), escalated=2)
+    assert seat(climbed_up, CAROL, 0) is None
+    assert seat(climbed_up, DAVE, 0) == "dave"
+
+
+def test_the_crowd_is_large_enough_to_fulfil_some_terms() -> None:
+    reached = [
+        fulfilled(Ask(stages=(Stage(one, n), Stage(other))), [(each.name, 0) for each in CROWD], 0)
+        for one, other, n in product((None, FINANCE), (LEGAL, None), (1, 3))
+    ]
+    assert all(reached)
