@@ -56,6 +56,8 @@ def may_end(approval: Approval, reviewer: Reviewer) -> bool:
 
 def open_stage(approval: Approval) -> int:
     """The first stage without its quorum; the number of stages when all have theirs."""
+    if not approval.votes:
+        return 0
     for number, stage in enumerate(approval.terms.stages):
         if len({vote.seat for vote in approval.votes if vote.stage == number}) < stage.quorum:
             return number
