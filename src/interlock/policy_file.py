@@ -27,8 +27,8 @@ from interlock.core.policy import (
 )
 from interlock.core.ports import Conditions
 from interlock.durations import show_duration
-from interlock.reader import Reader
-from interlock.yaml_lines import Fields, Item
+from interlock.reading.reader import Reader
+from interlock.reading.yaml_lines import Fields, Item
 
 TOP_KEYS = ("version", "defaults", "rules", "agents", "trust_declared")
 MATCHERS = ("tools", "effect", "agents", "users", "teams", "priorities")

@@ -31,8 +31,8 @@ from interlock.configuration import (
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Misconfigured
-from interlock.reader import Reader
-from interlock.yaml_lines import Fields, Item, plain, read_yaml, to_json
+from interlock.reading.reader import Reader
+from interlock.reading.yaml_lines import Fields, Item, plain, read_yaml, to_json
 
 __all__ = ["InlinePolicy", "Settings", "fault_plan", "load_settings"]
 

@@ -243,11 +243,9 @@ def not_run(outcome: Outcome, tool: str) -> NotRun:
             ids = {"approval_id": outcome.approval_id} if outcome.approval_id else {}
             message = f"{tool} was not run ({outcome.status}): {outcome.reason}"
             return CallRefused(message, declined(outcome, tool), status_of_call=outcome.status, **ids)
-        case Answered(message, approval_id):
-            text = f"{tool} was not run; a person answered: {message}"
-            return CallAnswered(
-                text, message if isinstance(message, str) else {"answer": message}, approval_id=approval_id
-            )
+        case Answered(said, approval_id):
+            told = said if isinstance(said, str) else {"answer": said}
+            return CallAnswered(f"{tool} was not run; a person answered: {said}", told, approval_id=approval_id)
         case Finished("failed", _, error, approval_id):
             return CallFailed(f"{tool} ran and failed: {error}", approval_id=approval_id)
         case Finished(approval_id=approval_id):

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.durations import parse_duration, show_duration
-from interlock.yaml_lines import Fields, Item, Value, read_yaml, typed
+from interlock.reading.yaml_lines import Fields, Item, Value, read_yaml, typed
 
 MAX_COMPLAINTS = 50
 T = TypeVar("T")

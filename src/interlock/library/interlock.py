@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from interlock import faults
-from interlock.bridge import Bridge
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
@@ -23,11 +22,12 @@ from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
-from interlock.functions import Function, function_of, stored_result
 from interlock.gate import Execution
 from interlock.inbox import QUESTION
+from interlock.library.bridge import Bridge
+from interlock.library.functions import Function, function_of, stored_result
+from interlock.library.session import Known, Program, Session, not_run
 from interlock.runner import this_runner
-from interlock.session import Known, Program, Session, not_run
 from interlock.settings import fault_plan
 from interlock.wiring import os_user, wire
 
@@ -64,7 +64,7 @@ class Interlock:
 
     # Tools
 
-    def tool(
+    def tool(  # noqa: PLR0913  one parameter for each thing that is known of a tool
         self,
         body: Callable[..., Any] | None = None,
         *,

@@ -1,0 +1,1 @@
+"""Reads what people write in files, and remembers on which line."""
