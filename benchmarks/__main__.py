@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import cycles, lookup, machine
+from benchmarks import cycles, lookup, machine, neighbour
 
 CONDITION = '    when: args.amount > 1000.0 || args.recipient.endsWith("@b.example")'
 SIZES = ((1, 400), (32, 3_000), (256, 8_000))  # at once, cycles in a round
@@ -31,6 +31,7 @@ def main() -> None:
         figures[f"cycles_{at_once}"] = report_cycles(at_once, count, options.rounds)
     report_lookup(figures)
     report_reads(figures)
+    report_neighbour(figures)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))
 
@@ -82,6 +83,13 @@ def report_reads(figures: dict[str, object]) -> None:
     spent = statistics.median(asyncio.run(measure()) for _ in range(5)) * 1e6
     figures["allowed_read_us"] = spent
     print(f"\n{'an allowed read, all in, µs':<34}{spent:>12.1f}")
+
+
+def report_neighbour(figures: dict[str, object]) -> None:
+    spent = sorted(neighbour.measure())
+    p50, p99 = (spent[int(len(spent) * share)] * 1000 for share in (0.5, 0.99))
+    figures["beside_a_busy_writer_ms"] = {"p50": p50, "p99": p99}
+    print(f"\n{'a write beside a busy process, ms':<34}{'p50':>8}{p50:>8.1f}{'p99':>8}{p99:>8.1f}")
 
 
 if __name__ == "__main__":

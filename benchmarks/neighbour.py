@@ -1,0 +1,73 @@
+"""A second process beside a busy writer. `python -m benchmarks.neighbour FILE` is the busy one."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from benchmarks.cycles import SPEC, cycle
+from interlock.core.call import propose
+from interlock.core.outcome import Waiting
+from interlock.wiring import Parts, wall_clock, wire
+
+AGENTS = 64  # how many the busy process serves at once
+
+
+def measure(writes: int = 300) -> list[float]:
+    """Seconds for each durable write, while another process writes as fast as it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "shared.db"
+        command = [sys.executable, "-m", "benchmarks.neighbour", str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE) as busy:
+            assert busy.stdout is not None
+            busy.stdout.readline()  # it is at work
+            try:
+                return asyncio.run(writes_beside(path, writes))
+            finally:
+                busy.kill()
+
+
+async def writes_beside(path: Path, writes: int) -> list[float]:
+    async with opened(path) as parts:
+        spent = []
+        for number in range(writes):
+            begun = time.perf_counter()
+            outcome = await parts.gate.check(propose("delete_file", {"path": "x"}, "beside", str(number)), SPEC)
+            spent.append(time.perf_counter() - begun)
+            assert isinstance(outcome, Waiting)
+    return spent
+
+
+async def busy(path: Path) -> None:
+    async with opened(path) as parts:
+
+        async def agent(name: int) -> None:
+            number = 0
+            while True:
+                await cycle(parts, f"{name}.{number}", [])
+                number += 1
+
+        agents = [asyncio.create_task(agent(name)) for name in range(AGENTS)]
+        print("at work", flush=True)
+        await asyncio.gather(*agents)
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[Parts]:
+    parts = wire(f"sqlite:///{path}", wall_clock)
+    await parts.store.open()
+    try:
+        await parts.store.secret_key("default")
+        yield parts
+    finally:
+        await parts.store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(busy(Path(sys.argv[1])))
