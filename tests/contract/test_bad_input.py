@@ -124,7 +124,7 @@ async def test_a_condition_that_raises_never_allows(tmp_path: Path, clock: Clock
 
 async def test_a_policy_with_a_typo_does_not_load_and_the_old_one_stays(parts: Parts) -> None:
     before = parts.gate.policy
-    with pytest.raises(Misconfigured, match='line 3.*did you mean "tools"'):
+    with pytest.raises(Misconfigured, match=r'line 3.*did you mean "tools"'):
         await parts.put_policy("default", "version: 1\nrules:\n  - {name: a, tool: [x], then: ask}\n", "ada", {})
     assert parts.gate.policy is before
     assert await parts.store.policy("default") is None

@@ -359,20 +359,20 @@ async def test_two_programs_that_share_a_run_run_a_call_once(make: Callable[...,
 
 
 async def test_an_unknown_outcome_is_told_and_not_run_again(make: Callable[..., Interlock]) -> None:  # R46
-    one, two, ran = make(run_id="shared"), make(run_id="shared"), []
+    one, two, ran, inside = make(run_id="shared"), make(run_id="shared"), [], asyncio.Event()
 
     def program(lock: Interlock) -> Any:
         @lock.tool(effect="write")
         async def send(to: str) -> None:
             ran.append(to)
+            inside.set()
             await asyncio.Event().wait()
 
         return send
 
     first = asyncio.create_task(program(one)("a"))
     await answer(one, yes)
-    while not ran:
-        await asyncio.sleep(0)
+    await inside.wait()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     with pytest.raises(CallUnknown, match="interlock approvals resolve"):

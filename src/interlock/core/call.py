@@ -62,21 +62,38 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     if not isinstance(args, Mapping):
         raise InvalidRequest(f"The arguments of a call are an object, not {type(args).__name__}.")
     call = ToolCall(tool, canonical(args), run_id, call_id, **more)  # type: ignore[arg-type]  # checked next
-    for label, name in (("tool", tool), ("run_id", run_id), ("call_id", call_id), ("workspace", call.workspace)):
-        _check_name(label, name, 1)
-    for label, name in (("agent", call.agent), ("thread_id", call.thread_id), ("requester", call.requester)):
-        _check_name(label, name, 0)
-    _check_choice("priority", call.priority, ("", *PRIORITIES))
-    _check_choice("setting", call.setting, SETTINGS)
-    _check_names("agent_path", call.agent_path)
-    _check_names("teams", call.teams)
-    if call.expires_in is not None and (type(call.expires_in) is not int or call.expires_in < 0):
-        raise InvalidRequest("expires_in is a whole number of milliseconds, not below 0.")
-    _check_words("agent_says", call.agent_says)
+    _check_name("tool", tool, 1)
+    _check_name("run_id", run_id, 1)
+    _check_name("call_id", call_id, 1)
+    for label, value in more.items():
+        _check(label, value)
     return call
 
 
-def _check_choice(label: str, value: str, choices: tuple[str, ...]) -> None:
+def _check(label: str, value: object) -> None:
+    match label:
+        case "workspace":
+            _check_name(label, value, 1)
+        case "agent" | "thread_id" | "requester":
+            _check_name(label, value, 0)
+        case "priority":
+            _check_choice(label, value, ("", *PRIORITIES))
+        case "setting":
+            _check_choice(label, value, SETTINGS)
+        case "agent_path" | "teams":
+            _check_names(label, value)
+        case "agent_says":
+            _check_words(label, value)
+        case _:
+            _check_window(label, value)
+
+
+def _check_window(label: str, value: object) -> None:
+    if value is not None and (type(value) is not int or value < 0):
+        raise InvalidRequest(f"{label} is a whole number of milliseconds, not below 0.")
+
+
+def _check_choice(label: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise InvalidRequest(f"{label} is {value!r}; it is one of {', '.join(filter(None, choices))}.")
 

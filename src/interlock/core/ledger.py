@@ -160,6 +160,8 @@ class Verifier:
         standing = self.approvals.setdefault(entry.approval_id, Standing())
         if status not in TRANSITIONS.get(standing.status, frozenset()):
             self._fault(entry.seq, f"{standing.status or 'nothing'} became {status}: that is not a legal transition.")
+        if (entry.kind in ("proposed", "allowed")) == bool(standing.status):
+            self._fault(entry.seq, "An approval is proposed once, and before all else.")
         self._check_kind(entry, data, standing)
         standing.status = status
 
@@ -167,8 +169,6 @@ class Verifier:
         binding = str(data.get("binding", ""))
         match entry.kind:
             case "proposed" | "allowed":
-                if standing.status:
-                    self._fault(entry.seq, "Proposed a second time.")
                 standing.idempotent = data.get("idempotent") is True
                 standing.quorum = _quorum(data)
                 standing.binding = binding

@@ -244,25 +244,26 @@ class Policy:
         return any(self.toggles.get(agent, {}).get(tool, default) for agent in key.path or ("",))
 
     def _terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
-        windows = {**self.defaults.expires_in, **(rule.expires_in if rule else {})}
-        expires_in = windows[call.setting]
-        if call.expires_in is not None:
-            expires_in = min(expires_in, call.expires_in)
-        allowed = tuple(d for d in ask.decisions if not spec.decisions or d in spec.decisions)
-        priority = ask.priority if rule and rule.then == "ask" and ask.priority else call.priority
-        name = rule.name if rule else ""
-        return self._cached_terms(ask, name, allowed, priority or "medium", expires_in)
-
-    def _cached_terms(self, ask: Ask, rule: str, decisions: tuple[str, ...], priority: str, expires_in: int) -> Ask:
         """The same terms are one object, so that their snapshot is encoded and hashed once."""
-        key = (id(ask), rule, decisions, priority, expires_in)
+        key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, spec.decisions)
         terms = self._known_terms.get(key)
         if terms is None:
             if len(self._known_terms) >= MEMO:
                 self._known_terms.clear()
-            terms = replace(ask, rule=rule, decisions=decisions, priority=priority, expires_in=expires_in)
-            self._known_terms[key] = terms
+            terms = self._known_terms[key] = self._new_terms(ask, rule, call, spec)
         return terms
+
+    def _new_terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
+        window = {**self.defaults.expires_in, **(rule.expires_in if rule else {})}[call.setting]
+        allowed = tuple(d for d in ask.decisions if not spec.decisions or d in spec.decisions)
+        priority = ask.priority if rule and rule.then == "ask" and ask.priority else call.priority
+        return replace(
+            ask,
+            rule=rule.name if rule else "",
+            decisions=allowed,
+            priority=priority or "medium",
+            expires_in=window if call.expires_in is None else min(window, call.expires_in),
+        )
 
     @cached_property
     def _known_terms(self) -> dict[tuple[object, ...], Ask]:

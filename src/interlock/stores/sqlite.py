@@ -53,13 +53,13 @@ class SqliteDatabase:
             return
         if not self.path.parent.is_dir():
             raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
-        self._connection = self._connect()
+        _create(self.path)
         self._lock = _open_lock(self.path)
-        with translated(self.path):
-            self._migrate()
+        self._connection = self._prepared()
         self._inode = os.stat(self.path).st_ino
         self._writer = Writer(self._commit, self.watchers.announce)
         self._writer.start()
+        self._lookout = Lookout(self.path, self._queries, self.watchers)
         self._helper = threading.Thread(target=self._help, name="interlock-helper", daemon=True)
         self._helper.start()
         self._opened = True
@@ -78,9 +78,21 @@ class SqliteDatabase:
         self._connection.close()
         os.close(self._lock)
 
+    def _prepared(self) -> Any:
+        """Under the lock from the first statement on: two that switch a new file to WAL at once would collide."""
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            connection = self._connect()
+            with translated(self.path):
+                migrate_sqlite(connection, self.clock())
+        except BaseException:
+            os.close(self._lock)
+            raise
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+        return connection
+
     def _connect(self) -> Any:
         with translated(self.path):
-            _create(self.path)
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
@@ -88,13 +100,6 @@ class SqliteDatabase:
         if self._point is None:
             return connection
         return FaultyConnection(connection, self._point, {text: name for name, text in self._queries.items()})
-
-    def _migrate(self) -> None:
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        try:
-            migrate_sqlite(self._connection, self.clock())
-        finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def record(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""
@@ -106,8 +111,10 @@ class SqliteDatabase:
         return self.fetch_text(self._queries[name], values)
 
     def fetch_text(self, statement: str, values: Any) -> list[Row]:
-        with translated(self.path):
+        try:
             return self._readers.connection().execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise _unavailable(error, self.path.name) from error
 
     # Writing
 
@@ -189,7 +196,7 @@ class SqliteDatabase:
 
     def _help(self) -> None:
         """Looks at `data_version` while somebody waits, and sees to it that counts of reads are not late."""
-        look = Lookout(self.path, self._queries, self.watchers)
+        look = self._lookout
         since_flush = 0.0
         while not self._stopping.is_set():
             waiting = self.watchers.anyone.wait(FLUSH_EVERY)
@@ -215,7 +222,7 @@ class Lookout:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._queries = queries
         self._watchers = watchers
-        self._version = -1
+        self._version = self._connection.execute("pragma data_version").fetchall()[0][0]
         self._seen: dict[str, int] = {}
 
     def look(self) -> None:
