@@ -56,6 +56,12 @@ class Parts:
         self.gate.policy = self.inbox.policy = loaded.policy
         return loaded
 
+    async def follow_policy(self, workspace: str, toggles: Toggles) -> None:
+        """Takes up a policy that another process put in force: the last one wins."""
+        stored = await self.store.policy(workspace)
+        if stored is not None and stored.sha256 != self.gate.policy.sha256:
+            await self.put_policy(workspace, None, "", toggles)
+
     async def _names(self, workspace: str) -> Names:
         """Teams are checked once there are people in teams; before that nobody could say what is right."""
         teams = frozenset(team for user in await self.store.users(workspace) for team in user.teams)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from interlock.core.approval import Approval
-from interlock.core.errors import Conflict, NotFound
+from interlock.core.errors import Conflict, Error, NotFound
 from interlock.core.event import Change, Moment
 from interlock.core.ports import Clock, IsDead, Store
 from interlock.core.routing import tick
@@ -25,12 +26,13 @@ class Worker:
     async def run(self, stop: asyncio.Event) -> None:
         """Sleeps until something is due, and never longer than a second."""
         while not stop.is_set():
-            await self.sweep()
-            try:
-                async with asyncio.timeout(await self._pause()):
+            pause = LOOK_EVERY
+            with suppress(Error):  # a database in trouble is tried again; what is due stays due
+                await self.sweep()
+                pause = await self._pause()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
                     await stop.wait()
-            except TimeoutError:
-                continue
 
     async def sweep(self) -> int:
         """Does everything that is due now; gives how many approvals changed."""

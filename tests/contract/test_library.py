@@ -417,6 +417,22 @@ def test_wrong_addresses_and_policies_say_what_to_do(tmp_path: Path) -> None:
         ).open()
 
 
+async def test_a_policy_put_in_force_elsewhere_holds_here_too(make: Callable[..., Interlock], url: str) -> None:
+    lock = make()
+
+    @lock.tool(effect="destructive")
+    async def wipe(path: str) -> str:
+        return "wiped"
+
+    lock.open()
+    with Interlock(url, policy={"version": 1, "rules": [{"name": "all", "then": "allow"}]}, agent="other"):
+        parts = lock.open().parts
+    async with asyncio.timeout(30):
+        while parts.gate.policy.rules[0].name != "all":  # noqa: ASYNC110  nothing tells what another program loaded
+            await asyncio.sleep(0.05)
+    assert await wipe("/") == "wiped"
+
+
 async def test_it_works_as_a_context_manager(url: str) -> None:
     async with Interlock(url, agent="a") as lock:
         outcome = await lock.check(propose("t", {}, "r", "c"))

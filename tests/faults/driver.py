@@ -195,7 +195,7 @@ def check(path: Path, report: Path) -> None:
 
     try:
         result = asyncio.run(laws())
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it is, it breaks a law
         result = [repr(error)]
     report.write_text(json.dumps(result))
 
@@ -230,7 +230,7 @@ def start(work: Callable[[], None]) -> int:
     try:
         work()
         code = 0
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  a forked child must end here, not in its parent's code
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
     finally:
         sys.stderr.flush()

@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import functools
 import inspect
+import json
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +42,7 @@ class Interlock:
         self,
         url: str = "sqlite:///interlock.db",
         *,
-        policy: str | Path | None = None,
+        policy: str | Path | Mapping[str, Any] | None = None,
         agent: str = "",
         run_id: str | None = None,
         workspace: str = "default",
@@ -49,7 +50,7 @@ class Interlock:
         lease_seconds: float = DEFAULT_LEASE / 1000,
         tool_approvals: Mapping[str, bool] | None = None,
     ) -> None:
-        """`policy` is a file or the text of one; without it the policy that the database holds stays in force."""
+        """`policy` is a file, its text or its content; without it the policy that the database holds stays in force."""
         name = agent or Path(sys.argv[0]).stem or "agent"
         self._program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
         self._point = faults.plan(fault_plan())
@@ -253,7 +254,7 @@ class Interlock:
     async def _open(self) -> Session:
         await self._parts.store.open()
         await self._parts.put_policy(self._program.workspace, self._policy_text(), self._program.user, self._toggles)
-        session = Session(self._parts, self._program, self._run_id)
+        session = Session(self._parts, self._program, self._run_id, self._toggles)
         await session.open()
         return session
 
@@ -263,12 +264,18 @@ class Interlock:
 
     def _policy_text(self) -> str | None:
         """A path, or the text itself where it holds a line break."""
-        if self._policy is None or (isinstance(self._policy, str) and "\n" in self._policy):
-            return self._policy
-        try:
-            return Path(self._policy).read_text()
-        except OSError as error:
-            raise Misconfigured(f"The policy {self._policy} cannot be read: {error.strerror}.") from None
+        match self._policy:
+            case None:
+                return None
+            case Mapping():
+                return json.dumps(dict(self._policy))
+            case str() if "\n" in self._policy:
+                return self._policy
+            case file:
+                try:
+                    return Path(file).read_text()
+                except OSError as error:
+                    raise Misconfigured(f"The policy {file} cannot be read: {error.strerror}.") from None
 
     @property
     def _on_bridge(self) -> Bridge:

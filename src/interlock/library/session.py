@@ -28,7 +28,9 @@ from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused
 from interlock.core.run import close_run, leave_run, open_run, renew_run, resume_run
 from interlock.gate import Execution, uuid7
 from interlock.runner import is_dead
-from interlock.wiring import Parts
+from interlock.wiring import Parts, Toggles
+
+FOLLOW_EVERY = 1.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,9 @@ class Known:
 
 
 class Session:
-    def __init__(self, parts: Parts, program: Program, run_id: str | None) -> None:
+    def __init__(self, parts: Parts, program: Program, run_id: str | None, toggles: Toggles) -> None:
         self.parts = parts
+        self._toggles = toggles
         self.program = program
         self.run_id = run_id or ""
         self._owns_run = run_id is None
@@ -74,7 +77,8 @@ class Session:
         """Continues the newest run of this agent whose program is gone; else begins one."""
         if self._owns_run:
             self.run_id = await self._resumed() or await self._opened()
-        self._tasks = [asyncio.create_task(self.parts.worker.run(self._stop)), asyncio.create_task(self._keep())]
+        chores = (self.parts.worker.run(self._stop), self._keep(), self._follow())
+        self._tasks = [asyncio.create_task(chore) for chore in chores]
 
     async def close(self, *, finished: bool) -> None:
         """A run that is not finished is left for the next start of the program, which goes on at once."""
@@ -218,6 +222,13 @@ class Session:
             lambda moment: open_run(run_id, program.workspace, program.agent, program.runner, program.lease, moment),
         )
         return run.id
+
+    async def _follow(self) -> None:
+        """A policy that somebody else put in force holds here within a second."""
+        while True:
+            await asyncio.sleep(FOLLOW_EVERY)
+            with suppress(Error):  # a policy that does not load here leaves the one in force that does
+                await self.parts.follow_policy(self.program.workspace, self._toggles)
 
     async def _keep(self) -> None:
         """Renews well before the leases end, from a thread that no tool can block."""
