@@ -44,7 +44,7 @@ async def _check_rows(store: Store, workspace: str, verifier: Verifier) -> tuple
     unseen = set(verifier.approvals)
     cursor: str | None = ""
     while cursor is not None:
-        page = await store.list(workspace, Query(cursor=cursor, limit=PAGE))
+        page = await store.list(workspace, Query(cursor=cursor, limit=PAGE, payload="whole"))
         for stored in page.items:
             unseen.discard(stored.approval.id)
             standing = verifier.approvals.get(stored.approval.id)

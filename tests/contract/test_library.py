@@ -178,7 +178,7 @@ async def test_a_tool_that_fails_is_recorded_without_its_secrets(make: Callable[
 
     with pytest.raises(ValueError, match="hunter2"):
         await asyncio.gather(push("hunter2"), answer(lock, yes))
-    page = await lock.open().parts.store.list("default", Query())
+    page = await lock.open().parts.store.list("default", Query(payload="whole"))
     assert page.items[0].payload.error == "ValueError: bad token [hidden]"
     assert page.items[0].approval.status == "failed"
 

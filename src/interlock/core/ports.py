@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
@@ -48,6 +48,7 @@ class Query:
     priority: str = ""
     cursor: str = ""
     limit: int = 50
+    payload: Literal["sentence", "whole"] = "sentence"  # arguments and results can be large
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,12 @@ COLUMNS = """
     a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
     a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
     a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
-    a.lease_until, a.runner, a.grant_id,
-    p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error
+    a.lease_until, a.runner, a.grant_id
 """
+PAYLOAD = {
+    "whole": "p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error",
+    "sentence": "null, null, p.sentence, null, null, null, null",
+}
 
 
 def load_queries() -> dict[str, str]:
@@ -52,7 +55,8 @@ def list_query(workspace: str, query: Query) -> tuple[str, list[object]]:
         where.append(f"(a.{place}, a.id) {beyond} (?, ?)")
         values.extend(read_cursor(query.cursor))
     text = (
-        f"select {COLUMNS} from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id "  # noqa: S608  column names are ours
+        f"select {COLUMNS}, {PAYLOAD[query.payload]} from approvals a "  # noqa: S608  column names are ours
+        f"left join payloads p on p.workspace = a.workspace and p.id = a.id "
         f"where {' and '.join(where)} order by a.{place} {direction}, a.id {direction} limit ?"
     )
     return text, [*values, min(max(query.limit, 1), MAX_LIMIT) + 1]
