@@ -71,6 +71,14 @@ async def test_history_is_newest_first_and_can_be_filtered(parts: Parts, clock: 
     assert page.items == ()
 
 
+async def test_an_approval_is_found_by_the_beginning_or_the_end_of_its_id(parts: Parts) -> None:
+    first, second = await pending(parts, 1), await pending(parts, 2)
+    assert await parts.store.ids_like("default", first[-10:], 5) == [first]
+    assert set(await parts.store.ids_like("default", first[:8], 5)) == {first, second}  # made in the same minute
+    assert await parts.store.ids_like("default", "%", 5) == []
+    assert await parts.store.ids_like("other", first, 5) == []
+
+
 async def test_a_cursor_that_no_list_gave_is_refused(parts: Parts) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
         await parts.store.list("default", Query(cursor="nonsense"))

@@ -52,6 +52,9 @@ from approvals where workspace = ? and id = ?
 -- name: approval_by_call
 select id from approvals where workspace = ? and run_id = ? and call_id = ?
 
+-- name: ids_like
+select id from approvals where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
+
 -- name: due
 select workspace, id from approvals where due_at <= ? order by due_at limit ?
 
@@ -62,8 +65,8 @@ select min(due_at) from approvals where due_at is not null
 select workspace, id, runner from approvals where status = 'running'
 
 -- name: waiting_runs
-select count(*) from (
-    select distinct run_id from approvals where workspace = ? and status = 'pending' limit 10000
+select count(distinct run_id) from (
+    select run_id from approvals where workspace = ? and status = 'pending' order by expires_at limit 10000
 ) as waiting
 
 -- name: insert_payload

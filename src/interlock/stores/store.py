@@ -83,6 +83,12 @@ class SqlStore:
         waiting = self._database.fetch("waiting_runs", workspace)[0][0]
         return Stats(tallies, int(reads), int(waiting))
 
+    async def ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
+        """The ids that begin or end with what a person typed, the newest first."""
+        if not part.replace("-", "").isalnum():  # no id has anything else, and LIKE would take it for a pattern
+            return []
+        return [row[0] for row in self._database.fetch("ids_like", workspace, f"{part}%", f"%{part}", limit)]
+
     async def timeline(self, workspace: str, approval_id: str) -> Sequence[Entry]:
         return [_entry(row) for row in self._database.fetch("timeline", workspace, approval_id)]
 
