@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         NotRun,
         StoreUnavailable,
     )
-    from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting
+    from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
     from interlock.library import Interlock
 
 _ROOMS = {
@@ -33,7 +33,7 @@ _ROOMS = {
         "NotRun",
         "StoreUnavailable",
     ),
-    "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting"),
+    "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting", "declined"),
     "library": ("Interlock",),
 }
 
@@ -61,6 +61,7 @@ __all__ = [  # noqa: PLE0604, RUF100  loaded on first use, so that importing cor
     "ToolCall",
     "ToolSpec",
     "Waiting",
+    "declined",
     "propose",
 ]
 

@@ -52,6 +52,19 @@ def around(point: Point | None, name: str, function: Callable[..., Any]) -> Call
     return faulty
 
 
+def around_async(point: Point | None, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if point is None:
+        return function
+
+    async def faulty(*args: Any, **kwargs: Any) -> Any:
+        point(f"before {name}")
+        result = await function(*args, **kwargs)
+        point(f"after {name}")
+        return result
+
+    return faulty
+
+
 class FaultyConnection:
     """A database connection whose every statement is two points, named after the statement."""
 

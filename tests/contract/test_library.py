@@ -23,6 +23,8 @@ from interlock import (
     Reject,
     Respond,
     Seen,
+    ToolCall,
+    ToolSpec,
     Waiting,
     propose,
 )
@@ -219,6 +221,9 @@ async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlo
     parts = lock.open().parts
     assert (await parts.store.get("default", approval_id)).approval.status == "unknown"
     assert await faults(parts) == []
+    run_id = lock.open().run_id
+    await asyncio.to_thread(lock.close)  # a clean end, but what nobody knows keeps the run open
+    assert make().open().run_id == run_id
 
 
 async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock]) -> None:
@@ -336,7 +341,8 @@ async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock]) -
     await lock.renew(outcome.approval_id, execution.fence)
     done = await lock.finish(outcome.approval_id, execution.fence, error="no such host")
     assert done.status == "failed"
-    other = await lock.check(propose("unregistered", {"x": 2}, "my-run", "c2"))
+    by_hand: Any = {"tool": "unregistered", "args": {"x": 2}, "run_id": "my-run", "call_id": "c2"}
+    other = await lock.check(ToolCall(**by_hand), ToolSpec("unregistered", "write"))
     assert isinstance(other, Waiting)
     await lock.cancel(other.approval_id)
 

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 from interlock.core.decision import Respond
-from interlock.core.outcome import Answered
+from interlock.core.outcome import Answered, Proceed
 from interlock.core.ports import Watch
 from interlock.wiring import Parts
 from tests.support import BOB, WRITE, Clock, approve, call, opened, pending
@@ -28,6 +28,7 @@ async def test_a_decision_by_another_process_wakes_the_waiter(tmp_path: Path, cl
         async with here.store.watch("default", approval_id) as watch:
             await approve(there, approval_id)
             await asyncio.wait_for(watch.changed(None), 10)
+        assert isinstance(await here.gate.look("default", approval_id), Proceed)
 
 
 async def test_no_event_appears_behind_a_cursor(tmp_path: Path, clock: Clock) -> None:

@@ -104,6 +104,7 @@ async def test_the_worker_sleeps_until_something_is_due_and_stops_when_told(part
             await watch.changed(1)
     stop.set()
     await asyncio.wait_for(working, 10)
+    assert (await kinds(parts))[-1] == "expired"
 
 
 async def test_a_clock_that_jumps_back_expires_nothing_and_nothing_is_lost(parts: Parts, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import dataclasses
 import functools
 import inspect
 import json
@@ -17,7 +18,7 @@ from typing import Any, Self
 
 from interlock import faults
 from interlock.core.approval import Approval
-from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.event import Payload
@@ -119,7 +120,7 @@ class Interlock:
             return function.result_of(decided.result)
         with session.running(decided):
             try:
-                result = await self._effect(function)(**function.unpack(decided.args))
+                result = await self._effect_async(function)(**function.unpack(decided.args))
             except Exception as error:
                 await session.failed(decided, function.spec, error)
                 raise
@@ -155,6 +156,9 @@ class Interlock:
     def _effect(self, function: Function) -> Callable[..., Any]:
         return faults.around(self._point, "the tool", function.body)
 
+    def _effect_async(self, function: Function) -> Callable[..., Any]:
+        return faults.around_async(self._point, "the tool", function.body)
+
     # Questions
 
     async def ask(
@@ -181,10 +185,12 @@ class Interlock:
 
     # The doors, for those who drive the loop themselves
 
-    async def check(self, call: ToolCall) -> Outcome:
-        """What to do about a call; a tool that is not registered here counts as unknown, and asks."""
+    async def check(self, call: ToolCall, spec: ToolSpec | None = None) -> Outcome:
+        """What to do about a call; a tool of which nothing is known here counts as unknown, and asks."""
         await self._opened()
-        return await self._parts.gate.check(call, self._spec(call.tool))
+        if spec is not None:
+            self._specs[spec.name] = spec
+        return await self._parts.gate.check(_proposed(call), self._spec(call.tool))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         await self._opened()
@@ -192,8 +198,11 @@ class Interlock:
 
     async def start(self, approval_id: str) -> Execution:
         await self._opened()
-        program = self._program
-        return await self._parts.gate.start(program.workspace, approval_id, program.runner, program.lease)
+        program, gate = self._program, self._parts.gate
+        stored = await self._parts.store.get(program.workspace, approval_id)
+        known = self._specs.get(stored.approval.subject.tool)
+        sha256 = known.sha256 if known else ""
+        return await gate.start(program.workspace, approval_id, program.runner, program.lease, sha256)
 
     async def renew(self, approval_id: str, fence: int) -> Approval:
         await self._opened()
@@ -303,6 +312,12 @@ class Interlock:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         await asyncio.to_thread(functools.partial(self.close, finished=_is_finished(error)))
+
+
+def _proposed(call: ToolCall) -> ToolCall:
+    """A ToolCall that was put together by hand, with a mapping as arguments, is checked like any other."""
+    fields: dict[str, Any] = {each.name: getattr(call, each.name) for each in dataclasses.fields(call)}
+    return call if isinstance(fields["args"], bytes) else propose(**fields)
 
 
 def _is_finished(error: BaseException | None) -> bool:

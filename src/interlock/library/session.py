@@ -70,6 +70,7 @@ class Session:
         self._counting = threading.Lock()
         self._running: dict[str, int] = {}  # approval id → fence of what runs now
         self._current: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
+        self._left_unknown = False  # what nobody knows keeps the run open, so that its next program is told
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -87,7 +88,8 @@ class Session:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._owns_run:
-            end, runner = (close_run if finished else leave_run), self.program.runner
+            end = close_run if finished and not self._left_unknown else leave_run
+            runner = self.program.runner
             with suppress(Error):
                 await self.parts.store.step_run(self.program.workspace, self.run_id, lambda run, _: end(run, runner))
 
@@ -148,6 +150,7 @@ class Session:
     async def interrupted(self, go: Go) -> None:
         """Stopped inside the tool: nobody knows how far it came, and the record says so."""
         if go.execution is not None:
+            self._left_unknown = True
             with suppress(Error):
                 await self.parts.gate.abandon(self.program.workspace, go.execution.approval_id, go.execution.fence)
 

@@ -1,0 +1,152 @@
+"""The documentation keeps up with the code: links, commands, names and requirements are those that there are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import interlock
+from interlock.cli import app
+from interlock.conditions import compile_condition
+from interlock.policy_file import load_policy
+
+TOP = Path(__file__).resolve().parents[2]
+DOCS = TOP / "docs"
+PAGES = [TOP / "README.md", TOP / "CHANGELOG.md", TOP / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+DECISIONS = sorted((DOCS / "adr").glob("*.md"))
+LONGEST_DECISION = 40
+LAST_REQUIREMENT = 55
+STATES = {"done", "part", "later"}
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^()\s]+)\)")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^\| (R\d+) \|(.*)\|$", re.MULTILINE)
+
+
+def shown(path: Path) -> str:
+    return path.relative_to(TOP).as_posix()
+
+
+def pages(names: list[Path]) -> Any:
+    return pytest.mark.parametrize("page", names, ids=shown)
+
+
+@pages(PAGES)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    dead = []
+    for target in LINK.findall(FENCE.sub("", page.read_text())):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            dead.append(target)
+    assert dead == []
+
+
+@pages(PAGES)
+def test_every_program_can_be_read(page: Path) -> None:
+    broken = []
+    for language, text in FENCE.findall(page.read_text()):
+        try:
+            if language == "python":
+                compile(text, shown(page), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except SyntaxError as error:
+            broken.append(str(error))
+    assert broken == []
+
+
+def test_the_policy_of_the_quickstart_loads() -> None:
+    (policy,) = [text for language, text in FENCE.findall((DOCS / "quickstart.md").read_text()) if language == "yaml"]
+    loaded = load_policy(policy, compile_condition)
+    assert (len(loaded.policy.rules), loaded.warnings) == (3, ())
+
+
+def test_the_index_names_every_page() -> None:
+    named = set(LINK.findall((DOCS / "index.md").read_text()))
+    there = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} - {"index.md"}
+    assert there - named == set()
+
+
+@pages(DECISIONS)
+def test_a_decision_is_short_and_has_its_three_parts(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    assert len(lines) <= LONGEST_DECISION
+    assert [line for line in lines if line.startswith("## ")] == ["## Context", "## Decision", "## Consequences"]
+
+
+def test_decisions_are_numbered_without_gaps() -> None:
+    numbers = [int(page.name[:4]) for page in DECISIONS]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers
+
+
+def test_every_command_is_documented() -> None:
+    text = (DOCS / "command-line.md").read_text()
+    known = list(command_paths())
+    assert "interlock approvals approve" in known
+    assert [path for path in known if f"## {path}\n" not in text] == []
+    assert [head for head in re.findall(r"^## (interlock .*)$", text, re.MULTILINE) if head not in known] == []
+
+
+def test_every_public_name_is_documented() -> None:
+    code = re.findall(r"`[^`]+`", FENCE.sub("", (DOCS / "library.md").read_text()))
+    words = set(re.findall(r"\w+", " ".join(code)))
+    assert [name for name in interlock.__all__ if name not in words] == []
+
+
+def test_every_requirement_has_its_state() -> None:
+    rows = requirements()
+    assert list(rows) == [f"R{number}" for number in range(1, LAST_REQUIREMENT + 1)]
+    assert {state for state, _, _ in rows.values()} <= STATES
+
+
+def test_what_is_done_or_begun_names_its_code_and_tests() -> None:
+    bare = [name for name, (state, code, tests) in requirements().items() if state != "later" and not (code and tests)]
+    assert bare == []
+
+
+def test_the_code_and_tests_of_a_requirement_are_there_and_name_it() -> None:
+    wrong = []
+    for name, (_, code, tests) in requirements().items():
+        wrong += [f"{name}: {path}" for path in code if not (TOP / "src" / "interlock" / path).exists()]
+        for path in tests:
+            file = TOP / "tests" / path
+            if not file.is_file() or not re.search(rf"\b{name}\b", file.read_text()):
+                wrong.append(f"{name}: tests/{path}")
+    assert wrong == []
+
+
+def requirements() -> dict[str, tuple[str, list[str], list[str]]]:
+    """Id → state, files under src/interlock, files under tests."""
+    rows = {}
+    for name, rest in ROW.findall((DOCS / "requirements.md").read_text()):
+        _, state, code, tests = (cell.strip() for cell in rest.split("|"))
+        rows[name] = (state.partition(":")[0], re.findall(r"`([^`]+)`", code), re.findall(r"`([^`]+)`", tests))
+    return rows
+
+
+def command_paths() -> Iterator[str]:
+    root: Any = typer.main.get_command(app)
+    context = typer.Context(root, info_name="interlock")
+    yield from below(root, context, "interlock")
+
+
+def below(command: Any, context: Any, path: str) -> Iterator[str]:
+    if not hasattr(command, "list_commands"):
+        yield path
+        return
+    for name in command.list_commands(context):
+        yield from below(command.get_command(context, name), context, f"{path} {name}")
+
+
+def anchors(page: Path) -> set[str]:
+    """As the usual renderers make them of headings."""
+    heads = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}

@@ -1,0 +1,79 @@
+"""Every example runs as it stands, alone, with a person at the command line. A new one is covered by itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.programs import PATIENCE, Shell
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
+PEOPLE = ("carol", "dave")
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 6
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_example_runs_with_a_person_at_the_command_line(example: Path, shell: Shell) -> None:  # R1, R37
+    for name in PEOPLE:
+        assert shell("users", "add", name, "--team", "finance").code == 0
+    command = [sys.executable, str(example), shell.url]
+    program = subprocess.Popen(
+        command, cwd=shell.folder, env=shell.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        answered = attend(shell, program)
+    finally:
+        program.kill()
+        printed, _ = program.communicate()
+    assert program.returncode == 0, printed
+    assert answered > 0, "it waited for nobody"
+    assert printed
+    statuses = {item["status"] for item in shell("approvals", "list", "--status", "all", "--json").json["items"]}
+    assert statuses <= {"succeeded", "responded"}, printed
+    assert shell("audit", "verify").out.startswith("valid: ")
+
+
+def attend(shell: Shell, program: subprocess.Popen[str]) -> int:
+    """Answers whatever waits, until the program has ended; gives how many there were."""
+    answered, end = 0, time.monotonic() + 2 * PATIENCE
+    while program.poll() is None and time.monotonic() < end:
+        for item in shell("approvals", "list", "--json").json["items"]:
+            answer(shell, item)
+            answered += 1
+    return answered
+
+
+def answer(shell: Shell, item: dict[str, Any]) -> None:
+    shown = shell("approvals", "show", item["id"], "--json").json
+    if shown["decisions"] == ["respond"]:
+        said = json.dumps(fitting(shown["args"]))
+        done = [shell("approvals", "respond", item["id"], "--answer", said)]
+    else:
+        people = PEOPLE[: item["quorum"]["need"]]
+        done = [shell("approvals", "approve", item["id"], "--user", name) for name in people]
+    assert [each.err for each in done if each.code] == []
+
+
+def fitting(question: dict[str, Any]) -> object:
+    """An answer that the question takes."""
+    if "choices" in question:
+        return question["choices"][0]
+    schema = question.get("schema", {"type": "string"})
+    match schema["type"]:
+        case "object":
+            return {name: fitting({"schema": inner}) for name, inner in schema["properties"].items()}
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+        case _:
+            return "as you like"

@@ -1,0 +1,181 @@
+"""What README and quickstart promise, done as written: real programs, the real command, kill -9."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.programs import PATIENCE, Shell, wait_until
+
+TOP = Path(__file__).resolve().parents[2]
+README, QUICKSTART, LEDGER = TOP / "README.md", TOP / "docs" / "quickstart.md", TOP / "docs" / "ledger.md"
+IDEMPOTENT = TOP / "examples" / "05_idempotent.py"
+
+
+class Desk:
+    """A folder with two terminals: programs run in one, commands in the other."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.shell.extra["INTERLOCK_DATABASE_URL"] = "sqlite:///interlock.db"  # where the programs of the docs keep it
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def save(self, name: str, text: str) -> str:
+        (self.shell.folder / name).write_text(text)
+        return name
+
+    def start(self, program: str, *words: str) -> subprocess.Popen[bytes]:
+        """What it prints goes to out.txt, lives one after the other."""
+        with (self.shell.folder / "out.txt").open("ab") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-u", program, *words],
+                cwd=self.shell.folder,
+                env=self.shell.env(),
+                stdout=out,
+                stderr=out,
+            )
+        self.started.append(process)
+        return process
+
+    def printed(self) -> str:
+        return (self.shell.folder / "out.txt").read_text()
+
+    def found(self, status: str) -> list[dict[str, Any]]:
+        """None before the program has made the database."""
+        done = self.shell("approvals", "list", "--status", status, "--json")
+        return done.json["items"] if done.code == 0 else []
+
+    def one(self, status: str) -> str:
+        wait_until(lambda: bool(self.found(status)), f"something is {status}; printed: {self.printed()}")
+        (item,) = self.found(status)
+        return str(item["id"])
+
+    def interlock(self, *words: str) -> str:
+        done = self.shell(*words)
+        assert done.code == 0, done.err
+        return done.out
+
+    def history(self) -> list[str]:
+        with closing(sqlite3.connect(self.shell.folder / "interlock.db")) as connection:
+            return [kind for (kind,) in connection.execute("select kind from events order by seq")]
+
+
+@pytest.fixture
+def desk(shell: Shell) -> Iterator[Desk]:
+    desk = Desk(shell)
+    yield desk
+    for process in desk.started:
+        process.kill()
+        process.wait()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def program(page: Path, word: str) -> str:
+    (found,) = [block for block in blocks(page, "python") if word in block]
+    return found
+
+
+def commands(page: Path) -> list[list[str]]:
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    return [line.split()[1:] for line in lines if line.startswith("interlock ")]
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    return process.wait(PATIENCE)
+
+
+def test_the_readme_runs_as_written(desk: Desk) -> None:
+    life = desk.start(desk.save("quickstart.py", program(README, "create_issue")))
+    approval_id = desk.one("pending")
+    said = []
+    for words in commands(README):
+        said.append(desk.interlock(*(approval_id if word == "ID" else word for word in words)))
+        if words[1] == "approve":
+            assert ended(life) == 0, desk.printed()
+    assert [words[1] for words in commands(README)] == ["list", "approve", "verify"]
+    assert "Create issue 'Fix login'" in said[0]
+    assert said[1].startswith("Approved: create_issue may start until ")
+    assert said[2].startswith("valid: 6 entries, head ")
+    assert desk.printed() == "creating 'Fix login'\n{'id': 1, 'title': 'Fix login'}\n"
+
+
+def test_the_readme_and_the_quickstart_begin_with_the_same_program() -> None:
+    assert program(README, "create_issue") == program(QUICKSTART, "create_issue")
+
+
+def test_the_chain_can_be_checked_without_interlock(desk: Desk) -> None:
+    life = desk.start(desk.save("quickstart.py", program(README, "create_issue")))
+    desk.interlock("approvals", "approve", desk.one("pending"))
+    assert ended(life) == 0
+    checker = desk.save("check.py", program(LEDGER, "hashlib"))
+    done = subprocess.run([sys.executable, "-I", checker], cwd=desk.shell.folder, capture_output=True, check=True)
+    assert done.stdout.decode().split() == ["6", desk.shell("audit", "head").json["link"]]
+
+
+def test_killed_while_it_waits_it_asks_nothing_new(desk: Desk) -> None:  # R23, R24, R46
+    quickstart = desk.save("quickstart.py", program(README, "create_issue"))
+    first = desk.start(quickstart)
+    approval_id = desk.one("pending")
+    first.kill()
+    first.wait()
+    second = desk.start(quickstart)
+    wait_until(lambda: "run_resumed" in desk.history(), "the second life has taken up the run of the first")
+    desk.interlock("approvals", "approve", approval_id)
+    assert ended(second) == 0, desk.printed()
+    assert [item["id"] for item in desk.found("all")] == [approval_id]
+    assert desk.printed().count("creating 'Fix login'") == 1
+    assert desk.interlock("audit", "verify").startswith("valid: ")
+
+
+def test_killed_inside_the_tool_it_is_unknown_until_a_person_has_looked(desk: Desk) -> None:  # R46
+    pay = desk.save("pay.py", program(QUICKSTART, "a slow bank"))
+    bank = desk.shell.folder / "bank.txt"
+    first = desk.start(pay)
+    desk.interlock("approvals", "approve", desk.one("pending"))
+    wait_until(bank.exists, "the bank has heard of it")
+    first.kill()
+    first.wait()
+
+    lost = desk.one("unknown")
+    second = desk.start(pay)
+    assert ended(second) == 1
+    assert "CallUnknown: pay was started and nobody knows how it ended." in desk.printed()
+    assert desk.printed().endswith(f"interlock approvals resolve {lost}\n")
+    assert [item["id"] for item in desk.found("all")] == [lost]
+
+    said = desk.interlock("approvals", "resolve", lost, "--succeeded", "--result", '"paid"', "--note", "I looked.")
+    assert said == "Recorded: pay succeeded.\n"
+    third = desk.start(pay)
+    assert ended(third) == 0
+    assert desk.printed().endswith("\npaid\n")
+    assert bank.read_text() == "20 to bob\n"
+    assert desk.history().count("started") == 1
+    assert desk.interlock("audit", "verify").startswith("valid: ")
+
+
+def test_an_idempotent_tool_is_retried_under_the_same_key(desk: Desk) -> None:  # R46
+    first = desk.start(str(IDEMPOTENT), "sqlite:///interlock.db", "crash")
+    desk.interlock("approvals", "approve", desk.one("pending"))
+    assert ended(first) == -signal.SIGKILL
+
+    assert desk.found("unknown") == []
+    second = desk.start(str(IDEMPOTENT), "sqlite:///interlock.db")
+    assert ended(second) == 0
+    first_try, second_try, result = desk.printed().splitlines()
+    key = first_try.removeprefix("attempt 1 under the key ")
+    assert (second_try, result) == (f"attempt 2 under the key {key}", "sent")
+    assert [path.name for path in desk.shell.folder.glob("sent-*")] == [f"sent-{key}.txt"]
+    assert [desk.history().count(kind) for kind in ("proposed", "approved", "started", "succeeded")] == [1, 1, 2, 1]
+    assert desk.interlock("audit", "verify").startswith("valid: ")
