@@ -134,7 +134,7 @@ class Inbox:
         """Checked by the tool's schema and judged by the policy of now; errors go to the person, not to the model."""
         approval, spec = stored.approval, await self._spec(stored.approval)
         key = await self._store.secret_key(approval.subject.workspace)
-        wanted = cast(Args, read(decision.args))
+        wanted = cast(Args, read(decision.data))
         whole, problems = restore(wanted, stored.payload.args or b"{}", spec, key)
         problems += self._validate(spec.schema, whole) if spec.schema is not None else ()
         if problems:

@@ -68,7 +68,7 @@ async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(tmp_path
 
 async def test_a_replay_gets_the_first_answer_whatever_the_policy_says_now(parts: Parts, clock: Clock) -> None:  # R24
     approval_id = await pending(parts)
-    await parts.inbox.decide("default", approval_id, Reject(Seen(reason="no")), BOB)
+    await parts.inbox.decide("default", approval_id, Reject("no"), BOB)
     clock.forward(8_000)
     rules = "version: 1\nrules:\n  - {name: all, then: allow}\n"
     await parts.put_policy("default", rules, "ada", {})
@@ -233,7 +233,7 @@ async def test_a_wait_ends_when_its_time_is_up(parts: Parts) -> None:
 
 async def test_a_rejection_reaches_the_agent_when_the_undo_window_is_over(parts: Parts, clock: Clock) -> None:
     approval_id = await pending(parts)
-    await parts.inbox.decide("default", approval_id, Reject(Seen(reason="no")), BOB)
+    await parts.inbox.decide("default", approval_id, Reject("no"), BOB)
     assert isinstance(await parts.gate.look("default", approval_id), Waiting)
     clock.forward(7_999)
     assert isinstance(await parts.gate.look("default", approval_id), Waiting)

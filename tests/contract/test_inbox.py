@@ -144,7 +144,7 @@ async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: Parts) -> None
 
 async def test_an_edit_into_a_stricter_rule_needs_the_stricter_quorum(bank: Parts) -> None:  # R50
     approval_id = await transfer(bank, 10)
-    edit = Edit(b'{"amount":9000,"to":"shop"}', Seen(await sha_of(bank, approval_id)))
+    edit = Edit({"to": "shop", "amount": 9000}, Seen(await sha_of(bank, approval_id)))
     edited = await bank.inbox.decide("default", approval_id, edit, BOB)
     assert (edited.status, len(edited.votes)) == ("pending", 1)
     assert await approve(bank, approval_id, EVE) == "approved"

@@ -149,7 +149,7 @@ async def test_what_people_said_instead_reaches_the_program(make: Callable[..., 
         await asyncio.gather(send("a"), answer(lock, lambda _: Respond("ask zoe first")))
     assert answered.value.result == "ask zoe first"
     with pytest.raises(CallRefused) as refused:
-        await asyncio.gather(send("b"), answer(lock, lambda _: Reject(Seen(reason="too late"))))
+        await asyncio.gather(send("b"), answer(lock, lambda _: Reject("too late")))
     assert refused.value.result == {
         "success": False,
         "cancelled": True,

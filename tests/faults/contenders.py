@@ -64,7 +64,7 @@ def start(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, An
 def decide(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:
     async def run(parts: Parts) -> dict[str, Any]:
         seen = Seen((await parts.store.get("default", ids[0])).approval.args_sha256)
-        decision = Approve(seen) if name % 2 else Reject(seen)
+        decision = Approve(seen) if name % 2 else Reject("", seen)
         try:
             approval = await parts.inbox.decide("default", ids[0], decision, Reviewer(f"person{name}"))
             return {"won": approval.decision.by if approval.decision else None}

@@ -55,7 +55,7 @@ def proposal(spec: ToolSpec = PAY, **more: object) -> Proposal:
     """Keyword arguments go to the call if it has such a field, else to the proposal."""
     own = {field.name for field in fields(Proposal)}
     extra: dict[str, Any] = {name: more.pop(name) for name in list(more) if name in own}
-    made = call(**more)  # type: ignore[arg-type]
+    made = call(**more)
     shown = redact(made.args, spec, KEY)
     return replace(Proposal("id", "nonce", made, spec, shown, "Pay?"), **extra)
 
@@ -100,7 +100,7 @@ def approve(approval: Approval, *acknowledged: str, **more: str) -> Approve:
 
 
 def reject(approval: Approval, **more: str) -> Reject:
-    return Reject(seen(approval, **more))
+    return Reject("", seen(approval, **more))
 
 
 def respond(approval: Approval, message: str = "Use the other account.") -> Respond:

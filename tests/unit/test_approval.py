@@ -115,7 +115,7 @@ def test_a_vote_in_another_persons_seat_says_so() -> None:
     assert (actor, content["seat"]) == ("dave", "alice")
 
 
-# R9: where an old interface sends no digest
+# R47, design rule 9: where an old interface sends no digest
 def test_without_a_digest_an_approval_counts_only_while_nothing_was_edited_or_found() -> None:
     clean = pending()
     assert decide(clean, Approve(), ALICE, at()).state.status == "approved"
@@ -123,13 +123,13 @@ def test_without_a_digest_an_approval_counts_only_while_nothing_was_edited_or_fo
         for decision in (Approve(Seen(acknowledged=("f1",))), Edit(b"{}")):
             error = refused(decide(doubtful, decision, ALICE, at()), doubtful)
             assert isinstance(error, DigestMismatch)
-            assert error.ids["args_sha256"] == doubtful.args_sha256
+            assert error.ids == {"approval_id": "id", "args_sha256": doubtful.args_sha256}
         assert decide(doubtful, Reject(), ALICE, at()).state.status == "rejected"
         assert decide(doubtful, Respond("no"), ALICE, at()).state.status == "responded"
 
 
 # R47
-@pytest.mark.parametrize("decision", [Approve(WRONG), Edit(b"{}", WRONG), Respond("x", None, WRONG), Reject(WRONG)])
+@pytest.mark.parametrize("decision", [Approve(WRONG), Edit(b"{}", WRONG), Respond("x", None, WRONG), Reject("", WRONG)])
 def test_who_saw_other_arguments_decides_nothing(decision: Decision) -> None:
     approval = pending()
     error = refused(decide(approval, decision, ALICE, at(), prepared(approval)), approval)
@@ -143,6 +143,7 @@ def test_findings_are_acknowledged_one_by_one() -> None:
     for acknowledged in ((), ("f1",), ("f2",), ("f3",)):
         error = refused(decide(approval, approve(approval, *acknowledged), ALICE, at()), approval)
         assert isinstance(error, FindingsNotAcknowledged)
+        assert error.ids["approval_id"] == "id"
         assert error.ids["findings"] == [each for each in ("f1", "f2") if each not in acknowledged]
     change = decide(approval, approve(approval, "f1", "f2"), ALICE, at())
     assert change.state.status == "approved"
@@ -164,7 +165,7 @@ LOCKED = Ask(stages=(Stage(FINANCE),), decisions=("approve", "reject"))
 
 # R41, R48
 @pytest.mark.parametrize("reviewer", [CAROL, VIEWER, Reviewer("alice", "agent")])
-@pytest.mark.parametrize("decision", [Approve(WRONG), Edit(b"{}", WRONG), Respond("x", None, WRONG), Reject(WRONG)])
+@pytest.mark.parametrize("decision", [Approve(WRONG), Edit(b"{}", WRONG), Respond("x", None, WRONG), Reject("", WRONG)])
 def test_who_may_not_decide_learns_nothing_else(reviewer: Reviewer, decision: Decision) -> None:
     approval = pending(LOCKED, alarms=("f1",))
     hint = InvalidDecision("The policy forbids the edited call.", [Problem("/args", "secret rule")])
@@ -191,6 +192,7 @@ def test_an_answer_that_the_rule_does_not_allow_is_refused_before_its_content_is
     error = refused(decide(approval, decision, ALICE, at(), Conflict("never said")), approval)
     assert isinstance(error, InvalidDecision)
     assert error.message.endswith("allowed: approve, reject.")
+    assert error.ids == {"approval_id": "id"}
 
 
 # R12, R27
@@ -366,6 +368,7 @@ def test_an_edit_of_arguments_that_changed_meanwhile_is_refused() -> None:
     for late in (stale, None):
         error = refused(decide(edited, edit(edited), ALICE, at(), late), edited)
         assert isinstance(error, DigestMismatch)
+        assert error.ids == {"approval_id": "id"}
 
 
 # --- time
@@ -375,14 +378,17 @@ def test_an_edit_of_arguments_that_changed_meanwhile_is_refused() -> None:
 @pytest.mark.parametrize("make", [approve, reject, respond])
 def test_a_decision_counts_up_to_the_last_millisecond(make: object) -> None:
     approval = pending()
-    in_time = decide(approval, make(approval), ALICE, at(END - 1))  # type: ignore[operator]
+    in_time = decide(approval, make(approval), ALICE, at(END - 1))
     assert in_time.error is None
     assert in_time.state.status != "pending"
     for now in (END, END + 1, END + 10**12):
-        late = decide(approval, make(approval), ALICE, at(now))  # type: ignore[operator]
+        late = decide(approval, make(approval), ALICE, at(now))
         assert (late.state.status, late.state.version) == ("expired", 2)
         assert isinstance(late.error, Expired)
         assert only_event(late)[:2] == ("expired", TIME)
+        assert late.state.decision is not None
+        assert (late.state.decision.kind, late.state.decision.by, late.state.decision.at) == ("expire", TIME, now)
+        assert "timed out" in late.state.decision.reason
 
 
 # R5
@@ -400,6 +406,7 @@ def test_only_a_rule_that_says_so_approves_when_time_is_up() -> None:
     assert (change.state.status, change.state.start_by) == ("approved", END + 50)
     assert change.state.decision is not None
     assert (change.state.decision.by, change.state.decision.kind) == (TIME, "approve")
+    assert "nobody answers in time" in change.state.decision.reason
     assert isinstance(change.error, AlreadyDecided)
     kind, actor, data, _ = only_event(change)
     assert (kind, actor, data["by"]) == ("approved", TIME, "expiry")
@@ -414,7 +421,7 @@ def test_time_approves_nothing_that_may_deceive_and_nothing_while_the_clock_is_b
     assert expire(pending(auto), behind(END)).state.status == "expired"
 
 
-# R7: time; the clock stands before the ledger's last entry
+# design rule 7
 def test_while_the_clock_is_behind_nothing_is_approved_and_anything_can_be_refused() -> None:
     approval = pending()
     for decision in (approve(approval), edit(approval)):
@@ -447,6 +454,7 @@ def test_who_comes_late_is_told_what_stands() -> None:
     expired = standing(in_status("expired"))
     assert isinstance(expired, Expired)
     assert "propose it again" in expired.message
+    assert expired.ids == {"approval_id": "id"}
     bare = standing(in_status("succeeded"))
     assert isinstance(bare, AlreadyDecided)
     assert (bare.ids["decision"], "succeeded" in bare.message) == (None, True)
@@ -496,7 +504,7 @@ def test_undo_keeps_the_votes_that_others_gave() -> None:
     assert decide(again, approve(again), BOB, at()).state.status == "approved"
 
 
-# R7: time
+# design rule 7
 def test_undo_is_refused_while_the_clock_is_behind() -> None:
     with pytest.raises(ClockBehind):
         undo(rejected(), ALICE, behind())

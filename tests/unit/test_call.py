@@ -33,7 +33,7 @@ def mark(value: object, key: bytes = KEY) -> dict[str, str]:
 
 
 def subject(**more: object) -> Subject:
-    return replace(subject_of(call(), PAY, "medium", "nonce"), **more)  # type: ignore[arg-type]
+    return replace(subject_of(call(), PAY, "medium", "nonce"), **more)
 
 
 # --- the call
@@ -83,20 +83,20 @@ def test_arguments_are_an_object(args: object) -> None:
 def test_names_are_bounded(field: str) -> None:
     given_names = {"tool": "pay", "run_id": "run", "call_id": "call"}
     longest = {**given_names, field: "n" * MAX_NAME}
-    assert getattr(propose(args={}, **longest), field) == "n" * MAX_NAME  # type: ignore[arg-type]
+    assert getattr(propose(args={}, **longest), field) == "n" * MAX_NAME
     for bad in ("n" * (MAX_NAME + 1), "a\nb", "a\x00", "a\x7f", "\ud800", "a\u202eb", None, 5):
         with pytest.raises(InvalidRequest, match=f"^{field} is"):
-            propose(args={}, **{**given_names, field: bad})  # type: ignore[arg-type]
+            propose(args={}, **{**given_names, field: bad})
 
 
 # R27
 @pytest.mark.parametrize("field", ["tool", "run_id", "call_id", "workspace"])
 def test_names_that_make_the_key_are_not_empty(field: str) -> None:
     with pytest.raises(InvalidRequest, match=field):
-        propose(args={}, **{"tool": "pay", "run_id": "run", "call_id": "call", field: ""})  # type: ignore[arg-type]
+        propose(args={}, **{"tool": "pay", "run_id": "run", "call_id": "call", field: ""})
 
 
-@pytest.mark.parametrize("field", ["agent", "thread_id", "requester", "priority"])
+@pytest.mark.parametrize("field", ["agent", "thread_id", "requester", "priority", "agent_says"])
 def test_names_that_describe_may_be_empty(field: str) -> None:
     assert getattr(call(**{field: ""}), field) == ""
 
@@ -145,7 +145,7 @@ def test_a_time_limit_is_a_whole_number_of_milliseconds(expires_in: object) -> N
 )
 def test_a_tool_with_an_odd_definition_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
-        ToolSpec(**{"name": "pay", **fields})  # type: ignore[arg-type]
+        ToolSpec(**{"name": "pay", **fields})
 
 
 FULL = ToolSpec(
@@ -193,7 +193,7 @@ def test_code_is_no_part_of_the_definition() -> None:
     ],
 )
 def test_whatever_changes_in_a_definition_changes_its_digest(fields: dict[str, object]) -> None:
-    assert replace(FULL, **fields).sha256 != FULL.sha256  # type: ignore[arg-type]
+    assert replace(FULL, **fields).sha256 != FULL.sha256
 
 
 # R53
@@ -235,7 +235,7 @@ def test_without_a_sentence_the_name_of_the_tool_has_to_do(describe: str) -> Non
 # R2
 def test_a_sentence_is_bounded_and_always_text() -> None:
     assert ToolSpec("x", describe=lambda _: "w" * (MAX_WORDS + 1)).sentence({}) == "w" * MAX_WORDS
-    assert ToolSpec("x", describe=lambda _: 5).sentence({}) == "5"  # type: ignore[arg-type,return-value]
+    assert ToolSpec("x", describe=lambda _: 5).sentence({}) == "5"
 
 
 # --- secrets
@@ -264,7 +264,7 @@ def test_without_secrets_people_see_the_very_bytes() -> None:
     assert (shown.data, shown.value, shown.secrets) == (data, ARGS, frozenset())
 
 
-# R47
+# design rule 11
 @pytest.mark.parametrize(
     ("secret", "pointers"),
     [
@@ -305,11 +305,11 @@ def differences(old: object, new: object, pointer: str = "") -> list[tuple[str, 
     return [found for name, *pair in steps for found in differences(*pair, f"{pointer}/{name}")]
 
 
-# R47
+# design rule 11
 def test_overlapping_pointers_hide_the_outer_value_whole() -> None:
     value, found = hidden("/cards/0/number", "/cards/0", "password")
     assert found == {"/cards/0", "/password"}
-    assert value["cards"] == [mark(ARGS["cards"][0]), ARGS["cards"][1]]  # type: ignore[index]
+    assert value["cards"] == [mark(ARGS["cards"][0]), ARGS["cards"][1]]
 
 
 def test_a_fingerprint_is_keyed_short_and_tells_values_apart() -> None:
@@ -348,7 +348,7 @@ def test_a_fingerprint_of_no_stored_secret_is_a_problem_at_its_place() -> None:
     assert problems == (Problem("/password", "This fingerprint belongs to no stored secret."),)
 
 
-# R47
+# design rule 11
 def test_a_fingerprint_outside_of_the_secret_fields_is_only_text() -> None:
     spec = ToolSpec("x", secret=("password",))
     stolen = {"note": mark("hunter2"), "password": mark("hunter2")}
@@ -373,14 +373,14 @@ def test_hiding_and_putting_back_changes_nothing(args: dict[str, object], secret
     assert (canonical(whole), problems) == (data, ())
 
 
-# R47
+# design rule 11
 @given(any_text.filter(lambda text: len(text) > 6), POINTERS)
 def test_no_secret_text_is_left_in_what_people_see(text: str, secret: tuple[str, ...]) -> None:
     shown = redact(canonical({"z": {"b": text}}), ToolSpec("x", secret=(*secret, "/z/b")), KEY)
     assert canonical(text)[1:-1] not in shown.data
 
 
-# R47
+# design rule 11
 def test_secret_texts_come_longest_first_so_that_hiding_leaves_no_half() -> None:
     args = {"a": "pw", "b": ["pw-long", 5, "", None, {"c": "x"}], "open": "not secret"}
     assert secret_texts(canonical(args), ToolSpec("x", secret=("a", "/b/*"))) == ["pw-long", "pw"]

@@ -350,7 +350,7 @@ def shuffled(value: object, random: object) -> object:
     match value:
         case dict():
             items = [(name, shuffled(member, random)) for name, member in value.items()]
-            random.shuffle(items)  # type: ignore[attr-defined]
+            random.shuffle(items)
             return dict(items)
         case list():
             return [shuffled(item, random) for item in value]

@@ -1,6 +1,7 @@
 """What people say is read strictly: nothing that only looks like a yes is one."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_the_four_answers_are_read() -> None:
     more = {"args_sha256": SHA, "reason": "why", "comment": "note", "acknowledged": ["f1", "f2"]}
     seen = Seen(SHA, ("f1", "f2"), "why", "note")
     assert read_decision({"kind": "approve", **more}) == Approve(seen)
-    assert read_decision({"kind": "reject", **more}) == Reject(seen)
+    assert read_decision({"kind": "reject", **more}) == Reject(seen.reason, replace(seen, reason=""))
     assert read_decision({"kind": "edit", "args": {"b": 1, "a": 2.0}, **more}) == Edit(b'{"a":2,"b":1}', seen)
     assert read_decision({"kind": "respond", "message": "hi", **more}) == Respond("hi", None, seen)
     assert read_decision({"kind": "respond", "answer": [1], **more}) == Respond("", [1], seen)

@@ -11,7 +11,7 @@ from interlock.core.approval import Approval, decide, delegate
 from interlock.core.decision import KINDS, Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.policy import Ask, People, Rung, Stage
-from interlock.core.voting import may_end, open_stage, quorum, seat, stricter
+from interlock.core.voting import Delegation, may_end, open_stage, quorum, seat, stricter
 from tests.unit.builders import (
     ADMIN,
     AGENT,
@@ -178,6 +178,20 @@ def test_a_delegate_fills_one_seat_however_many_delegate() -> None:
 
 
 # R40, R48
+def test_a_delegate_who_comes_after_the_delegator_changes_nothing() -> None:
+    once = voted(delegated(pending(TWO_OF_FINANCE), ALICE, users("dave")), ALICE)
+    assert decide(once, approve(once), DAVE, at()).state is once
+
+
+# R40, R48
+def test_a_delegation_gives_nobody_a_second_vote_in_a_later_stage() -> None:
+    once = voted(delegated(pending(Ask(stages=(Stage(FINANCE), Stage(LEGAL)))), CAROL, users("alice")), ALICE)
+    assert seat(once, ALICE, 1) == "carol"
+    assert decide(once, approve(once), ALICE, at()).state is once
+    assert voted(once, CAROL).status == "approved"
+
+
+# R40, R48
 def test_who_has_a_seat_keeps_it_and_takes_no_second_one() -> None:
     once = voted(delegated(pending(TWO_OF_FINANCE), ALICE, users("bob")), BOB)
     assert by_stage(once) == [("bob", "bob", 0)]
@@ -212,6 +226,13 @@ def test_a_delegation_makes_no_decider_of_a_viewer_or_an_agent(reviewer: Reviewe
     waiting = delegated(pending(TWO_OF_FINANCE), ALICE, People(frozenset({"vic", "robot"}), frozenset({"finance"})))
     assert seat(waiting, reviewer, 0) is None
     assert not may_end(waiting, reviewer)
+
+
+# R40, R48
+@pytest.mark.parametrize("role", ["viewer", "agent"])
+def test_who_may_not_decide_has_nothing_to_delegate(role: str) -> None:
+    passed = Delegation("alice", frozenset({"finance"}), role, users("dave"))
+    assert seat(replace(pending(TWO_OF_FINANCE), delegations=(passed,)), DAVE, 0) is None
 
 
 # R40

@@ -313,11 +313,11 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
 
 def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     """One rejection ends it; the agent hears of it when the undo window has passed."""
-    seen = decision.seen
-    decided = Decided("reject", reviewer.name, moment.now, reviewer.via, seen.reason, seen.comment)
+    reason, comment = decision.reason or decision.seen.reason, decision.seen.comment
+    decided = Decided("reject", reviewer.name, moment.now, reviewer.via, reason, comment)
     release_at = moment.now + approval.terms.undo_window
     rejected = but(approval, status="rejected", decision=decided, release_at=release_at)
-    content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": seen.reason, "comment": seen.comment}
+    content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": reason, "comment": comment}
     return _change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from interlock.core.canonical import canonical
@@ -36,9 +36,15 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    args: bytes
+    """`args` are the changed arguments: an object, or its canonical bytes."""
+
+    args: bytes | Mapping[str, object]
     seen: Seen = NOTHING_SEEN
     kind: Kind = field(default="edit", init=False)
+
+    @property
+    def data(self) -> bytes:
+        return self.args if isinstance(self.args, bytes) else canonical(self.args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
+    reason: str = ""
     seen: Seen = NOTHING_SEEN
     kind: Kind = field(default="reject", init=False)
 
@@ -94,7 +101,7 @@ def read_decision(body: object) -> Decision:
         case "respond":
             return _respond(body, seen)
         case "reject":
-            return Reject(seen)
+            return Reject(seen.reason, replace(seen, reason=""))
         case _:
             raise InvalidDecision(f"The kind is one of {', '.join(KINDS)}.", [Problem("/kind", "unknown kind")])
 

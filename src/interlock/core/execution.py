@@ -113,12 +113,11 @@ def _lapsed(approval: Approval) -> Expired:
 
 def _check_binding(stored: Stored, spec_sha256: str) -> None:
     """What runs is what was approved: the stored bytes, the terms and the tool's definition, all of them."""
-    approval, payload = stored.approval, stored.payload
-    shown, secret_args = (payload.args, None) if payload.shown is None else (payload.shown, payload.args)
+    approval, args, shown = stored.approval, stored.payload.args, stored.payload.shown
+    secret_args = None if shown is None else args
     whole = (
-        shown is not None
-        and payload.args is not None
-        and digest(shown) == approval.args_sha256
+        args is not None
+        and digest(args if shown is None else shown) == approval.args_sha256
         and approval.subject.binding(approval.args_sha256, approval.terms.sha256, secret_args) == approval.binding
     )
     if not whole:

@@ -1,0 +1,5 @@
+"""`python -m interlock` is the same as `interlock`."""
+
+from interlock.cli import main
+
+main()

@@ -1,0 +1,112 @@
+"""The command line. This file only says what there is: a command's own file loads when it is used."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from interlock.cli.shared import Desk, Options, command, given, made
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context
+
+EPILOG = (
+    "Exit status: 0 done, 1 refused or not found, 2 wrong use or configuration. "
+    "With --json the answer on standard output is one JSON document, an error too: "
+    '{"error", "message", …}; without it an error is a line on standard error.'
+)
+
+
+def _later(name: str) -> type[TyperGroup]:
+    """A group whose file is imported when one of its commands is named, so that --help stays quick."""
+
+    class Later(TyperGroup):  # Typer asks for a subclass
+        def list_commands(self, ctx: Context) -> list[str]:
+            return self._real().list_commands(ctx)
+
+        def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+            return self._real().get_command(ctx, cmd_name)
+
+        def _real(self) -> TyperGroup:
+            return typer.main.get_group(import_module(f"interlock.cli.{name}").app)
+
+    return Later
+
+
+GROUPS = {
+    "approvals": "What waits on people: list, look, decide.",
+    "policy": "Check a policy file; see which rule a call meets.",
+    "audit": "Prove that the record is whole.",
+    "users": "The people of a workspace.",
+}
+FILES = {"users": "people"}
+
+app = typer.Typer(
+    name="interlock",
+    help="The safety interlock between AI agents and the real world.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a traceback with its locals could show a secret
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, _help in GROUPS.items():
+    group = typer.Typer(cls=_later(FILES.get(_name, _name)), help=_help, epilog=EPILOG, no_args_is_help=True)
+    app.add_typer(group, name=_name)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from interlock import __version__
+
+        typer.echo(f"interlock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """The help of the program is given to the app."""
+
+
+@command(app, made)
+async def migrate(desk: Desk) -> None:
+    """Make the database, or bring it up to date. Safe to run again."""
+    from interlock.cli.doctor import migrated
+
+    await migrated(desk)
+
+
+@command(app, given)
+async def doctor(options: Options) -> None:
+    """Check the installation, and say what to do about what is wrong."""
+    from interlock.cli.doctor import examine
+
+    await examine(options)
+
+
+def main() -> None:
+    """The entry point: every known error becomes one line and an exit status, never a traceback."""
+    from interlock.core.errors import Error
+
+    try:
+        _refuse_what_is_not_text(sys.argv)
+        code = app(standalone_mode=False, prog_name="interlock")
+    except (Error, OSError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
+        from interlock.cli.output import fail
+
+        code = fail(error, sys.argv[1:])
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse_what_is_not_text(words: list[str]) -> None:
+    """Bytes that are not UTF-8 arrive as half surrogates, which no database takes."""
+    if any("\ud800" <= ch <= "\udfff" for word in words for ch in word):
+        raise typer.BadParameter("an argument is not UTF-8 text.")

@@ -1,0 +1,136 @@
+"""What happens before a decision: reading what was given, showing it, and asking the person at the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from interlock.cli.cards import findings_of
+from interlock.cli.output import show
+from interlock.cli.shape import shown_args
+from interlock.cli.shared import Desk
+from interlock.core.call import Args
+from interlock.core.canonical import MAX_BYTES, canonical, parse
+from interlock.core.card import Finding, find, head_and_tail, visible
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import InvalidRequest
+from interlock.inbox import QUESTION, View
+
+Change = tuple[str, object, object]  # pointer, before, after
+MISSING = object()
+
+
+# What was given
+
+
+def json_option(name: str, text: str) -> object:
+    """The text itself, `@file` or `-` for standard input."""
+    try:
+        return parse(_source(text))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{name}: {error.message.replace('The body', 'The value')}") from None
+
+
+def _source(text: str) -> bytes | str:
+    if text == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    if text.startswith("@"):
+        with Path(text[1:]).open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    return text
+
+
+def bounded(name: str, text: str) -> str:
+    if len(text) > MAX_COMMENT:
+        raise InvalidRequest(f"{name} has more than {MAX_COMMENT} characters.")
+    return text
+
+
+def as_data(view: View, message: str) -> object | None:
+    """For a question with a schema: a text that fits is taken as it is, else as JSON; None means as a text."""
+    from interlock.schemas import validate
+
+    asked = shown_args(view.stored.payload)
+    if view.stored.approval.subject.tool != QUESTION or not isinstance(asked, Mapping) or not asked.get("schema"):
+        return None
+    if not validate(cast(Mapping[str, object], asked["schema"]), message):
+        return None
+    try:
+        return parse(message)
+    except InvalidRequest:
+        return None
+
+
+# Findings
+
+
+def acknowledged(findings: Sequence[Finding], given: Sequence[str], *, all_of_them: bool) -> list[str]:
+    """Ids may be typed as they are shown. What is acknowledged wholesale is shown first."""
+    if all_of_them and findings:
+        show(findings_of(findings), stderr=True)
+    known = {visible(finding.id): finding.id for finding in findings}
+    everything = known.values() if all_of_them else ()
+    return [*(known.get(name, name) for name in given), *everything]
+
+
+def acknowledge_each(findings: Sequence[Finding], seen: Sequence[str]) -> list[str]:
+    alarms = [finding for finding in findings if finding.level == "alarm" and finding.id not in seen]
+    for alarm in alarms:
+        show(findings_of([alarm]), stderr=True)
+        confirm("Did you look at this, and go on all the same?")
+    return [*seen, *(alarm.id for alarm in alarms)]
+
+
+async def findings_in(desk: Desk, view: View, args: Mapping[str, object]) -> tuple[Finding, ...]:
+    """What will be found in arguments that are not stored yet."""
+    spec = await desk.parts.store.spec(view.stored.approval.subject.spec_sha256)
+    secrets = frozenset(field.pointer for field in view.card.fields if field.type == "secret")
+    return find(args, spec.known_arguments if spec else None, secrets)
+
+
+def confirm(question: str) -> None:
+    """Anything but yes ends the command, with nothing decided."""
+    if not typer.confirm(question, err=True):
+        raise typer.Abort
+
+
+# Changes
+
+
+def show_changes(view: View, wanted: Mapping[str, object]) -> None:
+    show(changes_between(shown_args(view.stored.payload), wanted), stderr=True)
+
+
+def changes_between(before: object, wanted: Mapping[str, object]) -> Group:
+    """Refuses an edit that changes nothing: whoever sends it means something else."""
+    changes = list(_changes("", before, wanted))
+    if not changes:
+        raise InvalidRequest("These are the arguments as they stand. To let them run: interlock approvals approve ID")
+    return Group(*(line for change in changes for line in _lines(change)))
+
+
+def _changes(pointer: str, before: object, after: object) -> Iterator[Change]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in dict.fromkeys((*before, *after)):
+            step = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+            yield from _changes(step, before.get(name, MISSING), after.get(name, MISSING))
+    elif before is MISSING or after is MISSING or canonical(before) != canonical(after):
+        yield pointer, before, after
+
+
+def _lines(change: Change) -> Iterator[Text]:
+    pointer, before, after = change
+    for mark, style, value in (("-", "red", before), ("+", "green", after)):
+        if value is not MISSING:
+            yield Text(f"{mark} {visible(pointer)}: {_value(cast(Args, value))}", style=style, overflow="fold")
+
+
+def _value(value: object) -> str:
+    head, tail = head_and_tail(visible(canonical(value).decode()))
+    return f"{head} … {tail}" if tail else head

@@ -1,0 +1,203 @@
+"""One approval on a screen, always in the same order. Texts from outside never reach the left edge: labels do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from interlock.cli.output import clock_time, grid, rfc3339, short, short_id, span
+from interlock.cli.shape import content_of, seats
+from interlock.cli.words import counted, needs
+from interlock.core.approval import Approval, Decided
+from interlock.core.card import Card, Field, Finding, head_and_tail, visible
+from interlock.core.event import Payload
+from interlock.core.ledger import Entry
+from interlock.core.voting import quorum
+from interlock.inbox import View
+
+RISKS: Mapping[str, str] = {"high": "bold white on red", "medium": "bold yellow", "low": "green"}
+STATUSES: Mapping[str, str] = {
+    "pending": "bold yellow",
+    "approved": "green",
+    "running": "cyan",
+    "succeeded": "green",
+    "responded": "green",
+    "failed": "red",
+    "unknown": "bold white on red",
+}
+MAX_TEXT = 4_000  # characters of a preview, a quotation or a result; --full shows all
+MAX_VALUE = 400  # characters of a long argument that are shown
+_BREAK = re.compile(r"\\(n|.)")
+
+
+def card_of(view: View, now: int, *, full: bool = False) -> Group:
+    return Group(*_parts(view, now, full=full))
+
+
+def findings_of(findings: Sequence[Finding]) -> Group:
+    return Group(*(part for finding in findings for part in _finding(finding)))
+
+
+def styled_risk(risk: str) -> Text:
+    return Text(risk, style=RISKS.get(risk, ""))
+
+
+def styled_status(status: str) -> Text:
+    return Text(status, style=STATUSES.get(status, "dim"))
+
+
+def time_left(approval: Approval, status: str, now: int) -> str:
+    """What the clock will do next, if it will do something."""
+    match status:
+        case "pending":
+            return span(approval.expires_at - now)
+        case "approved":
+            return span((approval.start_by or now) - now)
+        case _:
+            return ""
+
+
+def votes_of(approval: Approval) -> str:
+    return f"{seats(approval)} of {quorum(approval)}"
+
+
+def _parts(view: View, now: int, *, full: bool) -> Iterator[RenderableType]:
+    approval, payload, card = view.stored.approval, view.stored.payload, view.card
+    yield Text.assemble((f" {card.risk.upper()} RISK ", RISKS.get(card.risk, "")), "  ", (card.tool, "bold"))
+    yield Padding(Text(card.sentence if full else short(card.sentence, MAX_VALUE), style="bold"), (0, 0, 0, 2))
+    yield Text()
+    yield _facts(view, now)
+    yield from _arguments(card, payload, full=full)
+    yield from _quotation("Preview", card.preview, full=full)
+    yield from _quotation("The agent says (unverified)", card.agent_says, full=full)
+    yield from _section("Votes", _votes(approval))
+    yield from _section("Decision", _decision(approval.decision))
+    yield from _section("Timeline", _timeline(view.timeline))
+    yield from _quotation("Result", visible((payload.result or b"").decode()), full=full)
+    yield from _quotation("Error", visible(payload.error or ""), full=full)
+
+
+def _facts(view: View, now: int) -> Table:
+    approval = view.stored.approval
+    rows: list[tuple[str, Text]] = [(label, Text(text)) for label, text in view.card.facts]
+    left = time_left(approval, view.status, now)
+    status = styled_status(view.status)
+    if left:
+        status.append(f", {left} left" if view.status == "pending" else f", may start for {left}", style="not bold")
+    rows.append(("status", status))
+    rows.append(("needs", Text(f"{needs(approval.terms)} ({votes_of(approval)})")))
+    rows.append(("answers", Text(", ".join(approval.terms.decisions))))
+    rows.append(("proposed", Text(f"{clock_time(approval.created_at)}, {span(now - approval.created_at)} ago")))
+    rows.append(("id", Text(f"{visible(approval.id)} (short: {visible(short_id(approval.id))})")))
+    rows.append(("args_sha256", Text(approval.args_sha256)))
+    return grid(rows)
+
+
+def _arguments(card: Card, payload: Payload, *, full: bool) -> Iterator[RenderableType]:
+    yield Text("\nArguments", style="bold")
+    if payload.args is None:
+        yield Padding(Text("erased", style="dim"), (0, 0, 0, 2))
+        return
+    if not card.fields:
+        yield Padding(Text("none", style="dim"), (0, 0, 0, 2))
+    fields = Table.grid(padding=(0, 2))
+    fields.add_column()
+    fields.add_column(overflow="fold", max_width=40)
+    fields.add_column(style="dim", no_wrap=True)
+    fields.add_column(overflow="fold")
+    known = {finding.id: finding for finding in card.findings}
+    for field in card.fields:
+        found = [known[name] for name in field.findings]
+        name = Text("  " * (field.pointer.count("/") - 1) + field.name)
+        style = "bold" if any(finding.level == "alarm" for finding in found) else None
+        fields.add_row("", name, field.type, Group(_value(field, full=full), findings_of(found)), style=style)
+    yield fields
+
+
+def _value(field: Field, *, full: bool) -> Text:
+    if field.type in ("object", "array") and field.length:
+        return Text(counted(field.length, "member", "members"), style="dim")
+    if full or not field.sha256:
+        return Text(field.text, overflow="fold")
+    head, tail = head_and_tail(field.text, MAX_VALUE)
+    cut = f" … ({field.length:,} characters, sha256 {field.sha256}; --full shows all) … "
+    return Text.assemble(head, (cut, "italic"), tail, overflow="fold")
+
+
+def _finding(finding: Finding) -> Iterator[Text]:
+    """The id is shown as it can be typed after --acknowledge."""
+    loud = finding.level == "alarm"
+    mark = "!! ALARM" if loud else "note"
+    yield Text(f"{mark}  {visible(finding.id)}", style="bold red" if loud else "cyan", overflow="fold")
+    yield Text(f"   {finding.message}", style="red" if loud else "cyan", overflow="fold")
+
+
+def _quotation(title: str, text: str, *, full: bool) -> Iterator[RenderableType]:
+    if not text:
+        return
+    head, tail = (text, "") if full else head_and_tail(text, MAX_TEXT)
+    cut = f" … ({len(text):,} characters; --full shows all) … " if tail else ""
+    quoted = Text.assemble(_broken(head), (cut, "italic"), _broken(tail), overflow="fold")
+    yield Text(f"\n{title}", style="bold")
+    yield Padding(quoted, (0, 0, 0, 4))
+
+
+def _broken(text: str) -> str:
+    """Turns the visible \\n of a visible text back into line ends, and leaves every other escape alone."""
+    return _BREAK.sub(lambda found: "\n" if found[1] == "n" else found[0], text)
+
+
+def _section(title: str, rows: Sequence[tuple[str, Text]]) -> Iterator[RenderableType]:
+    if rows:
+        yield Text(f"\n{title}", style="bold")
+        yield grid(rows)
+
+
+def _votes(approval: Approval) -> list[tuple[str, Text]]:
+    return [
+        (clock_time(vote.at), Text(f"{visible(vote.by)} via {visible(vote.via)}" + _for_seat(vote.by, vote.seat)))
+        for vote in approval.votes
+    ]
+
+
+def _for_seat(voter: str, seat: str) -> str:
+    return "" if voter == seat else f" for {visible(seat)}"
+
+
+def _decision(decided: Decided | None) -> list[tuple[str, Text]]:
+    if decided is None:
+        return []
+    facts = {
+        decided.kind: f"{visible(decided.by)}, {clock_time(decided.at)}"
+        + (f" via {decided.via}" if decided.via else ""),
+        "reason": visible(decided.reason),
+        "comment": visible(decided.comment),
+    }
+    return [(label, Text(text)) for label, text in facts.items() if text]
+
+
+def _timeline(entries: Sequence[Entry]) -> list[tuple[str, Text]]:
+    return [(clock_time(entry.at), _event(entry)) for entry in entries]
+
+
+def _event(entry: Entry) -> Text:
+    content = content_of(entry)
+    line = Text.assemble((entry.kind, "bold"), f"  {visible(entry.actor)}")
+    if entry.digest and content is None:
+        return line.append("  (details were erased)", style="dim")
+    for label, value in (content or {}).items():
+        if label in ("via", "args_sha256") and isinstance(value, str):
+            line.append(f"  {label} {visible(value)[:16]}", style="dim")
+        elif label in ("reason", "comment", "note", "error", "to", "seat", "users", "teams", "ok") and value:
+            line.append(f"  {label}: {visible(str(value))}")
+    return line
+
+
+def event_line(entry: Entry) -> str:
+    """For a stream of events: everything on one line."""
+    return f"{rfc3339(entry.at)}  {visible(short_id(entry.approval_id)):8}  {_event(entry).plain}"

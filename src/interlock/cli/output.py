@@ -1,0 +1,184 @@
+"""What the commands print: text, tables, JSON, times and errors. Colours only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from interlock.core.card import head_and_tail, visible
+from interlock.core.errors import Error, InvalidRequest, Misconfigured
+
+WRONG_USE = (InvalidRequest, Misconfigured)
+ENDLESS = 100_000  # columns where nobody looks: a line is a line, however long
+MAX_SENTENCE = 160
+LEAST = 24  # characters of a sentence below which it says nothing
+GAP = 2  # between columns
+INTERRUPTED = 130
+
+
+def show(content: RenderableType, *, stderr: bool = False) -> None:
+    """Off a terminal nothing is wrapped or cut, so that other programs can read it line by line."""
+    stream = sys.stderr if stderr else sys.stdout
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    if console.is_terminal:
+        console.print(content)
+        return
+    plain = Console(file=stream, highlight=False, markup=False, emoji=False, width=ENDLESS, color_system=None)
+    with plain.capture() as captured:
+        plain.print(content)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    stream.write("\n".join(lines) + "\n")
+    stream.flush()
+
+
+def say(line: str, style: str = "") -> None:
+    """One line in plain words."""
+    show(Text(line, style=style))
+
+
+def print_json(value: object) -> None:
+    """ASCII only: exact for programs, and harmless on a screen whatever the values hold."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def print_json_line(value: object) -> None:
+    typer.echo(json.dumps(value))
+
+
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[Text | str]], stretch: str = "", spare: Sequence[str] = ()
+) -> Table:
+    """On a narrow screen `spare` columns go first, in this order; then only `stretch` loses characters."""
+    cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    widths = {head: max([len(head), *(row[n].cell_len for row in cells)]) for n, head in enumerate(heads)}
+    console = Console(file=sys.stdout)
+    screen = console.width if console.is_terminal else ENDLESS
+    left = _that_fit(widths, stretch, spare, screen)
+    room = screen - sum(widths[head] for head in left if head != stretch) - GAP * (len(left) - 1)
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for head in left:
+        width = max(1, min(widths[head], room)) if head == stretch else widths[head]
+        made.add_column(head, no_wrap=True, overflow="ellipsis", width=width)
+    for row in cells:
+        made.add_row(*(cell for head, cell in zip(heads, row, strict=True) if head in left))
+    return made
+
+
+def _that_fit(widths: Mapping[str, int], stretch: str, spare: Sequence[str], screen: int) -> list[str]:
+    left = list(widths)
+    for head in spare:
+        needed = sum(min(widths[h], LEAST) if h == stretch else widths[h] for h in left) + GAP * (len(left) - 1)
+        if needed <= screen:
+            break
+        left.remove(head)
+    return left
+
+
+def grid(rows: Iterable[tuple[str, Text]]) -> Table:
+    """Labels and what belongs to them; long texts stay in their column."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(no_wrap=True)
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for label, text in rows:
+        made.add_row("", label, text)
+    return made
+
+
+# Times
+
+
+def rfc3339(moment: int) -> str:
+    second = datetime.fromtimestamp(moment // 1000, UTC)
+    return f"{second:%Y-%m-%dT%H:%M:%S}.{moment % 1000:03d}Z"
+
+
+def optional_rfc3339(moment: int | None) -> str | None:
+    return None if moment is None else rfc3339(moment)
+
+
+def clock_time(moment: int) -> str:
+    """On the clock of the person who reads it."""
+    return f"{datetime.fromtimestamp(moment // 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def span(milliseconds: int) -> str:
+    """Two units at most: 45s, 4m 12s, 1h 03m, 2d 4h."""
+    seconds = max(0, milliseconds) // 1000
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3_600:
+        return f"{seconds // 60}m {seconds % 60:02}s"
+    if seconds < 86_400:
+        return f"{seconds // 3_600}h {seconds % 3_600 // 60:02}m"
+    return f"{seconds // 86_400}d {seconds % 86_400 // 3_600}h"
+
+
+# Texts
+
+
+def short(sentence: str, limit: int = MAX_SENTENCE) -> str:
+    """The ends of a visible text, for one row of a table."""
+    head, tail = head_and_tail(sentence, limit)
+    return f"{head} … {tail}" if tail else head
+
+
+def short_id(approval_id: str) -> str:
+    """Ids begin with the time, so neighbours begin alike; their ends are chance."""
+    return approval_id[-8:]
+
+
+def printable(text: str) -> str:
+    """For messages, which hold names and pointers from outside; lines stay lines."""
+    return "\n".join(visible(line).replace("\\\\", "\\") for line in text.splitlines())
+
+
+# Errors
+
+
+def fail(error: BaseException, words: Sequence[str]) -> int:
+    """Says what is wrong, in one line or one JSON document, and gives the exit status."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    body, status = _told(error)
+    if "--json" in words:
+        print_json(body)
+    elif body["message"]:  # there is none where the help was the answer
+        sys.stderr.write(f"Error: {printable(str(body['message']))}\n")
+    return status
+
+
+def _told(error: BaseException) -> tuple[dict[str, object], int]:
+    match error:
+        case Error():
+            return error.to_json(), 2 if isinstance(error, WRONG_USE) else 1
+        case typer.TyperException():
+            return {"error": "invalid_request", "message": _usage(error)}, error.exit_code
+        case typer.Abort():
+            return {"error": "aborted", "message": "Nothing was decided."}, 1
+        case OSError() if error.filename is not None:
+            return {"error": "invalid_request", "message": f"{error.filename}: {error.strerror}."}, 2
+        case _:
+            return {"error": "error", "message": str(error) or type(error).__name__}, 1
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = error.format_message().strip()
+    if not message:
+        return ""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "interlock"
+    return f"{' '.join(message.split()).rstrip('.')}. See: {path} --help"
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    close = get_close_matches(word, words, 1)
+    return f" Did you mean {close[0]}?" if close else ""

@@ -1,0 +1,112 @@
+"""Approvals as JSON, in the shape that the HTTP interface has too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import cast
+
+from interlock.cli.output import optional_rfc3339, rfc3339
+from interlock.core.approval import Approval, Decided
+from interlock.core.canonical import read
+from interlock.core.card import Card, risk_of, visible
+from interlock.core.event import Payload, Stored
+from interlock.core.ledger import Entry
+from interlock.core.outcome import status_at
+from interlock.core.voting import Vote, quorum
+from interlock.inbox import View
+
+
+def item_json(stored: Stored, now: int) -> dict[str, object]:
+    """One row of a list; the status is by the clock."""
+    approval, subject = stored.approval, stored.approval.subject
+    return {
+        "id": approval.id,
+        "tool": subject.tool,
+        "status": status_at(approval, now),
+        "args_sha256": approval.args_sha256,
+        "sentence": sentence_of(stored),
+        "risk": risk_of(subject.effect, subject.priority),
+        "effect": subject.effect,
+        "agent": subject.agent,
+        "agent_path": list(subject.agent_path),
+        "thread_id": subject.thread_id,
+        "run_id": subject.run_id,
+        "call_id": subject.call_id,
+        "requester": subject.requester,
+        "rule": approval.terms.rule,
+        "priority": subject.priority,
+        "quorum": {"have": seats(approval), "need": quorum(approval)},
+        "alarms": list(approval.alarms),
+        "created_at": rfc3339(approval.created_at),
+        "expires_at": rfc3339(approval.expires_at),
+        "release_at": optional_rfc3339(approval.release_at),
+        "start_by": optional_rfc3339(approval.start_by),
+        "decision": decision_json(approval.decision),
+    }
+
+
+def view_json(view: View, now: int) -> dict[str, object]:
+    approval, payload = view.stored.approval, view.stored.payload
+    return {
+        **item_json(view.stored, now),
+        "status": view.status,
+        "args": shown_args(payload),
+        "card": _card(view.card),
+        "findings": [asdict(finding) for finding in view.card.findings],
+        "decisions": list(approval.terms.decisions),
+        "votes": [_vote(vote) for vote in approval.votes],
+        "timeline": [entry_json(entry) for entry in view.timeline],
+        "result": None if payload.result is None else read(payload.result),
+        "error_message": payload.error,
+    }
+
+
+def entry_json(entry: Entry) -> dict[str, object]:
+    """Content that was erased is null, as content that never was; `digest` tells them apart."""
+    return {
+        "seq": entry.seq,
+        "at": rfc3339(entry.at),
+        "kind": entry.kind,
+        "actor": entry.actor,
+        "approval_id": entry.approval_id,
+        "data": json.loads(entry.data),
+        "content": content_of(entry),
+        "digest": entry.digest,
+    }
+
+
+def decision_json(decided: Decided | None) -> dict[str, object] | None:
+    if decided is None:
+        return None
+    return {**asdict(decided), "at": rfc3339(decided.at)}
+
+
+def content_of(entry: Entry) -> Mapping[str, object] | None:
+    return None if entry.content is None else cast(dict[str, object], json.loads(entry.content))
+
+
+def shown_args(payload: Payload) -> object:
+    """With fingerprints in place of secrets; null once they were erased."""
+    shown = payload.shown if payload.shown is not None else payload.args
+    return None if shown is None else read(shown)
+
+
+def sentence_of(stored: Stored) -> str:
+    return visible(stored.payload.sentence or f"Execute {stored.approval.subject.tool}?")
+
+
+def seats(approval: Approval) -> int:
+    return len({(vote.stage, vote.seat) for vote in approval.votes})
+
+
+def _vote(vote: Vote) -> dict[str, object]:
+    return {**asdict(vote), "at": rfc3339(vote.at)}
+
+
+def _card(card: Card) -> dict[str, object]:
+    body = asdict(card)
+    del body["findings"]  # they stand beside the card
+    body["facts"] = [{"label": label, "text": text} for label, text in card.facts]
+    return body

@@ -1,0 +1,162 @@
+"""What the commands share: their common options, and how the parts are opened and closed around a command."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from interlock.core.decision import Reviewer
+    from interlock.settings import Settings
+    from interlock.wiring import Parts
+
+T = TypeVar("T")
+Work = TypeVar("Work", bound=Callable[..., Awaitable[None]])
+COMMON = "Common options"
+
+Database = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        rich_help_panel=COMMON,
+        show_default="INTERLOCK_DATABASE_URL, the configuration, or sqlite:///interlock.db",
+        help="Where the approvals are kept.",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=COMMON, show_default="interlock.yaml, if it is here", help="The configuration."
+    ),
+]
+Workspace = Annotated[str, typer.Option(metavar="NAME", rich_help_panel=COMMON, help="Whose approvals.")]
+Json = Annotated[bool, typer.Option("--json", rich_help_panel=COMMON, help="Answer with one JSON document.")]
+User = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who decides.")]
+ApprovalId = Annotated[
+    str,
+    typer.Argument(metavar="ID", show_default=False, help="The id; its beginning or end, if 4 characters or more."),
+]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every command takes."""
+
+    database: Database = ""
+    config: Config = None
+    workspace: Workspace = "default"
+    json: Json = False
+
+    def settings(self) -> Settings:
+        from interlock.settings import load_settings
+
+        return load_settings(self.config, overrides={"storage.url": self.database or None})
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a person sits: the parts over an open database."""
+
+    options: Options
+    settings: Settings
+    parts: Parts
+    opened_at: int
+
+    @property
+    def workspace(self) -> str:
+        return self.options.workspace
+
+    @property
+    def json(self) -> bool:
+        return self.options.json
+
+    def now(self) -> int:
+        return self.parts.clock()
+
+    async def person(self, name: str) -> Reviewer:
+        """Whoever can open a local database owns it, so somebody whom the workspace does not know is an admin."""
+        from interlock.wiring import os_user
+
+        return await self.parts.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
+
+
+@asynccontextmanager
+async def given(options: Options) -> AsyncIterator[Options]:
+    """For commands that may have to work without a database."""
+    yield options
+
+
+@asynccontextmanager
+async def kept(options: Options) -> AsyncIterator[Desk]:
+    """Opens a database that is there: a misspelt name must not look like an empty inbox or a sound record."""
+    from interlock.core.errors import Misconfigured
+    from interlock.wiring import sqlite_path
+
+    path = sqlite_path(options.settings().storage.url)
+    if not path.exists():
+        raise Misconfigured(
+            f"There is no database at {path}. Name the right one with --database, or make one: interlock migrate."
+        )
+    async with made(options) as desk:
+        yield desk
+
+
+@asynccontextmanager
+async def made(options: Options) -> AsyncIterator[Desk]:
+    """Opens a database, and makes it first if need be."""
+    from interlock.wiring import wall_clock, wire
+
+    settings = options.settings()
+    parts = wire(settings.storage.url)
+    desk = Desk(options, settings, parts, wall_clock())
+    await parts.store.open()
+    try:
+        yield desk
+    finally:
+        await parts.store.close()
+
+
+def command(
+    app: typer.Typer, opened: Callable[[Options], AbstractAsyncContextManager[T]], name: str | None = None
+) -> Callable[[Work], Work]:
+    """Registers an async function: the first parameter is what `opened` gives, the common options are added."""
+
+    def register(work: Work) -> Work:
+        def run(**values: Any) -> None:
+            import asyncio
+
+            options = Options(**{field.name: values.pop(field.name) for field in fields(Options)})
+            asyncio.run(_within(opened(options), work, values))
+
+        run.__name__, run.__doc__ = work.__name__, work.__doc__
+        run.__signature__ = _signature(work)  # type: ignore[attr-defined]  # how Typer learns of the parameters
+        app.command(name)(run)
+        return work
+
+    return register
+
+
+async def _within(
+    opened: AbstractAsyncContextManager[T], work: Callable[..., Awaitable[None]], values: dict[str, Any]
+) -> None:
+    async with opened as first:
+        await work(first, **values)
+
+
+def _signature(work: Callable[..., object]) -> inspect.Signature:
+    own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
+    common = inspect.signature(Options, eval_str=True).parameters.values()
+    both = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *common)]
+    return inspect.Signature(both)
+
+
+def at_terminal() -> bool:
+    """Whether somebody is there to be asked."""
+    return sys.stdin.isatty()

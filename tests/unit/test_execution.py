@@ -1,0 +1,350 @@
+"""A run is a claim: one winner, a fence, a lease, and an honest end."""
+
+from dataclasses import replace
+
+import pytest
+
+from interlock.core.approval import Approval, decide
+from interlock.core.call import ToolSpec, fingerprint
+from interlock.core.canonical import canonical, digest
+from interlock.core.errors import AlreadyStarted, BindingBroken, ClockBehind, Error, Expired, LeaseLost, NotApproved
+from interlock.core.event import TIME, Change, Payload, Stored
+from interlock.core.execution import DEFAULT_LEASE, abandon, finish, lapse, lose, renew, start, startable
+from interlock.core.policy import Ask
+from tests.unit.builders import (
+    ALICE,
+    ARGS,
+    KEY,
+    LEASE,
+    NOW,
+    OTHER_ARGS,
+    PAY,
+    approve,
+    at,
+    behind,
+    edit,
+    in_status,
+    pending,
+    prepared,
+    requested,
+    started,
+    stored,
+)
+
+START_BY = NOW + 3_600_000
+LATE = NOW + LEASE
+
+
+def approved(**more: object) -> Approval:
+    return in_status("approved", **more)
+
+
+def running(**more: object) -> Approval:
+    return started(approved(**more)).state
+
+
+def only_event(change: Change[Approval]) -> tuple[str, str, dict[str, object]]:
+    (event,) = change.events
+    assert event.data["binding"] == change.state.binding
+    return event.kind, event.actor, {name: value for name, value in event.data.items() if name != "binding"}
+
+
+# --- start
+
+
+# R46
+def test_the_winner_gets_a_fence_and_a_lease() -> None:
+    change = started(approved(), NOW + 7, runner="r9")
+    assert (change.state.status, change.state.fence, change.state.runner) == ("running", 1, "r9")
+    assert (change.state.lease_until, change.state.version) == (NOW + 7 + LEASE, 2)
+    assert only_event(change) == ("started", "r9", {"status": "running", "fence": 1})
+
+
+# R46
+def test_a_second_start_is_refused() -> None:
+    for now in (NOW, LATE, LATE + 10**9):
+        with pytest.raises(AlreadyStarted):
+            started(running(), now)
+
+
+# R46
+def test_a_dead_runner_does_not_make_a_call_startable_again() -> None:
+    with pytest.raises(AlreadyStarted):
+        start(stored(running()), "r2", LEASE, "", at(), runner_is_dead=True)
+
+
+# R46
+def test_an_idempotent_call_is_started_again_once_its_runner_is_lost() -> None:
+    first = running(idempotent=True)
+    with pytest.raises(AlreadyStarted):
+        started(first, LATE - 1)
+    second = started(first, LATE, runner="r2").state
+    assert (second.fence, second.runner, second.lease_until) == (2, "r2", LATE + LEASE)
+    at_once = start(stored(first), "r2", LEASE, "", at(NOW + 1), runner_is_dead=True).state
+    assert (at_once.status, at_once.fence) == ("running", 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "idempotent", "now", "dead", "expected"),
+    [
+        ("approved", False, NOW, False, True),
+        ("pending", False, NOW, False, False),
+        ("rejected", True, NOW, True, False),
+        ("unknown", True, LATE, True, False),
+        ("running", False, LATE, True, False),
+        ("running", True, LATE - 1, False, False),
+        ("running", True, LATE, False, True),
+        ("running", True, NOW, True, True),
+    ],
+)
+def test_what_can_be_started(status: str, idempotent: bool, now: int, dead: bool, expected: bool) -> None:
+    assert startable(in_status(status, idempotent=idempotent), now, runner_is_dead=dead) is expected
+
+
+# R46
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        ("pending", NotApproved),
+        ("rejected", NotApproved),
+        ("responded", NotApproved),
+        ("cancelled", NotApproved),
+        ("expired", Expired),
+        ("running", AlreadyStarted),
+        ("succeeded", AlreadyStarted),
+        ("failed", AlreadyStarted),
+        ("unknown", AlreadyStarted),
+    ],
+)
+def test_nothing_but_an_approved_call_starts(status: str, error: type[Error]) -> None:
+    with pytest.raises(error) as caught:
+        started(in_status(status))
+    assert caught.value.ids["approval_id"] == "id"
+    assert caught.value.ids.get("status", "expired") == status
+
+
+def test_a_call_that_waits_is_told_apart_from_one_that_may_not_run() -> None:
+    with pytest.raises(NotApproved, match="still waits"):
+        started(in_status("pending"))
+    with pytest.raises(NotApproved, match="may not run: it is rejected"):
+        started(in_status("rejected"))
+
+
+def test_a_lease_lasts_a_minute_unless_the_runner_wants_another() -> None:
+    assert DEFAULT_LEASE == 60_000
+
+
+# R5: consent does not keep
+def test_an_approval_lapses_to_the_millisecond() -> None:
+    assert started(approved(), START_BY - 1).state.status == "running"
+    late = started(approved(), START_BY)
+    assert (late.state.status, late.state.fence) == ("expired", 0)
+    assert isinstance(late.error, Expired)
+    assert late.error.ids == {"approval_id": "id"}
+    assert only_event(late) == ("lapsed", TIME, {"status": "expired"})
+    assert started(approved(start_by=None)).state.status == "expired"
+
+
+# R46
+def test_nothing_starts_while_the_clock_is_behind() -> None:
+    with pytest.raises(ClockBehind):
+        start(stored(approved()), "r1", LEASE, "", behind(), runner_is_dead=False)
+
+
+# --- what you approved is what runs
+
+
+# R47
+def test_the_stored_bytes_are_the_approved_bytes_or_nothing_runs() -> None:
+    for payload in (Payload(args=canonical(OTHER_ARGS)), Payload(args=None), Payload(args=b'{"to":"ann","amount":5}')):
+        with pytest.raises(BindingBroken, match="not what was approved"):
+            start(Stored(approved(), payload), "r1", LEASE, "", at(), runner_is_dead=False)
+
+
+# R47
+@pytest.mark.parametrize("field", ["workspace", "run_id", "call_id", "tool", "spec_sha256", "nonce"])
+def test_each_bound_field_that_changes_after_the_approval_stops_the_start(field: str) -> None:
+    approval = approved()
+    moved = replace(approval, subject=replace(approval.subject, **{field: "other"}))
+    with pytest.raises(BindingBroken):
+        started(moved)
+
+
+# R47
+@pytest.mark.parametrize("fields", [{"args_sha256": "f" * 64}, {"binding": "f" * 64}, {"terms": Ask("looser")}])
+def test_arguments_binding_and_terms_are_bound(fields: dict[str, object]) -> None:
+    with pytest.raises(BindingBroken):
+        started(replace(approved(), **fields))
+
+
+# R47
+def test_arguments_swapped_with_their_digest_are_still_found() -> None:
+    other = canonical(OTHER_ARGS)
+    forged = replace(approved(), args_sha256=digest(other))
+    with pytest.raises(BindingBroken):
+        start(Stored(forged, Payload(args=other)), "r1", LEASE, "", at(), runner_is_dead=False)
+
+
+SECRET = ToolSpec("pay", "write", secret=("/to",))
+
+
+def secret_call() -> Stored:
+    waiting = requested(spec=SECRET)
+    done = decide(waiting.approval, approve(waiting.approval), ALICE, at()).state
+    return Stored(done, waiting.payload)
+
+
+# R47
+def test_a_call_with_secrets_starts_by_what_people_saw() -> None:
+    secret = secret_call()
+    assert secret.payload.args == canonical(ARGS)
+    assert secret.payload.shown == canonical({"amount": 5, "to": {"$secret": fingerprint("ann", KEY)}})
+    assert start(secret, "r1", LEASE, "", at(), runner_is_dead=False).state.status == "running"
+
+
+# R47
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"args": canonical(OTHER_ARGS)},
+        {"args": canonical({"amount": 5, "to": "eve"})},
+        {"args": None},
+        {"shown": None},
+        {"shown": canonical(ARGS)},
+    ],
+)
+def test_hidden_bytes_that_changed_do_not_run(fields: dict[str, bytes | None]) -> None:
+    secret = secret_call()
+    altered = Stored(secret.approval, replace(secret.payload, **fields))
+    with pytest.raises(BindingBroken):
+        start(altered, "r1", LEASE, "", at(), runner_is_dead=False)
+
+
+# R47
+def test_other_bytes_cannot_hide_behind_the_ones_that_people_saw() -> None:
+    payload = Payload(args=canonical(OTHER_ARGS), shown=canonical(ARGS))
+    with pytest.raises(BindingBroken):
+        start(Stored(approved(), payload), "r1", LEASE, "", at(), runner_is_dead=False)
+
+
+# R47
+def test_a_tool_whose_definition_changed_needs_a_new_approval() -> None:
+    with pytest.raises(BindingBroken, match="definition changed"):
+        start(stored(approved()), "r1", LEASE, replace(PAY, effect="read").sha256, at(), runner_is_dead=False)
+    same = start(stored(approved()), "r1", LEASE, PAY.sha256, at(), runner_is_dead=False)
+    assert same.state.status == "running"
+
+
+# R12, R47
+def test_an_edited_call_runs_with_the_edited_bytes_only() -> None:
+    waiting = pending()
+    edited = decide(waiting, edit(waiting), ALICE, at(), prepared(waiting)).state
+    assert started(edited, args=OTHER_ARGS).state.status == "running"
+    with pytest.raises(BindingBroken):
+        started(edited, args=ARGS)
+
+
+# --- renew
+
+
+# R46
+def test_the_runner_keeps_its_lease_by_renewing() -> None:
+    change = renew(running(), 1, LEASE, at(LATE - 1))
+    assert (change.state.lease_until, change.state.version) == (LATE - 1 + LEASE, 3)
+    assert change.events == (), "a heartbeat is not history"
+
+
+# R46
+@pytest.mark.parametrize(("fence", "now"), [(1, LATE), (0, NOW), (2, NOW)])
+def test_a_lost_lease_cannot_be_renewed(fence: int, now: int) -> None:
+    with pytest.raises(LeaseLost):
+        renew(running(), fence, LEASE, at(now))
+
+
+@pytest.mark.parametrize("status", ["approved", "succeeded", "unknown"])
+def test_only_a_running_call_has_a_lease(status: str) -> None:
+    with pytest.raises(LeaseLost):
+        renew(replace(in_status(status), fence=1, lease_until=LATE), 1, LEASE, at())
+
+
+# --- finish
+
+
+# R46
+def test_a_result_in_time_is_kept() -> None:
+    payload = Payload(result=b'{"id":7}')
+    change = finish(running(), 1, payload, at(LATE - 1), ok=True)
+    assert (change.state.status, change.state.lease_until, change.state.version) == ("succeeded", None, 3)
+    assert (change.payload, change.error) == (payload, None)
+    assert only_event(change) == ("succeeded", "r1", {"status": "succeeded", "fence": 1})
+    assert change.events[0].content == {"result_sha256": digest(b'{"id":7}')}
+
+
+# R46
+def test_a_failure_in_time_is_kept() -> None:
+    change = finish(running(), 1, Payload(error="Boom."), at(), ok=False)
+    assert (change.state.status, change.payload) == ("failed", Payload(error="Boom."))
+    assert only_event(change)[0] == "failed"
+    assert change.events[0].content == {"error": "Boom."}
+    assert finish(running(), 1, Payload(), at(), ok=True).events[0].content is None
+
+
+# R46
+def test_a_late_finish_makes_the_call_unknown_and_is_kept_as_evidence() -> None:
+    change = finish(running(), 1, Payload(result=b"5"), at(LATE), ok=True)
+    assert (change.state.status, change.state.version, change.payload) == ("unknown", 3, None)
+    assert isinstance(change.error, LeaseLost)
+    lost, evidence = change.events
+    assert (lost.kind, lost.actor, lost.data["fence"]) == ("lost", TIME, 1)
+    assert (evidence.kind, dict(evidence.data)) == ("finished_late", {"fence": 1})
+    assert evidence.content == {"ok": True, "error": None, "result_sha256": digest(b"5")}
+
+
+# R46
+@pytest.mark.parametrize("status", ["unknown", "succeeded", "failed", "pending", "cancelled"])
+def test_a_finish_of_what_does_not_run_changes_nothing(status: str) -> None:
+    approval = in_status(status, fence=1)
+    change = finish(approval, 1, Payload(error="Boom."), at(), ok=False)
+    assert change.state is approval
+    assert isinstance(change.error, LeaseLost)
+    assert change.error.ids == {"approval_id": "id", "status": status}
+    (evidence,) = change.events
+    assert (evidence.kind, "status" in evidence.data) == ("finished_late", False)
+    assert evidence.content == {"ok": False, "error": "Boom.", "result_sha256": None}
+
+
+# R46
+def test_a_finish_with_an_old_fence_does_not_touch_the_next_run() -> None:
+    second = started(running(idempotent=True), LATE, runner="r2").state
+    change = finish(second, 1, Payload(result=b"5"), at(LATE + 1), ok=True)
+    assert change.state is second
+    assert isinstance(change.error, LeaseLost)
+    assert finish(second, 2, Payload(result=b"5"), at(LATE + 1), ok=True).state.status == "succeeded"
+
+
+# R46
+def test_a_late_finish_of_an_idempotent_call_leaves_it_to_be_started_again() -> None:
+    first = running(idempotent=True)
+    change = finish(first, 1, Payload(result=b"5"), at(LATE), ok=True)
+    assert change.state is first
+    assert startable(change.state, LATE, runner_is_dead=False)
+
+
+# --- lose, abandon, lapse
+
+
+# R46
+def test_a_runner_that_was_interrupted_says_that_it_does_not_know() -> None:
+    change = abandon(running(), 1, at())
+    assert (change.state.status, change.state.lease_until) == ("unknown", None)
+    assert only_event(change) == ("lost", TIME, {"status": "unknown", "fence": 1})
+    other = running()
+    assert abandon(other, 2, at()) == Change(other)
+
+
+# R46
+@pytest.mark.parametrize("verb", [lose, lapse])
+@pytest.mark.parametrize("status", ["pending", "rejected", "succeeded", "unknown", "expired"])
+def test_time_takes_nothing_from_what_is_not_its_own(verb: object, status: str) -> None:
+    approval = in_status(status)
+    assert verb(approval, at()) == Change(approval)

@@ -1,0 +1,499 @@
+"""The record: every alteration is found, every broken law is found, and erasure leaves it whole."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.approval import Approval, cancel, decide, delegate, resolve_unknown, undo
+from interlock.core.canonical import canonical
+from interlock.core.event import Change, Event, Payload
+from interlock.core.execution import abandon, finish, start
+from interlock.core.ledger import GENESIS, Entry, Fault, Head, Verifier, linked, seal, skeleton
+from interlock.core.policy import Allow, Ask, Rung, Stage
+from interlock.core.request import allow, request
+from interlock.core.routing import tick
+from tests.unit.builders import (
+    ADMIN,
+    ALICE,
+    BOB,
+    CAROL,
+    FINANCE,
+    LEASE,
+    NOW,
+    OTHER_ARGS,
+    PAY,
+    TWO_OF_FINANCE,
+    approve,
+    at,
+    edit,
+    pending,
+    prepared,
+    proposal,
+    reject,
+    respond,
+    started,
+    stored,
+    users,
+)
+
+SALT = b"0123456789abcdef"
+
+
+def chain(*events: Event, workspace: str = "default") -> list[Entry]:
+    """A chain whose every link fits: what an honest program, or a forger with the database in hand, writes."""
+    entries: list[Entry] = []
+    head = Head(workspace)
+    for number, event in enumerate(events):
+        entry = seal(event, head, NOW + number, SALT + bytes([number]))
+        head = Head(workspace, entry.seq, entry.link, entry.at)
+        entries.append(entry)
+    return entries
+
+
+def head_of(entries: Sequence[Entry]) -> Head:
+    last = entries[-1]
+    return Head(last.workspace, last.seq, last.link, last.at)
+
+
+def verify(entries: Sequence[Entry], exported: Head | None = None, kept: Head | None = None) -> Verifier:
+    verifier = Verifier("default", exported)
+    verifier.feed(entries)
+    verifier.finish(kept or (head_of(entries) if entries else Head("default")))
+    return verifier
+
+
+def faults(*events: Event) -> list[str]:
+    """What the verifier says of a forged chain; its links are whole, so only laws can be broken."""
+    return [fault.message for fault in verify(chain(*events)).faults]
+
+
+def event(kind: str, status: str | None, actor: str = "alice", **data: object) -> Event:
+    facts = {"binding": "b1", **data} if status is None else {"status": status, "binding": "b1", **data}
+    return Event(kind, actor, facts, "a1", {"via": "web"})
+
+
+PROPOSED = event("proposed", "pending", "agent", quorum=[1])
+APPROVED = event("approved", "approved")
+STARTED = event("started", "running", "r1", fence=1)
+SUCCEEDED = event("succeeded", "succeeded", "r1", fence=1)
+LIFE = (PROPOSED, APPROVED, STARTED, SUCCEEDED)
+MIXED = chain(
+    Event("denied", "agent", {"tool": "x"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {"run": "r"})
+)
+
+
+# --- sealing
+
+
+# R49
+def test_an_entry_is_linked_to_the_one_before_it() -> None:
+    first, second = chain(PROPOSED, APPROVED)
+    assert (first.seq, second.seq, first.workspace) == (1, 2, "default")
+    assert first.link == linked(GENESIS, body_of(first))
+    assert second.link == linked(first.link, body_of(second))
+    assert second.link == sha256(first.link.encode() + body_of(second)).hexdigest()
+
+
+# R49: spelled out, so that a record of today can be verified in years
+def test_the_first_link_is_made_of_these_very_bytes() -> None:
+    entry = seal(Event("run_closed", "r1", {"run": "r"}), Head("default"), 7, SALT)
+    body = (
+        b'{"actor":"r1","approval":"","at":7,"data":{"run":"r"},'
+        b'"digest":"","kind":"run_closed","seq":1,"workspace":"default"}'
+    )
+    assert entry.link == sha256(b"0" * 64 + body).hexdigest()
+
+
+def body_of(entry: Entry) -> bytes:
+    return skeleton(*entry[:8])
+
+
+# R49
+@given(
+    st.text(max_size=5, alphabet=st.characters(exclude_categories=("Cs",), exclude_characters="\x00")),
+    st.integers(0, 2**60),
+    st.dictionaries(
+        st.sampled_from(["status", "rule", "é"]), st.text('ab"\\é', max_size=4) | st.integers(), max_size=3
+    ),
+)
+def test_what_is_hashed_is_canonical_json(name: str, when: int, data: dict[str, object]) -> None:
+    entry = seal(Event(name, name, data, name, {"c": name}), Head(name), when, SALT)
+    content = canonical({"c": name})
+    expected = {
+        "actor": name,
+        "approval": name,
+        "at": when,
+        "data": data,
+        "digest": sha256(SALT + content).hexdigest(),
+        "kind": name,
+        "seq": 1,
+        "workspace": name,
+    }
+    assert body_of(entry) == canonical(expected)
+    assert (entry.salt, entry.content) == (SALT, content)
+
+
+# R49
+def test_an_entry_without_content_has_no_digest_and_keeps_no_salt() -> None:
+    entry = seal(Event("run_closed", "r1", {}), Head("w", 4, "f" * 64, 9), NOW, SALT)
+    assert (entry.seq, entry.digest, entry.salt, entry.content) == (5, "", None, None)
+
+
+def test_a_head_has_a_json_form() -> None:
+    assert Head("w", 3, "aa", 9).to_json() == {"workspace": "w", "seq": 3, "link": "aa", "at": 9}
+
+
+# --- whole chains
+
+
+# R49
+def test_a_whole_chain_has_no_faults() -> None:
+    verifier = verify(MIXED, head_of(MIXED))
+    assert (verifier.faults, verifier.erased, verifier.head) == ([], 0, head_of(MIXED))
+    assert verify([]).faults == []
+
+
+# R49
+@pytest.mark.parametrize("size", [1, 2, 5, 6])
+def test_a_chain_can_be_fed_in_pieces(size: int) -> None:
+    verifier = Verifier("default", head_of(MIXED))
+    for start_at in range(0, len(MIXED), size):
+        verifier.feed(MIXED[start_at : start_at + size])
+    verifier.finish(head_of(MIXED))
+    assert verifier.faults == []
+
+
+Life = Callable[[], list[Change[Approval]]]
+
+
+def lived(first: Change[Approval], *verbs: Callable[[Approval], Change[Approval]]) -> list[Change[Approval]]:
+    changes = [first]
+    for verb in verbs:
+        changes.append(verb(changes[-1].state))
+    return changes
+
+
+def asked(terms: Ask = Ask(), **more: object) -> Change[Approval]:  # noqa: B008  frozen
+    return request(proposal(**more), terms, at())
+
+
+LADDER = Ask("r", (Stage(FINANCE),), ladder=(Rung(1, users("dave")),), remind=(2,))
+LIVES: dict[str, Life] = {
+    "approved, run and done": lambda: lived(
+        asked(),
+        lambda a: decide(a, approve(a), ALICE, at()),
+        started,
+        lambda a: finish(a, 1, Payload(result=b"5"), at(), ok=True),
+    ),
+    "allowed, run and failed": lambda: lived(
+        allow(proposal(), Allow("r"), at()), started, lambda a: finish(a, 1, Payload(error="Boom."), at(), ok=False)
+    ),
+    "two people, one rejection, undone": lambda: lived(
+        asked(TWO_OF_FINANCE),
+        lambda a: decide(a, approve(a), ALICE, at()),
+        lambda a: decide(a, reject(a), BOB, at()),
+        lambda a: undo(a, BOB, at()),
+        lambda a: decide(a, approve(a), BOB, at()),
+        lambda a: cancel(a, "agent", "", at()),
+    ),
+    "edited into a stricter rule": lambda: lived(
+        asked(),
+        lambda a: decide(a, edit(a), ALICE, at(), prepared(a, OTHER_ARGS, TWO_OF_FINANCE)),
+        lambda a: decide(a, approve(a), BOB, at()),
+        lambda a: started(a, args=OTHER_ARGS),
+    ),
+    "delegated, escalated, reminded, refused and expired": lambda: lived(
+        asked(LADDER),
+        lambda a: delegate(a, users("carol"), ALICE, at()),
+        lambda a: tick(a, at(NOW + 1)),
+        lambda a: tick(a, at(NOW + 2)),
+        lambda a: decide(a, approve(a), ADMIN, at()),
+        lambda a: tick(a, at(NOW + 10**9)),
+    ),
+    "approved by time and lapsed": lambda: lived(
+        asked(Ask(stages=(Stage(FINANCE, 2),), on_expiry="approve")),
+        lambda a: tick(a, at(NOW + 10**9)),
+        lambda a: tick(a, at(NOW + 2 * 10**9)),
+    ),
+    "lost, finished late and resolved": lambda: lived(
+        allow(proposal(), Allow(), at()),
+        started,
+        lambda a: abandon(a, 1, at()),
+        lambda a: finish(a, 1, Payload(result=b"5"), at(), ok=True),
+        lambda a: resolve_unknown(a, "seen", CAROL, None, at(), ok=True),
+    ),
+    "idempotent, started twice": lambda: lived(
+        allow(proposal(replace(PAY, idempotent=True)), Allow(), at()),
+        started,
+        lambda a: start(stored(a), "r2", LEASE, "", at(NOW + LEASE), runner_is_dead=False),
+        lambda a: finish(a, 2, Payload(), at(NOW + LEASE), ok=True),
+    ),
+    "answered": lambda: lived(asked(), lambda a: decide(a, respond(a), ALICE, at())),
+}
+
+
+# R49
+@pytest.mark.parametrize("name", LIVES)
+def test_an_honest_life_breaks_no_law(name: str) -> None:
+    changes = LIVES[name]()
+    told = [one for change in changes for one in change.events]
+    verifier = verify(chain(*told))
+    assert verifier.faults == []
+    (standing,) = verifier.approvals.values()
+    last = changes[-1].state
+    assert (standing.status, standing.binding, standing.fence) == (last.status, last.binding, last.fence)
+
+
+# --- alterations
+
+
+ALTERED: dict[str, object] = {
+    "workspace": "other",
+    "seq": 99,
+    "at": NOW - 1,
+    "kind": "reminded",
+    "actor": "eve",
+    "approval_id": "a2",
+    "data": '{"status":"pending"}',
+    "digest": "f" * 64,
+    "link": "f" * 64,
+}
+
+
+# R49
+@pytest.mark.parametrize("number", range(len(MIXED)))
+@pytest.mark.parametrize("field", ALTERED)
+def test_every_alteration_of_an_entry_is_found(field: str, number: int) -> None:
+    forged = [*MIXED[:number], MIXED[number]._replace(**{field: ALTERED[field]}), *MIXED[number + 1 :]]
+    found = verify(forged, kept=head_of(MIXED)).faults
+    assert found, "nothing was found"
+    assert found[0].seq in {MIXED[number].seq, forged[number].seq}, "the first fault is where it was altered"
+
+
+# R49
+@pytest.mark.parametrize("number", range(5))
+def test_altered_content_is_found(number: int) -> None:
+    old = MIXED[number]
+    for fields in ({"content": b'{"via":"mail"}'}, {"salt": b"pepper"}, {"content": b""}):
+        forged = [*MIXED[:number], old._replace(**fields), *MIXED[number + 1 :]]
+        assert verify(forged).faults == [Fault(old.seq, "The content of the entry was altered.")]
+
+
+# R49
+def test_content_cannot_be_added_where_there_was_none() -> None:
+    forged = [*MIXED[:-1], MIXED[-1]._replace(content=b"{}", salt=SALT)]
+    assert verify(forged).faults == [Fault(6, "Content was added to an entry that had none.")]
+
+
+# R49
+@pytest.mark.parametrize("number", range(len(MIXED)))
+def test_every_deletion_is_found(number: int) -> None:
+    forged = [*MIXED[:number], *MIXED[number + 1 :]]
+    assert verify(forged, kept=head_of(MIXED)).faults
+
+
+# R49
+@pytest.mark.parametrize("number", range(len(MIXED) - 1))
+def test_every_swap_is_found(number: int) -> None:
+    swapped = [*MIXED[:number], MIXED[number + 1], MIXED[number], *MIXED[number + 2 :]]
+    assert verify(swapped, kept=head_of(MIXED)).faults
+    renumbered = [entry._replace(seq=place + 1) for place, entry in enumerate(swapped)]
+    assert verify(renumbered, kept=head_of(MIXED)).faults
+
+
+# R49
+@pytest.mark.parametrize("number", range(len(MIXED) + 1))
+def test_every_insertion_is_found(number: int) -> None:
+    before = head_of(MIXED[:number]) if number else Head("default")
+    extra = seal(event("voted", "pending"), before, before.at, SALT)
+    forged = [*MIXED[:number], extra, *MIXED[number:]]
+    assert verify(forged, kept=head_of(MIXED)).faults
+
+
+# R49
+@pytest.mark.parametrize("length", range(len(MIXED)))
+def test_a_cut_tail_is_found_by_the_head_that_was_exported(length: int) -> None:
+    cut = MIXED[:length]
+    end = head_of(cut) if cut else Head("default")
+    assert verify(cut, None, end).faults == [], "a chain alone does not show it"
+    (fault,) = verify(cut, head_of(MIXED), end).faults
+    assert (fault.seq, "tail was cut" in fault.message) == (6, True)
+    (by_row,) = verify(cut, None, head_of(MIXED)).faults
+    assert "tail was cut" in by_row.message
+
+
+# R49
+def test_a_whole_rewrite_is_found_by_the_head_that_was_exported() -> None:
+    other = chain(Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {}))
+    assert verify(other).faults == [], "a chain alone does not show it"
+    for exported in (head_of(MIXED), head_of(MIXED[:1]), head_of(MIXED[:3])):
+        (fault,) = verify(other, exported).faults
+        assert (fault.seq, "rewritten" in fault.message) == (exported.seq, True)
+
+
+# R49
+def test_an_old_exported_head_fits_a_chain_that_grew() -> None:
+    for length in range(1, len(MIXED)):
+        assert verify(MIXED, head_of(MIXED[:length])).faults == []
+    assert verify(MIXED, Head("default")).faults == []
+
+
+# R49
+@pytest.mark.parametrize("kept", [Head("default", 6, "f" * 64), Head("default", 5, MIXED[-1].link), Head("default")])
+def test_a_stored_head_that_is_not_the_end_is_found(kept: Head) -> None:
+    assert any("stored head" in fault.message for fault in verify(MIXED, None, kept).faults)
+
+
+# R49
+def test_the_chain_of_another_workspace_is_not_this_ones() -> None:
+    foreign = chain(*LIFE, workspace="other")
+    assert [fault.message for fault in verify(foreign).faults] == ["The entry belongs to the workspace 'other'."] * 4
+
+
+# R49
+@pytest.mark.parametrize("seq", [0, 1, 2, 8])
+def test_numbers_that_are_not_consecutive_are_found_though_the_links_fit(seq: int) -> None:
+    (first,) = chain(PROPOSED)
+    second = seal(APPROVED, Head("default", seq, first.link, first.at), NOW, SALT)
+    found = verify([first, second]).faults
+    assert found == ([] if seq == 1 else [Fault(seq + 1, "Entry 2 is missing or out of order.")])
+
+
+# R49
+def test_time_that_runs_backwards_is_found() -> None:
+    first = seal(PROPOSED, Head("default"), NOW, SALT)
+    second = seal(APPROVED, head_of([first]), NOW - 1, SALT)
+    assert verify([first, second]).faults == [Fault(2, "Time runs backwards.")]
+    assert verify([first, seal(APPROVED, head_of([first]), NOW, SALT)]).faults == []
+
+
+# --- erasure
+
+
+# R49
+@given(st.sets(st.integers(0, 4)))
+def test_erasure_leaves_the_chain_whole_and_is_counted(numbers: set[int]) -> None:
+    kept = [entry._replace(salt=None, content=None) if n in numbers else entry for n, entry in enumerate(MIXED)]
+    verifier = verify(kept, head_of(MIXED))
+    assert (verifier.faults, verifier.erased) == ([], len(numbers))
+
+
+# R49
+def test_content_without_its_salt_counts_as_erased() -> None:
+    kept = [MIXED[0]._replace(salt=None), MIXED[1]._replace(content=None), *MIXED[2:]]
+    verifier = verify(kept)
+    assert (verifier.faults, verifier.erased) == ([], 2)
+
+
+# --- the laws, each broken once
+
+
+ONCE = "An approval is proposed once, and before all else."
+
+
+# R49
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ((STARTED,), "nothing became running: that is not a legal transition."),
+        ((APPROVED,), ONCE),
+        ((event("approved", "approved", binding=""),), ONCE),
+        ((PROPOSED, STARTED), "pending became running: that is not a legal transition."),
+        ((PROPOSED, STARTED), "What ran is not what was approved."),
+        ((PROPOSED, event("rejected", "rejected"), STARTED), "rejected became running"),
+        ((PROPOSED, event("rejected", "rejected"), APPROVED), "rejected became approved"),
+        ((PROPOSED, event("expired", "expired"), APPROVED), "expired became approved"),
+        ((PROPOSED, event("cancelled", "cancelled"), STARTED), "cancelled became running"),
+        ((*LIFE, STARTED), "succeeded became running"),
+        ((*LIFE, event("undone", "pending")), "succeeded became pending"),
+        ((*LIFE[:3], event("started", "running", "r2", fence=2)), "Started a second time"),
+        ((*LIFE[:3], event("lost", "unknown"), event("started", "running", fence=2)), "unknown became running"),
+        ((*LIFE[:2], event("started", "running", fence=2)), "The fence is 2 where 1 comes next."),
+        ((*LIFE[:2], event("started", "running")), "The fence is None where 1 comes next."),
+        ((*LIFE[:2], event("started", "running", fence=1, binding="b2")), "What ran is not what was approved."),
+        ((*LIFE[:2], event("started", "running", fence=1, binding="b2")), "The entry speaks of other arguments"),
+        ((PROPOSED, event("approved", "approved", binding="b2")), "The entry speaks of other arguments"),
+        ((PROPOSED, event("delegated", "approved"), STARTED), "What ran is not what was approved."),
+        ((PROPOSED, event("proposed", "pending", binding="b2")), ONCE),
+        ((PROPOSED, event("allowed", "approved", binding="b2")), ONCE),
+        ((PROPOSED, event("edited", "pending", binding="b2"), APPROVED), "The entry speaks of other arguments"),
+        ((PROPOSED, event("approved", "melted")), "pending became melted"),
+        ((PROPOSED, event("approved", "melted"), STARTED), "melted became running"),
+    ],
+)
+def test_a_broken_law_is_found(events: tuple[Event, ...], found: str) -> None:
+    said = faults(*events)
+    assert any(message.startswith(found) for message in said), said
+
+
+TWO = event("proposed", "pending", "agent", quorum=[1, 1])
+VOTED = event("voted", "pending")
+BOBS = event("approved", "approved", "bob")
+
+
+# R48, R49
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ((TWO, BOBS), ["Approved by 1 of 2 people."]),
+        ((TWO, VOTED, APPROVED), ["Approved by 1 of 2 people."]),
+        ((TWO, VOTED, VOTED, APPROVED), ["Approved by 1 of 2 people."]),
+        ((TWO, VOTED, BOBS), []),
+        ((TWO, VOTED, event("rejected", "rejected", "bob"), event("undone", "pending", "bob"), BOBS), []),
+        ((TWO, VOTED, event("edited", "pending", quorum=[2]), BOBS), ["Approved by 1 of 2 people."]),
+        ((TWO, event("edited", "pending", quorum=[1]), BOBS), ["Approved by 1 of 2 people."]),
+        ((PROPOSED, event("edited", "pending", quorum=[1, 2]), BOBS), ["Approved by 1 of 3 people."]),
+        ((TWO, event("approved", "approved", "interlock", by="expiry")), []),
+        ((event("proposed", "pending", quorum=["2", 2]), BOBS), ["Approved by 1 of 2 people."]),
+        ((event("proposed", "pending"), BOBS), []),
+    ],
+)
+def test_a_quorum_is_counted_by_people(events: tuple[Event, ...], found: list[str]) -> None:
+    assert faults(*events) == found
+
+
+# R46, R49
+def test_an_idempotent_call_may_be_started_again_with_the_next_fence() -> None:
+    born = event("allowed", "approved", "agent", idempotent=True)
+    again = event("started", "running", "r2", fence=2)
+    assert faults(born, STARTED, again) == []
+    assert faults(born, STARTED, STARTED) == ["The fence is 1 where 2 comes next."]
+    assert "Started a second time" in faults(event("allowed", "approved", idempotent="yes"), STARTED, again)[0]
+
+
+# R49
+def test_an_edit_binds_what_comes_after_it() -> None:
+    edited = event("edited", "pending", binding="b2", quorum=[1])
+    approved = event("approved", "approved", binding="b2")
+    assert faults(PROPOSED, edited, approved, event("started", "running", fence=1, binding="b2")) == []
+    old = faults(PROPOSED, edited, approved, STARTED)
+    assert old[0] == "What ran is not what was approved."
+
+
+# R41, R49
+def test_refused_attempts_and_evidence_change_nothing() -> None:
+    attempts = (event("decision_refused", None), event("finished_late", None, fence=7, binding="b9"))
+    assert faults(PROPOSED, *attempts, APPROVED, *attempts, STARTED, *attempts, SUCCEEDED) == []
+
+
+# R49
+@pytest.mark.parametrize("data", ["", "{", "[]", "5", '"x"', "null", "[" * 100_000, "NaN"])
+def test_data_that_is_no_object_is_a_fault_and_no_crash(data: str) -> None:
+    first = chain(PROPOSED)[0]
+    body = skeleton(*first[:6], data, first.digest)
+    entry = first._replace(data=data, link=linked(GENESIS, body))
+    assert [fault.message for fault in verify([entry]).faults] == ["The data of the entry is not a JSON object."]
+
+
+# R49
+def test_approvals_do_not_mix() -> None:
+    other = Event("started", "r1", {"status": "running", "binding": "b1", "fence": 1}, "a2")
+    said = faults(PROPOSED, APPROVED, other)
+    assert said[0].startswith("nothing became running")
+    assert json.loads(chain(other)[0].data)["fence"] == 1
+    assert pending().id not in {"a1", "a2"}

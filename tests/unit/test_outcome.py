@@ -1,0 +1,121 @@
+"""What the agent does next, by what the row says and what the clock says."""
+
+from dataclasses import replace
+
+import pytest
+
+from interlock.core.approval import STATUSES, Decided
+from interlock.core.event import Payload
+from interlock.core.outcome import (
+    Answered,
+    Finished,
+    Outcome,
+    Proceed,
+    Refused,
+    Waiting,
+    declined,
+    outcome_of,
+    status_at,
+)
+from interlock.core.policy import Ask
+from tests.unit.builders import LEASE, NOW, in_status, pending
+
+END = NOW + 300_000
+PAYLOAD = Payload(args=b'{"a":1}', result=b'{"id":7}', error="Boom.")
+TIMED_OUT = "The request timed out: nobody decided or started it in time."
+
+
+# R3, R5, R46
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        ("pending", Waiting("id", "pending", END)),
+        ("approved", Proceed(b'{"a":1}', "id")),
+        ("running", Waiting("id", "running", NOW + LEASE)),
+        ("rejected", Waiting("id", "rejected", NOW + 8_000)),
+        ("responded", Answered({"id": 7}, "id")),
+        ("expired", Refused(TIMED_OUT, "expired", "id")),
+        ("cancelled", Refused("The call was cancelled.", "cancelled", "id")),
+        ("succeeded", Finished("succeeded", {"id": 7}, "Boom.", "id")),
+        ("failed", Finished("failed", {"id": 7}, "Boom.", "id")),
+        ("unknown", Finished("unknown", {"id": 7}, "Boom.", "id")),
+    ],
+)
+def test_every_status_has_its_outcome(status: str, outcome: Outcome) -> None:
+    assert outcome_of(in_status(status), PAYLOAD, NOW) == outcome
+
+
+def test_no_status_is_left_out() -> None:
+    kinds = {status: type(outcome_of(in_status(status), PAYLOAD, NOW)) for status in STATUSES}
+    assert len(kinds) == 10
+    assert [status for status, kind in kinds.items() if kind is Proceed] == ["approved"]
+
+
+def test_what_is_erased_is_none() -> None:
+    assert outcome_of(in_status("succeeded"), Payload(), NOW) == Finished("succeeded", None, "", "id")
+    assert outcome_of(in_status("responded"), Payload(), NOW) == Answered(None, "id")
+    assert outcome_of(in_status("approved"), Payload(), NOW) == Proceed(b"{}", "id")
+
+
+# R5
+def test_the_deadline_counts_before_the_worker_has_seen_it() -> None:
+    approval = pending()
+    assert outcome_of(approval, PAYLOAD, END - 1) == Waiting("id", "pending", END)
+    assert outcome_of(approval, PAYLOAD, END) == Refused(TIMED_OUT, "expired", "id")
+    assert "timed out" in TIMED_OUT
+
+
+# R28
+def test_a_rule_that_approves_by_time_waits_for_the_transition() -> None:
+    auto = Ask(on_expiry="approve")
+    assert status_at(pending(auto), END) == "pending"
+    assert status_at(pending(auto, alarms=("f1",)), END) == "expired"
+    assert status_at(pending(auto), END - 1) == "pending"
+
+
+# R5
+def test_an_approval_that_was_not_started_in_time_is_expired() -> None:
+    approval = in_status("approved")
+    assert status_at(approval, NOW + 3_599_999) == "approved"
+    assert outcome_of(approval, PAYLOAD, NOW + 3_600_000) == Refused(TIMED_OUT, "expired", "id")
+    assert status_at(replace(approval, start_by=None), NOW) == "expired"
+
+
+# R46
+def test_a_lapsed_lease_is_unknown_before_the_worker_has_seen_it() -> None:
+    approval = in_status("running")
+    assert status_at(approval, NOW + LEASE - 1) == "running"
+    assert outcome_of(approval, Payload(), NOW + LEASE) == Finished("unknown", None, "", "id")
+    assert status_at(replace(approval, lease_until=None), NOW) == "unknown"
+
+
+# R46
+def test_an_idempotent_call_whose_runner_is_gone_is_started_again() -> None:
+    approval = in_status("running", idempotent=True)
+    assert outcome_of(approval, PAYLOAD, NOW + LEASE - 1) == Waiting("id", "running", NOW + LEASE)
+    assert outcome_of(approval, PAYLOAD, NOW + LEASE) == Proceed(b'{"a":1}', "id")
+    assert outcome_of(replace(approval, lease_until=None), Payload(), NOW) == Proceed(b"{}", "id")
+
+
+# R14
+def test_a_rejection_is_told_to_the_agent_only_when_it_is_released() -> None:
+    decided = Decided("reject", "alice", NOW, reason="Too much.")
+    approval = in_status("rejected", decision=decided)
+    assert outcome_of(approval, PAYLOAD, NOW + 7_999) == Waiting("id", "rejected", NOW + 8_000)
+    assert outcome_of(approval, PAYLOAD, NOW + 8_000) == Refused("Too much.", "rejected", "id")
+    bare = replace(approval, decision=None, release_at=None)
+    assert outcome_of(bare, PAYLOAD, NOW) == Refused("A person rejected this call.", "rejected", "id")
+
+
+# R17, R35
+def test_a_refused_call_gives_the_model_one_result() -> None:
+    assert declined(Refused("Too much.", "rejected", "id"), "pay") == {
+        "success": False,
+        "cancelled": True,
+        "declined": True,
+        "status": "rejected",
+        "reason": "Too much.",
+        "error": "Access denied: Too much.",
+    }
+    assert declined(Refused(""), "pay")["error"] == "Access denied: pay requires approval and was not permitted"
+    assert declined(Refused(""), "pay")["status"] == "denied"

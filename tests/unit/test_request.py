@@ -1,0 +1,140 @@
+"""How an approval begins, and what a denied call leaves."""
+
+from dataclasses import replace
+
+import pytest
+
+from interlock.core.approval import Decided
+from interlock.core.call import SECRET, ToolSpec, fingerprint
+from interlock.core.canonical import canonical, digest
+from interlock.core.errors import CallMismatch, ClockBehind
+from interlock.core.event import Payload
+from interlock.core.grant import Grant
+from interlock.core.policy import Allow, Ask, Deny, Stage
+from interlock.core.request import actor_of, allow, allow_by_grant, deny, request, same_call
+from tests.unit.builders import ARGS, FINANCE, KEY, NOW, OTHER_ARGS, PAY, at, behind, call, pending, proposal
+
+GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", 0, NOW + 1)
+TERMS = Ask("two", (Stage(FINANCE, 2), Stage()), priority="high", expires_in=50, start_within=70)
+
+
+# R1, R23
+def test_a_request_waits_for_people_until_its_deadline() -> None:
+    change = request(proposal(alarms=("f1",)), TERMS, at())
+    approval = change.state
+    assert (approval.id, approval.status, approval.version, approval.terms) == ("id", "pending", 1, TERMS)
+    assert (approval.created_at, approval.expires_at, approval.alarms) == (NOW, NOW + 50, ("f1",))
+    assert (approval.decision, approval.start_by, approval.fence, approval.votes) == (None, None, 0, ())
+    assert approval.subject.priority == "high"
+    assert approval.args_sha256 == digest(canonical(ARGS))
+    assert approval.binding == approval.subject.binding(approval.args_sha256, TERMS.sha256)
+
+
+# R41, R49
+def test_a_request_leaves_one_event_that_says_what_holds() -> None:
+    change = request(proposal(PAY, policy_sha256="p", thread_id="t"), TERMS, at())
+    (event,) = change.events
+    assert (event.kind, event.actor, event.approval_id) == ("proposed", "agent:helper", "id")
+    assert event.data == {
+        "status": "pending",
+        "binding": change.state.binding,
+        "tool": "pay",
+        "idempotent": False,
+        "rule": "two",
+        "quorum": [2, 1],
+        "expires_at": NOW + 50,
+    }
+    assert event.content == {
+        "args_sha256": change.state.args_sha256,
+        "run_id": "run",
+        "call_id": "call",
+        "requester": "rita",
+        "policy": "p",
+    }
+
+
+# R52
+def test_what_shadow_rules_would_have_done_is_kept() -> None:
+    (event,) = request(proposal(shadows=(("strict", "deny"),)), TERMS, at()).events
+    assert event.content is not None
+    assert event.content["shadow"] == [{"rule": "strict", "then": "deny"}]
+
+
+# R2, R45
+def test_the_payload_holds_the_bytes_that_run_and_what_people_read() -> None:
+    change = request(proposal(preview="3 rows", agent_says="please"), TERMS, at())
+    assert change.payload == Payload(canonical(ARGS), None, "Pay?", "please", "3 rows")
+    bare = request(proposal(), TERMS, at()).payload
+    assert bare == Payload(canonical(ARGS), None, "Pay?", None, None)
+
+
+# R47, R53
+def test_secrets_are_bound_but_not_shown() -> None:
+    spec = ToolSpec("pay", "write", secret=("to",))
+    change = request(proposal(spec), TERMS, at())
+    shown = canonical({"amount": 5, "to": {SECRET: fingerprint("ann", KEY)}})
+    assert change.payload is not None
+    assert (change.payload.args, change.payload.shown) == (canonical(ARGS), shown)
+    assert change.state.args_sha256 == digest(shown)
+    assert change.state.binding != change.state.subject.binding(digest(shown), TERMS.sha256)
+    assert change.state.binding == change.state.subject.binding(digest(shown), TERMS.sha256, canonical(ARGS))
+    assert "ann" not in str(change.events)
+
+
+# R46
+def test_an_allowed_write_is_born_approved() -> None:
+    change = allow(proposal(), Allow("writes are fine", 70), at())
+    approval = change.state
+    assert (approval.status, approval.version, approval.start_by, approval.grant_id) == ("approved", 1, NOW + 70, "")
+    assert approval.decision == Decided("approve", "policy", NOW, reason="Allowed by the rule 'writes are fine'.")
+    (event,) = change.events
+    assert (event.kind, event.data["status"], event.data["by"]) == ("allowed", "approved", "rule")
+    assert event.data["rule"] == "writes are fine"
+    assert allow(proposal(), Allow(), at()).state.decision == Decided("approve", "policy", NOW)
+    assert change.payload is not None
+
+
+# R20, R51
+def test_a_grant_stands_for_the_yes_of_its_maker() -> None:
+    change = allow_by_grant(proposal(), TERMS, GRANT, at())
+    approval = change.state
+    assert (approval.status, approval.start_by, approval.grant_id) == ("approved", NOW + 70, "g1")
+    assert approval.decision == Decided("approve", "alice", NOW, "grant", "Covered by the grant g1.")
+    (event,) = change.events
+    assert (event.kind, event.data["by"], event.data["grant"], event.data["rule"]) == ("allowed", "grant", "g1", "two")
+
+
+# design rule 7
+def test_nothing_is_allowed_while_the_clock_is_behind_but_anything_can_be_asked() -> None:
+    with pytest.raises(ClockBehind):
+        allow(proposal(), Allow(), behind())
+    with pytest.raises(ClockBehind):
+        allow_by_grant(proposal(), TERMS, GRANT, behind())
+    assert request(proposal(), TERMS, behind()).state.status == "pending"
+
+
+# R35, R41
+def test_a_denied_call_leaves_an_event_and_no_approval() -> None:
+    change = deny(proposal(policy_sha256="p"), Deny("Not today.", "no"))
+    assert (change.state, change.payload) == (None, None)
+    (event,) = change.events
+    assert (event.kind, event.actor, event.approval_id) == ("denied", "agent:helper", "")
+    assert event.data == {"tool": "pay", "rule": "no"}
+    assert event.content is not None
+    assert (event.content["reason"], event.content["args_sha256"]) == ("Not today.", digest(canonical(ARGS)))
+
+
+def test_an_agent_without_a_name_is_still_an_agent() -> None:
+    assert actor_of(call(agent="")) == "agent"
+    assert actor_of(call(agent="helper")) == "agent:helper"
+
+
+# R24, R47
+def test_a_known_call_id_comes_back_with_the_same_call_or_is_refused() -> None:
+    approval = pending()
+    same_call(approval, call())
+    same_call(replace(approval, args_sha256="edited since"), call(agent_says="again"))
+    for other in (call(OTHER_ARGS), call(tool="refund")):
+        with pytest.raises(CallMismatch, match="Use a new call id") as caught:
+            same_call(approval, other)
+        assert caught.value.ids == {"approval_id": "id"}
