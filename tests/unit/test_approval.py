@@ -226,6 +226,14 @@ def test_one_rejection_ends_it_and_is_released_after_the_undo_window() -> None:
     assert content == {"args_sha256": once.args_sha256, "via": "slack", "reason": "too much", "comment": "ask again"}
 
 
+# R11, R22
+def test_a_reason_can_stand_beside_what_was_seen() -> None:
+    approval = pending()
+    change = decide(approval, Reject(seen=seen(approval, reason="too much")), ALICE, at())
+    assert change.state.decision == Decided("reject", "alice", NOW, "web", "too much")
+    assert only_event(change)[3]["reason"] == "too much"
+
+
 # R11, R37
 @pytest.mark.parametrize(
     ("message", "answer", "result"), [("hi", None, b'"hi"'), ("hi", {"b": 1, "a": 2}, b'{"a":2,"b":1}'), ("", 0, b"0")]

@@ -96,9 +96,22 @@ def test_names_that_make_the_key_are_not_empty(field: str) -> None:
         propose(args={}, **{"tool": "pay", "run_id": "run", "call_id": "call", field: ""})
 
 
+def test_one_letter_is_a_name() -> None:
+    made = propose("t", {}, "r", "c", workspace="w")
+    assert (made.tool, made.run_id, made.call_id, made.workspace) == ("t", "r", "c", "w")
+
+
 @pytest.mark.parametrize("field", ["agent", "thread_id", "requester", "priority", "agent_says"])
 def test_names_that_describe_may_be_empty(field: str) -> None:
     assert getattr(call(**{field: ""}), field) == ""
+
+
+# R5, R22
+@pytest.mark.parametrize(
+    ("field", "choices"), [("priority", ("low", "medium", "high")), ("setting", ("chat", "queue", "paused"))]
+)
+def test_these_are_the_choices(field: str, choices: tuple[str, ...]) -> None:
+    assert [getattr(call(**{field: choice}), field) for choice in choices] == list(choices)
 
 
 # R22, R27
@@ -132,6 +145,7 @@ def test_what_the_agent_says_is_bounded(words: object) -> None:
 @pytest.mark.parametrize("expires_in", [-1, 1.5, "5", True])
 def test_a_time_limit_is_a_whole_number_of_milliseconds(expires_in: object) -> None:
     assert call(expires_in=0).expires_in == 0
+    assert call(expires_in=None).expires_in is None
     with pytest.raises(InvalidRequest, match="expires_in"):
         call(expires_in=expires_in)
 
@@ -382,8 +396,8 @@ def test_no_secret_text_is_left_in_what_people_see(text: str, secret: tuple[str,
 
 # design rule 11
 def test_secret_texts_come_longest_first_so_that_hiding_leaves_no_half() -> None:
-    args = {"a": "pw", "b": ["pw-long", 5, "", None, {"c": "x"}], "open": "not secret"}
-    assert secret_texts(canonical(args), ToolSpec("x", secret=("a", "/b/*"))) == ["pw-long", "pw"]
+    args = {"a": "pw", "b": ["a-pw-long", 5, "", None, {"c": "x"}, "z"], "open": "not secret"}
+    assert secret_texts(canonical(args), ToolSpec("x", secret=("a", "/b/*"))) == ["a-pw-long", "pw", "z"]
     assert secret_texts(canonical(args), PAY) == []
 
 

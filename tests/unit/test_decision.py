@@ -44,6 +44,11 @@ def test_every_decision_says_its_kind() -> None:
     assert tuple(each.kind for each in (Approve(), Edit(b"{}"), Respond("x"), Reject())) == KINDS
 
 
+# R12
+def test_an_edit_is_an_object_or_its_canonical_bytes() -> None:
+    assert Edit({"b": 1.0, "a": 2}).data == Edit(b'{"a":2,"b":1}').data == b'{"a":2,"b":1}'
+
+
 @pytest.mark.parametrize("absent", [{}, {"args_sha256": None, "reason": None}, {"args_sha256": ""}])
 def test_what_is_not_said_is_empty(absent: dict[str, object]) -> None:
     assert read_decision({"kind": "approve", **absent}) == Approve(Seen())
