@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-
-import cel
+from typing import TYPE_CHECKING
 
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import FACTS, Condition, Facts
+
+if TYPE_CHECKING:
+    import cel
 
 MAX_SOURCE = 2_000
 MAX_ITEMS = 1_000
@@ -113,9 +115,16 @@ def _words(source: str) -> list[str]:
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (?:Syntax error: )?(.*)")
 
 
+def _compile(source: str) -> cel.Program:
+    """Loaded with the first condition: the package brings a terminal toolkit along, which takes 0.15 s."""
+    import cel  # noqa: PLC0415  see above
+
+    return cel.compile(source)
+
+
 def _parsed(source: str) -> cel.Program:
     try:
-        return cel.compile(source)
+        return _compile(source)
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # noqa: BLE001  a panic in Rust is no Exception, and must not end the program
@@ -195,7 +204,7 @@ def _check_patterns(words: list[str]) -> None:
             pattern = words[number + 2]
             try:
                 if pattern[-1] in "\"'":
-                    cel.compile(f"''.matches({pattern})").execute({})
+                    _compile(f"''.matches({pattern})").execute({})
             except RuntimeError:
                 raise Misconfigured(f"The condition has {pattern}, which is not a regular expression.") from None
 

@@ -110,9 +110,9 @@ def _conclusion(policy: Policy, verdict: Verdict, by: str, key: Key) -> str:
     if by:
         rule = next(rule for rule in policy.rules if rule.name == by)
         switched = isinstance(verdict, Ask) and rule.then == "allow"
-        return f'{result} by the rule "{by}"' + (", because the agent's tool_approvals say so" if switched else "")
+        return f'by the rule "{by}": {result}' + (", because the agent's tool_approvals say so" if switched else "")
     toggled = any(key.tool in policy.toggles.get(agent, {}) for agent in key.path)
     source = (
         "the agent's tool_approvals" if toggled and key.effect else f"the default for {key.effect or 'unknown'} tools"
     )
-    return f"no rule matched; {result} by {source}"
+    return f"no rule matched; by {source}: {result}"

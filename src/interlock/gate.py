@@ -151,7 +151,8 @@ class Gate:
             case Allow():
                 return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment))
             case Ask():
-                covering = await self._covering(call, spec, verdict)
+                # what may deceive is shown to a person, whatever was granted
+                covering = "" if proposal.alarms else await self._covering(call, spec, verdict)
                 return await self._begin(proposal, _asked(proposal, verdict), covering)
             case _:
                 assert_never(verdict)

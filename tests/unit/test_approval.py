@@ -564,10 +564,34 @@ def test_a_call_that_has_not_started_can_be_withdrawn(status: str) -> None:
     assert (again.state, again.events) == (change.state, ())
 
 
-@pytest.mark.parametrize("status", ["running", "succeeded", "rejected"])
-def test_a_call_that_started_or_ended_cannot_be_withdrawn(status: str) -> None:
+@pytest.mark.parametrize("status", ["running", "succeeded", "failed", "unknown"])
+def test_a_call_that_started_cannot_be_withdrawn(status: str) -> None:
     with pytest.raises(AlreadyStarted, match=status):
         cancel(in_status(status), "agent", "", at())
+
+
+def test_a_call_that_people_ended_cannot_be_withdrawn() -> None:
+    with pytest.raises(AlreadyDecided):
+        cancel(in_status("rejected"), "agent", "", at())
+    with pytest.raises(Expired):
+        cancel(in_status("expired"), "agent", "", at())
+
+
+def test_a_person_who_may_not_decide_is_told_who_has_to() -> None:
+    for terms, needs in (
+        (Ask(), "the requester, a reviewer or an admin"),
+        (Ask(stages=(Stage(replace(LEGAL, users=frozenset({"zed"}))),)), "zed or team legal"),
+    ):
+        change = decide(pending(terms=terms), Approve(), Reviewer("nobody", "viewer"), at())
+        assert change.error is not None
+        assert change.error.message == f"nobody may not decide this. It needs {needs}."
+
+
+def test_an_edit_that_leaves_no_answer_is_refused() -> None:
+    approval = pending(terms=Ask(decisions=("edit", "reject")))
+    edited = prepared(approval, terms=Ask("other", decisions=("approve", "respond")))
+    change = decide(approval, edit(approval), ALICE, at(), edited)
+    assert (change.state, type(change.error)) == (approval, InvalidDecision)
 
 
 # R46

@@ -7,7 +7,16 @@ import pytest
 from interlock.core.approval import Approval, decide
 from interlock.core.call import ToolSpec, fingerprint
 from interlock.core.canonical import canonical, digest
-from interlock.core.errors import AlreadyStarted, BindingBroken, ClockBehind, Error, Expired, LeaseLost, NotApproved
+from interlock.core.errors import (
+    AlreadyStarted,
+    BindingBroken,
+    ClockBehind,
+    Conflict,
+    Error,
+    Expired,
+    LeaseLost,
+    NotApproved,
+)
 from interlock.core.event import TIME, Change, Payload, Stored
 from interlock.core.execution import DEFAULT_LEASE, abandon, finish, lapse, lose, renew, start, startable
 from interlock.core.policy import Ask
@@ -301,7 +310,7 @@ def test_a_late_finish_makes_the_call_unknown_and_is_kept_as_evidence() -> None:
 
 
 # R46
-@pytest.mark.parametrize("status", ["unknown", "succeeded", "failed", "pending", "cancelled"])
+@pytest.mark.parametrize("status", ["unknown", "succeeded", "pending", "cancelled"])
 def test_a_finish_of_what_does_not_run_changes_nothing(status: str) -> None:
     approval = in_status(status, fence=1)
     change = finish(approval, 1, Payload(error="Boom."), at(), ok=False)
@@ -311,6 +320,27 @@ def test_a_finish_of_what_does_not_run_changes_nothing(status: str) -> None:
     (evidence,) = change.events
     assert (evidence.kind, "status" in evidence.data) == ("finished_late", False)
     assert evidence.content == {"ok": False, "error": "Boom.", "result_sha256": None}
+
+
+# R24
+def test_a_finish_that_is_told_twice_counts_once() -> None:
+    for status, ok in (("succeeded", True), ("failed", False)):
+        approval = in_status(status, fence=1)
+        change = finish(approval, 1, Payload(result=b"5"), at(), ok=ok)
+        assert (change.state, change.events, change.error) == (approval, (), None)
+
+
+@pytest.mark.parametrize("fence", [0, -1, 2])
+def test_a_finish_under_a_fence_that_nobody_was_given_is_refused(fence: int) -> None:
+    with pytest.raises(Conflict, match="under this fence"):
+        finish(in_status("running", fence=1), fence, Payload(), at(), ok=True)
+
+
+def test_an_idempotent_call_that_is_abandoned_may_be_started_again_at_once() -> None:
+    approval = running(idempotent=True)
+    change = abandon(approval, 1, at())
+    assert (change.state.status, change.state.lease_until, change.events) == ("running", NOW, ())
+    assert startable(change.state, NOW, runner_is_dead=False)
 
 
 # R46

@@ -422,8 +422,11 @@ ONCE = "An approval is proposed once, and before all else."
         ((PROPOSED, event("proposed", "pending", binding="b2")), ONCE),
         ((PROPOSED, event("allowed", "approved", binding="b2")), ONCE),
         ((PROPOSED, event("edited", "pending", binding="b2"), APPROVED), "The entry speaks of other arguments"),
-        ((PROPOSED, event("approved", "melted")), "pending became melted"),
-        ((PROPOSED, event("approved", "melted"), STARTED), "melted became running"),
+        ((PROPOSED, event("approved", "melted")), "An entry of the kind approved cannot lead to melted"),
+        ((PROPOSED, event("reminded", "running")), "An entry of the kind reminded cannot lead to running"),
+        ((PROPOSED, event("melted", "pending")), "An entry of the kind melted cannot lead to pending"),
+        ((PROPOSED, Event("started", "r", {"binding": "b"}, "id")), "An entry of the kind started cannot lead to None"),
+        ((event("proposed", "pending", expires_at=1), APPROVED), "Approved after the deadline"),
     ],
 )
 def test_a_broken_law_is_found(events: tuple[Event, ...], found: str) -> None:

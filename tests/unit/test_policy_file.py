@@ -344,25 +344,29 @@ def test_an_explanation_names_every_rule_up_to_the_one_that_decides() -> None:
         f'line 7: "rule 5" (allow): no, its condition gave int instead of true or false, {false}',
         'line 8: "rule 6" (deny, shadow): yes, it matches and has no condition',
         f"line 9: \"rule 7\" (ask): yes, its condition failed (there is no 'note'), {true}",
-        'asked by the rule "rule 7"',
+        'by the rule "rule 7": asked',
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "effect", "why"),
     [
-        ("", "read", "no rule matched; allowed by the default for read tools"),
-        ("", "", "no rule matched; asked by the default for unknown tools"),
-        ("defaults: {unknown_tools: deny}", "", "no rule matched; denied: pay is not a known tool. by the default"),
+        ("", "read", "no rule matched; by the default for read tools: allowed"),
+        ("", "", "no rule matched; by the default for unknown tools: asked"),
+        (
+            "defaults: {unknown_tools: deny}",
+            "",
+            "no rule matched; by the default for unknown tools: denied: pay is not a known tool.",
+        ),
         (
             "agents: {bob: {tool_approvals: {pay: false}}}",
             "write",
-            "no rule matched; allowed by the agent's tool_approvals",
+            "no rule matched; by the agent's tool_approvals: allowed",
         ),
         (
             "agents: {bob: {tool_approvals: {pay: true}}}\nrules: [{name: a, then: allow}]",
             "read",
-            'asked by the rule "a", because the agent\'s tool_approvals say so',
+            'by the rule "a": asked, because the agent\'s tool_approvals say so',
         ),
     ],
 )

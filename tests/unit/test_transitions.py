@@ -116,7 +116,7 @@ VERBS: dict[str, Verb] = {
     "finish_ok": finish_at(NOW),
     "finish_failed": finish_at(NOW, ok=False),
     "late_finish": finish_at(LATE),
-    "old_finish": finish_at(NOW, 0),
+    "strange_finish": finish_at(NOW, 0),
     "lose": lambda a: lose(a, at()),
     "abandon": lambda a: abandon(a, 1, at()),
     "lapse": lambda a: lapse(a, at()),
@@ -140,7 +140,7 @@ undo           !C         !C        !C        !C        pending  !C        !C   
 late_undo      !C         !C        !C        !C        !E       !C        !C        !C      !C        !C        !C
 delegate       pending    !D        !D        !D        !D       !D        !D        !E      !D        !D        !D
 late_delegate  expired!E  !D        !D        !D        !D       !D        !D        !E      !D        !D        !D
-cancel         cancelled  cancelled !S        !S        !S       !S        !S        !S      =         !S        !S
+cancel         cancelled  cancelled !S        !S        !D       !S        !D        !E      =         !S        !S
 tick           =          =         =         =         =        =         =         =       =         =         =
 late_tick      expired    expired   unknown   unknown   =        =         =         =       =         =         =
 tick_dead      =          =         unknown   =         =        =         =         =       =         =         =
@@ -150,12 +150,12 @@ late_start     !N         expired!E !S        running   !N       !S        !N   
 start_dead     !N         running   !S        running   !N       !S        !N        !E      !N        !S        !S
 renew          !L         !L        running   running   !L       !L        !L        !L      !L        !L        !L
 late_renew     !L         !L        !L        !L        !L       !L        !L        !L      !L        !L        !L
-finish_ok      =!L        =!L       succeeded succeeded =!L      =!L       =!L       =!L     =!L       =!L       =!L
-finish_failed  =!L        =!L       failed    failed    =!L      =!L       =!L       =!L     =!L       =!L       =!L
-late_finish    =!L        =!L       unknown!L =!L       =!L      =!L       =!L       =!L     =!L       =!L       =!L
-old_finish     =!L        =!L       =!L       =!L       =!L      =!L       =!L       =!L     =!L       =!L       =!L
+finish_ok      !C         !C        succeeded succeeded !C       =!L       !C        !C      !C        =         =!L
+finish_failed  !C         !C        failed    failed    !C       =!L       !C        !C      !C        =!L       =
+late_finish    !C         !C        unknown!L =!L       !C       =!L       !C        !C      !C        =         =!L
+strange_finish !C         !C        !C        !C        !C       !C        !C        !C      !C        !C        !C
 lose           =          =         unknown   unknown   =        =         =         =       =         =         =
-abandon        =          =         unknown   unknown   =        =         =         =       =         =         =
+abandon        =          =         unknown   running   =        =         =         =       =         =         =
 lapse          =          expired   =         =         =        =         =         =       =         =         =
 resolve_ok     !C         !C        !C        !C        !C       succeeded !C        !C      !C        !C        !C
 resolve_failed !C         !C        !C        !C        !C       failed    !C        !C      !C        !C        !C

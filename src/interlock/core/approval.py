@@ -164,8 +164,10 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
     """Withdraws a call that has not started."""
     if approval.status == "cancelled":
         return Change(approval)
-    if approval.status not in ("pending", "approved"):
+    if approval.status in ("running", "succeeded", "failed", "unknown"):
         raise AlreadyStarted(f"This cannot be cancelled: it is {approval.status}.", approval_id=approval.id)
+    if approval.status not in ("pending", "approved"):
+        raise standing(approval)
     decided = Decided("cancel", actor, moment.now, reason=reason)
     return _change(but(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
 
@@ -211,9 +213,11 @@ def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Erro
     stage = voting.open_stage(approval)
     ends = kind in ("respond", "reject")
     if not voting.may_end(approval, reviewer):
-        return Forbidden(f"{reviewer.name} may not decide this request.", approval_id=approval.id)
+        message = f"{reviewer.name} may not decide this. It needs {voting.needed(approval)}."
+        return Forbidden(message, approval_id=approval.id)
     if not ends and voting.seat(approval, reviewer, stage) is None:
-        return Forbidden("Another stage has to approve first.", approval_id=approval.id)
+        message = f"Another stage has to approve first: {voting.needed(approval)}."
+        return Forbidden(message, approval_id=approval.id)
     if kind not in approval.terms.decisions:
         allowed = ", ".join(approval.terms.decisions)
         message = f"This request cannot be answered by {kind}; allowed: {allowed}."
@@ -284,6 +288,11 @@ def _edit(
     if unacknowledged is not None:
         return _refused(approval, decision, reviewer, unacknowledged)
     terms = voting.stricter(approval.terms, edited.terms)
+    if not terms.decisions:
+        message = (
+            f"The rule {edited.terms.rule!r}, which holds for the edited call, leaves no answer that can be given."
+        )
+        return _refused(approval, decision, reviewer, InvalidDecision(message, approval_id=approval.id))
     fresh = but(
         approval,
         terms=terms,

@@ -93,6 +93,8 @@ def read_decision(body: object) -> Decision:
         _text(body, "reason", MAX_COMMENT),
         _text(body, "comment", MAX_COMMENT),
     )
+    if "args" in body and body.get("kind") != "edit":
+        raise InvalidDecision("Only an edit carries arguments. Nothing was decided.", [Problem("/args", "not an edit")])
     match body.get("kind"):
         case "approve":
             return Approve(seen)

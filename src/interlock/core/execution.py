@@ -7,7 +7,16 @@ from dataclasses import replace
 from interlock.core.approval import Approval, standing
 from interlock.core.canonical import digest
 from interlock.core.changing import but
-from interlock.core.errors import AlreadyStarted, BindingBroken, ClockBehind, Error, Expired, LeaseLost, NotApproved
+from interlock.core.errors import (
+    AlreadyStarted,
+    BindingBroken,
+    ClockBehind,
+    Conflict,
+    Error,
+    Expired,
+    LeaseLost,
+    NotApproved,
+)
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
@@ -46,9 +55,13 @@ def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[
 
 def finish(approval: Approval, fence: int, payload: Payload, moment: Moment, *, ok: bool) -> Change[Approval]:
     """A late finish is refused, and kept as evidence for the person who has to find out."""
+    status = "succeeded" if ok else "failed"
+    if approval.status == status and approval.fence == fence:
+        return Change(approval)  # told twice, for instance because the first answer got lost
+    if not 1 <= fence <= approval.fence:
+        raise Conflict("This call was not started under this fence.", approval_id=approval.id, status=approval.status)
     if not _holds(approval, fence, moment):
         return _late(approval, fence, payload, moment, ok=ok)
-    status = "succeeded" if ok else "failed"
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
     done = but(approval, status=status, lease_until=None)
@@ -57,7 +70,11 @@ def finish(approval: Approval, fence: int, payload: Payload, moment: Moment, *, 
 
 def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     """The runner itself does not know: the same as a lost lease, only sooner."""
-    return lose(approval, moment) if approval.fence == fence else Change(approval)
+    if approval.fence != fence or approval.status != "running":
+        return Change(approval)
+    if approval.subject.idempotent:  # it may be started again at once
+        return Change(but(approval, lease_until=moment.now, version=approval.version + 1))
+    return lose(approval, moment)
 
 
 def lose(approval: Approval, moment: Moment) -> Change[Approval]:

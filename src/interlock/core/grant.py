@@ -78,7 +78,8 @@ def usable(grant: Grant, now: int) -> bool:
 def covers(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, compile_condition: Compile, now: int) -> bool:
     """A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve."""
     same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
-    scope = same and fnmatchcase(call.agent, grant.agent)
+    path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to be meant
+    scope = same and all(fnmatchcase(agent, grant.agent) for agent in path)
     if not scope or not usable(grant, now) or "approve" not in terms.decisions or not _may_approve(grant, call, terms):
         return False
     if not grant.when:

@@ -93,6 +93,32 @@ class Standing:
     quorum: int = 1
     fence: int = 0
     voters: frozenset[str] = frozenset()
+    expires_at: int | None = None
+
+
+# What each kind of entry makes of an approval.
+LEADS_TO: Mapping[str, tuple[str, ...]] = {
+    "proposed": ("pending",),
+    "allowed": ("approved",),
+    "voted": ("pending",),
+    "edited": ("pending",),
+    "delegated": ("pending",),
+    "reminded": ("pending",),
+    "escalated": ("pending",),
+    "undone": ("pending",),
+    "approved": ("approved",),
+    "rejected": ("rejected",),
+    "responded": ("responded",),
+    "expired": ("expired",),
+    "lapsed": ("expired",),
+    "cancelled": ("cancelled",),
+    "started": ("running",),
+    "succeeded": ("succeeded",),
+    "failed": ("failed",),
+    "lost": ("unknown",),
+    "resolved": ("succeeded", "failed"),
+}
+CHANGES_NOTHING = frozenset({"decision_refused", "finished_late"})  # a refused attempt, a piece of evidence
 
 
 class Verifier:
@@ -155,8 +181,11 @@ class Verifier:
             self._fault(entry.seq, "The data of the entry is not a JSON object.")
             return
         status = data.get("status")
-        if not isinstance(status, str):
-            return  # a refused attempt or a piece of evidence: it changed nothing
+        if entry.kind in CHANGES_NOTHING and status is None:
+            return
+        if not isinstance(status, str) or status not in LEADS_TO.get(entry.kind, ()):
+            self._fault(entry.seq, f"An entry of the kind {entry.kind} cannot lead to {status}.")
+            return
         standing = self.approvals.setdefault(entry.approval_id, Standing())
         if status not in TRANSITIONS.get(standing.status, frozenset()):
             self._fault(entry.seq, f"{standing.status or 'nothing'} became {status}: that is not a legal transition.")
@@ -171,6 +200,7 @@ class Verifier:
             case "proposed" | "allowed":
                 standing.idempotent = data.get("idempotent") is True
                 standing.quorum = _quorum(data)
+                standing.expires_at = expires if isinstance(expires := data.get("expires_at"), int) else None
                 standing.binding = binding
                 standing.approved_binding = binding if entry.kind == "allowed" else ""
             case "edited":
@@ -190,8 +220,12 @@ class Verifier:
 
     def _check_votes(self, entry: Entry, data: Mapping[str, object], standing: Standing) -> None:
         voters = standing.voters | {entry.actor}
-        if data.get("by") != "expiry" and len(voters) < standing.quorum:
+        if data.get("by") == "expiry":
+            return
+        if len(voters) < standing.quorum:
             self._fault(entry.seq, f"Approved by {len(voters)} of {standing.quorum} people.")
+        if standing.expires_at is not None and entry.at >= standing.expires_at:
+            self._fault(entry.seq, "Approved after the deadline.")
 
     def _check_start(self, entry: Entry, data: Mapping[str, object], standing: Standing, binding: str) -> None:
         fence = data.get("fence")

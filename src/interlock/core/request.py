@@ -38,7 +38,7 @@ def request(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
 
 def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval]:
     """An allowed write gets a row as well, so that "at most once" and the record hold for it too."""
-    terms = Ask(verdict.rule, start_within=verdict.start_within)
+    terms = Ask(verdict.rule, priority=proposal.call.priority or "medium", start_within=verdict.start_within)
     reason = f"Allowed by the rule {verdict.rule!r}." if verdict.rule else ""
     by = Decided("approve", "policy", moment.now, reason=reason)
     return _allowed(proposal, terms, by, {"by": "rule", "rule": verdict.rule}, moment)

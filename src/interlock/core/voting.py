@@ -64,6 +64,14 @@ def open_stage(approval: Approval) -> int:
     return len(approval.terms.stages)
 
 
+def needed(approval: Approval) -> str:
+    """Who has to decide next, in words."""
+    approvers = approval.terms.stages[min(open_stage(approval), len(approval.terms.stages) - 1)].approvers
+    if approvers is None:
+        return "the requester, a reviewer or an admin"
+    return " or ".join([*sorted(approvers.users), *(f"team {team}" for team in sorted(approvers.teams))])
+
+
 def quorum(approval: Approval) -> int:
     return sum(stage.quorum for stage in approval.terms.stages)
 
@@ -98,11 +106,11 @@ def _excluded(approval: Approval, name: str) -> bool:
 
 
 def _sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
-    if role in ("viewer", "agent"):
+    if role not in DECIDERS and (name != approval.subject.requester or role in ("viewer", "agent")):
         return False
     approvers = approval.terms.stages[stage].approvers
     if approvers is None:
-        return role in DECIDERS or name == approval.subject.requester
+        return True
     rungs = approval.terms.ladder[: approval.escalated]
     return approvers.include(name, teams) or any(rung.to.include(name, teams) for rung in rungs)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from interlock.core.approval import Approval
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
@@ -93,7 +94,7 @@ class SqliteDatabase:
 
     def _connect(self) -> Any:
         with translated(self.path):
-            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
+            connection = connect(self.path)
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute("pragma wal_autocheckpoint = 4000")
@@ -219,7 +220,7 @@ class Lookout:
     """Notices other connections' commits by `data_version` (3 µs a look) and wakes whoever waits for them."""
 
     def __init__(self, path: Path, queries: dict[str, str], watchers: Watchers) -> None:
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection = connect(path)
         self._queries = queries
         self._watchers = watchers
         self._version = self._connection.execute("pragma data_version").fetchall()[0][0]
@@ -259,7 +260,7 @@ class Readers:
     def connection(self) -> sqlite3.Connection:
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
-            found = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
+            found = connect(self._path)
             found.execute("pragma query_only = on")
             self._local.connection = found
             self._all.append(found)
@@ -298,6 +299,12 @@ def _attempt(work: Work, transaction: Transaction) -> object:
 
 def _nothing(_: Transaction) -> None:
     """A batch of its own for what waits beside the queue."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Never makes a file: one that is gone must be missed, not replaced by an empty one."""
+    address = f"file:{quote(str(path))}?mode=rw"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
 
 
 def _create(path: Path) -> None:
