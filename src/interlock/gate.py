@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -17,7 +17,7 @@ from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
 from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
-from interlock.core.ports import Begin, Clock, Conditions, IsDead, Store, Validator
+from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
 
@@ -151,16 +151,12 @@ class Gate:
             case Allow():
                 return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment))
             case Ask():
-                # what may deceive is shown to a person, whatever was granted
-                covering = "" if proposal.alarms else await self._covering(call, spec, verdict)
-                return await self._begin(proposal, _asked(proposal, verdict), covering)
+                return await self._begin(proposal, self._asked(proposal, verdict))
             case _:
                 assert_never(verdict)
 
-    async def _begin(
-        self, proposal: Proposal, step: Callable[[Moment, Grant | None], Change[Approval]], grant_id: str = ""
-    ) -> Outcome:
-        stored = await self._store.begin(Begin(proposal, step, grant_id))
+    async def _begin(self, proposal: Proposal, step: BeginStep) -> Outcome:
+        stored = await self._store.begin(Begin(proposal, step))
         return await self._settle(stored)
 
     async def _settle(self, stored: Stored) -> Outcome:
@@ -178,12 +174,22 @@ class Gate:
             stored = await self._store.get(workspace, approval.id)
         return outcome_of(stored.approval, stored.payload, now)
 
-    async def _covering(self, call: ToolCall, spec: ToolSpec, terms: Ask) -> str:
-        now = self._clock()
-        for each in await self._store.grants(call.workspace):
-            if grant.covers(each, call, spec, terms, self._conditions, now):
-                return each.id
-        return ""
+    def _asked(self, proposal: Proposal, terms: Ask) -> BeginStep:
+        def step(moment: Moment, grants: Grants) -> Change[Approval]:
+            """Looked for inside the transaction: of two calls that race for a grant's last use, one is asked about."""
+            covering = None if proposal.alarms or moment.behind else self._covering(proposal, terms, grants(), moment)
+            if covering is None:
+                return request.request(proposal, terms, moment)
+            change = request.allow_by_grant(proposal, terms, covering, moment)
+            return replace(change, grant=grant.use(covering, moment))
+
+        return step
+
+    def _covering(self, proposal: Proposal, terms: Ask, grants: Sequence[Grant], moment: Moment) -> Grant | None:
+        for each in grants:
+            if grant.covers(each, proposal.call, proposal.spec, terms, self._conditions, moment.now):
+                return each
+        return None
 
     async def _proposal(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Proposal:
         shown = redact(call.args, spec, await self._store.secret_key(call.workspace))
@@ -215,17 +221,6 @@ def uuid7(now: int) -> str:
     stamp, tail = f"{now:012x}", secrets.token_hex(10)
     variant = "89ab"[int(tail[3], 16) & 3]
     return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
-
-
-def _asked(proposal: Proposal, terms: Ask) -> Callable[[Moment, Grant | None], Change[Approval]]:
-    def step(moment: Moment, covering: Grant | None) -> Change[Approval]:
-        """Of two calls that race for a grant's last use, one is asked about after all."""
-        if covering is None or moment.behind or not grant.usable(covering, moment.now):
-            return request.request(proposal, terms, moment)
-        change = request.allow_by_grant(proposal, terms, covering, moment)
-        return replace(change, grant=grant.use(covering, moment))
-
-    return step
 
 
 async def _preview(spec: ToolSpec, call: ToolCall, shown: Shown) -> str:

@@ -25,6 +25,10 @@ RunStep = Callable[[Run, Moment], Change[Run]]
 GrantStep = Callable[[Grant, Moment], Change[Grant]]
 
 
+Grants = Callable[[], Sequence[Grant]]
+BeginStep = Callable[[Moment, Grants], Change[Approval]]
+
+
 class Validator(Protocol):
     def __call__(self, schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
         """The problems of a value under a JSON Schema, with pointers; none when it fits."""
@@ -86,11 +90,10 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """How a proposal begins; `step` runs inside the transaction, with the grant that covers it, if one was found."""
+    """How a proposal begins; `step` runs inside the transaction, where it can also look at the grants."""
 
     proposal: Proposal
-    step: Callable[[Moment, Grant | None], Change[Approval]]
-    grant_id: str = ""
+    step: BeginStep
 
 
 class Store(Protocol):

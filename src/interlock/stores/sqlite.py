@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from interlock.core.approval import Approval
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
 from interlock.faults import FaultyConnection, Point
 from interlock.stores.migrate import migrate_sqlite
 from interlock.stores.queries import load_queries
 from interlock.stores.rows import Row
-from interlock.stores.transaction import Interned, LostRace, Transaction
+from interlock.stores.transaction import Interned, LostRace, Memory, Transaction
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import Changed, Work, Writer
 
 LOOK_EVERY = 0.004  # seconds between looks for other processes' commits, while somebody waits
-CACHED = 4096  # approvals kept between batches
+REMEMBERED = 4096  # approvals kept between batches
 FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
 
 
@@ -42,7 +41,7 @@ class SqliteDatabase:
         self._readers = Readers(path)
         self._reads: dict[tuple[str, str, int], int] = defaultdict(int)
         self._reads_lock = threading.Lock()
-        self._cached: dict[tuple[str, str], Approval] = {}
+        self._memory = Memory()
         self._version = -1
         self._stopping = threading.Event()
         self._opened = False
@@ -159,16 +158,16 @@ class SqliteDatabase:
             raise
         return results, transaction.committed()
 
-    def _unchanged(self, connection: Any) -> dict[tuple[str, str], Approval]:
-        """What this process wrote last still stands while no other connection has committed."""
+    def _unchanged(self, connection: Any) -> Memory:
+        """What this process saw last still stands while no other connection has committed."""
         version = connection.execute("pragma data_version").fetchall()[0][0]
-        if version != self._version or len(self._cached) > CACHED:
-            self._cached.clear()
+        if version != self._version or len(self._memory.approvals) > REMEMBERED:
+            self._memory.forget()
         self._version = version
-        return self._cached
+        return self._memory
 
     def _roll_back(self) -> None:
-        self._cached.clear()
+        self._memory.forget()
         with suppress(sqlite3.Error):  # the failed statement may have ended the transaction already
             self._connection.execute("rollback")
 

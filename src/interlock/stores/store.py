@@ -192,8 +192,7 @@ def _begin(tx: Transaction, begin: Begin) -> Stored:
     if known is not None:
         same_call(known.approval, call)
         return known
-    grant = tx.grant(call.workspace, begin.grant_id) if begin.grant_id else None
-    change = begin.step(tx.moment(call.workspace), grant)
+    change = begin.step(tx.moment(call.workspace), lambda: tx.grants(call.workspace))
     tx.insert(change, begin.proposal.spec)
     return Stored(change.state, change.payload or Payload())
 

@@ -48,12 +48,26 @@ class Interned:
                 known.clear()
 
 
+@dataclass
+class Memory:
+    """What this process saw last, and what nobody else can have changed since: the store says when to forget it."""
+
+    approvals: dict[Key, Approval] = field(default_factory=dict)
+    heads: dict[str, Head] = field(default_factory=dict)
+    grants: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        self.approvals.clear()
+        self.heads.clear()
+        self.grants.clear()
+
+
 class Transaction:
     """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
 
-    def __init__(self, session: Session, clock: int, interned: Interned, cached: dict[Key, Approval]) -> None:
+    def __init__(self, session: Session, clock: int, interned: Interned, memory: Memory) -> None:
         self._session = session
-        self._cached = cached  # rows that nobody can have changed since this process wrote them
+        self._memory = memory
         self._clock = clock
         self._interned = interned
         self._heads: dict[str, Head] = {}
@@ -69,7 +83,7 @@ class Transaction:
         self._moments: dict[str, Moment] = {}
         self._salts = b""
         self._tallies: dict[Key, int] = defaultdict(int)
-        self._sets: dict[str, list[tuple[object, ...]]] = {name: [] for name in _ORDER}
+        self._sets: dict[str, list[tuple[object, ...]]] = defaultdict(list)
 
     # What steps read
 
@@ -82,15 +96,16 @@ class Transaction:
         return moment
 
     def head(self, workspace: str) -> Head:
-        head = self._heads.get(workspace)
+        head = self._heads.get(workspace) or self._memory.heads.get(workspace)
         if head is None:
             found = self._session.fetch("head", workspace)
-            head = self._heads[workspace] = Head(*found[0]) if found else Head(workspace)
+            head = Head(*found[0]) if found else Head(workspace)
+        self._heads[workspace] = head
         return head
 
     def approval(self, workspace: str, approval_id: str) -> Approval:
         key = (workspace, approval_id)
-        known = self._approvals.get(key) or self._cached.get(key)
+        known = self._approvals.get(key) or self._memory.approvals.get(key)
         if known is not None:
             return known
         found = self._session.fetch("approval", workspace, approval_id)
@@ -124,6 +139,14 @@ class Transaction:
         if known is None and not found:
             raise NotFound("There is no grant with this id.", grant_id=grant_id)
         return known or rows.grant_of(found[0])
+
+    def grants(self, workspace: str) -> Sequence[Grant]:
+        """All of a workspace, with the uses that this batch has counted."""
+        known = self._memory.grants.get(workspace)
+        if known is None:
+            known = tuple(rows.grant_of(row) for row in self._session.fetch("grants", workspace))
+            self._memory.grants[workspace] = known
+        return [self._grants.get((workspace, grant.id), grant) for grant in known]
 
     def fetch(self, name: str, *values: object) -> list[Row]:
         return self._session.fetch(name, *values)
@@ -181,8 +204,9 @@ class Transaction:
         for workspace in self._moved:
             head = self._heads[workspace]
             self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
-        for name, values in self._sets.items():
-            if values and self._session.write(name, values) != len(values) and name in _COMPARED:
+        for name in sorted(self._sets, key=_ORDER.__getitem__):
+            values = self._sets[name]
+            if self._session.write(name, values) != len(values) and name in _COMPARED:
                 raise LostRace(name)
 
     def committed(self) -> dict[str, set[str]]:
@@ -194,9 +218,12 @@ class Transaction:
         for key, approval in self._approvals.items():
             changed.setdefault(key[0], set()).add(key[1])
             if approval.status in FINAL:
-                self._cached.pop(key, None)
+                self._memory.approvals.pop(key, None)
             else:
-                self._cached[key] = approval
+                self._memory.approvals[key] = approval
+        self._memory.heads.update(self._heads)
+        for workspace, _ in self._grants:
+            self._memory.grants.pop(workspace, None)
         return changed
 
     def _write_approval(self, old: Approval, new: Approval) -> None:
@@ -274,7 +301,7 @@ def read_terms(sha256: str, interned: Interned, fetch: Callable[..., list[Row]])
 
 
 # The order of the sets in a transaction: rows before what is updated in them, the head last.
-_ORDER = (
+_NAMES = (
     "insert_workspace",
     "insert_terms",
     "insert_spec",
@@ -294,6 +321,7 @@ _ORDER = (
     "write_tally",
     "write_head",
 )
+_ORDER = {name: place for place, name in enumerate(_NAMES)}
 _COMPARED = frozenset({"update_approval", "advance_approval"})
 
 
