@@ -194,9 +194,10 @@ class Gate:
     async def _proposal(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Proposal:
         shown = redact(call.args, spec, await self._store.secret_key(call.workspace))
         findings = find(shown.value, spec.known_arguments, shown.secrets)
+        chance = secrets.token_hex(26)
         return Proposal(
-            uuid7(self._clock()),
-            secrets.token_hex(16),
+            uuid7(self._clock(), chance[:20]),
+            chance[20:],
             call,
             spec,
             shown,
@@ -216,9 +217,9 @@ class Gate:
         return InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
 
 
-def uuid7(now: int) -> str:
+def uuid7(now: int, chance: str = "") -> str:
     """Time-ordered, so that new rows lie side by side; 74 random bits, so that it cannot be guessed."""
-    stamp, tail = f"{now:012x}", secrets.token_hex(10)
+    stamp, tail = f"{now:012x}", chance or secrets.token_hex(10)
     variant = "89ab"[int(tail[3], 16) & 3]
     return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, cast, get_args
 
-from interlock.core.canonical import canonical, digest, plain_json, read
+from interlock.core.canonical import canonical, digest, read
 from interlock.core.errors import InvalidRequest, Problem
 
 Args = Mapping[str, object]
@@ -255,7 +255,7 @@ class Subject:
         """
         parts = (self.nonce, self.workspace, self.run_id, self.call_id, self.tool, self.spec_sha256)
         unseen = "" if secret_args is None else digest(self.nonce.encode() + secret_args)
-        return digest(plain_json((*parts, terms_sha256, args_sha256, unseen)).encode())
+        return digest("\x1f".join((*parts, terms_sha256, args_sha256, unseen)).encode())  # no name holds that character
 
 
 def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Subject:
