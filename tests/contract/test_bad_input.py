@@ -84,6 +84,7 @@ def test_json_that_is_not_strict_is_refused_before_anything_looks_at_it(body: An
         {"kind": True},
         {"kind": "yes"},
         {"kind": "approve", "approved": True},
+        {"kind": "approve", "args": {"amount": 1}},
         {"kind": "edit"},
         {"kind": "edit", "args": "[]"},
         {"kind": "edit", "args": {"x": float("nan")}},

@@ -121,3 +121,8 @@ def test_a_comment_holds_500_characters() -> None:
 @pytest.mark.parametrize("acknowledged", ["f1", None, 5, [1], {"f1": True}, ["f1", None]])
 def test_acknowledged_is_a_list_of_ids(acknowledged: object) -> None:
     assert pointers({"kind": "approve", "acknowledged": acknowledged}) == ["/acknowledged"]
+
+
+def test_only_an_edit_carries_arguments() -> None:
+    for kind in ("approve", "respond", "reject"):
+        assert pointers({"kind": kind, "args": {"amount": 1}, "message": "x"}) == ["/args"]
