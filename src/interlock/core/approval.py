@@ -143,7 +143,7 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
     pending = but(approval, status="pending", decision=None, release_at=None)
-    return _change(pending, "undone", reviewer.name, {}, {"via": reviewer.via})
+    return changed(pending, "undone", reviewer.name, {}, {"via": reviewer.via})
 
 
 def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
@@ -157,7 +157,7 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
     named = {"users": sorted(to.users), "teams": sorted(to.teams)}
     delegated = but(approval, delegations=(*approval.delegations, passed))
-    return _change(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
+    return changed(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
 
 
 def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Change[Approval]:
@@ -169,7 +169,7 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
     if approval.status not in ("pending", "approved"):
         raise standing(approval)
     decided = Decided("cancel", actor, moment.now, reason=reason)
-    return _change(but(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
+    return changed(but(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
 
 
 def resolve_unknown(
@@ -183,7 +183,7 @@ def resolve_unknown(
     status = "succeeded" if ok else "failed"
     payload = Payload(result=result) if ok else Payload(error=note)
     content = {"note": note, "via": reviewer.via}
-    return _change(but(approval, status=status), "resolved", reviewer.name, {}, content, payload)
+    return changed(but(approval, status=status), "resolved", reviewer.name, {}, content, payload)
 
 
 def expire(approval: Approval, moment: Moment) -> Change[Approval]:
@@ -194,7 +194,7 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
         decided = Decided("approve", TIME, moment.now, reason="The rule approves when nobody answers in time.")
         return _approved(approval, decided, moment, {"by": "expiry"})
     decided = Decided("expire", TIME, moment.now, reason="The request timed out: nobody decided in time.")
-    return _change(but(approval, status="expired", decision=decided), "expired", TIME, {}, None)
+    return changed(but(approval, status="expired", decision=decided), "expired", TIME, {}, None)
 
 
 def standing(approval: Approval) -> Error:
@@ -260,7 +260,7 @@ def _approve(approval: Approval, comment: str, reviewer: Reviewer, moment: Momen
     content |= {"seat": seat} if seat != reviewer.name else {}
     content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
     if voting.open_stage(counted) < len(approval.terms.stages):
-        return _change(counted, "voted", reviewer.name, {"stage": stage}, content)
+        return changed(counted, "voted", reviewer.name, {"stage": stage}, content)
     return _approved(counted, decided, moment, {"stage": stage}, content)
 
 
@@ -273,7 +273,7 @@ def _approved(
 ) -> Change[Approval]:
     start_by = moment.now + approval.terms.start_within
     approved = but(approval, status="approved", decision=decided, start_by=start_by)
-    return _change(approved, "approved", decided.by, data, content)
+    return changed(approved, "approved", decided.by, data, content)
 
 
 def _edit(
@@ -304,7 +304,7 @@ def _edit(
     )
     content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, "via": reviewer.via}
     data = {"quorum": [stage.quorum for stage in terms.stages]}
-    change = _change(fresh, "edited", reviewer.name, data, content)
+    change = changed(fresh, "edited", reviewer.name, data, content)
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
     if "approve" not in terms.decisions or voting.seat(fresh, reviewer, 0) is None:
         return replace(change, payload=payload)
@@ -317,7 +317,7 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
     said = decision.message if decision.answer is None else decision.answer
     responded = but(approval, status="responded", decision=decided)
     content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": decision.seen.comment}
-    return _change(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
+    return changed(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
 
 
 def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
@@ -327,7 +327,7 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
     release_at = moment.now + approval.terms.undo_window
     rejected = but(approval, status="rejected", decision=decided, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": reason, "comment": comment}
-    return _change(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
+    return changed(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
 
 def _too_late(approval: Approval, moment: Moment) -> Change[Approval]:
@@ -341,15 +341,15 @@ def _refuse_if_behind(moment: Moment) -> None:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing is approved until it is set right.")
 
 
-def _change(
+def changed(
     approval: Approval,
     kind: str,
     actor: str,
     data: Mapping[str, object],
-    content: Mapping[str, object] | None,
+    content: Mapping[str, object] | None = None,
     payload: Payload | None = None,
 ) -> Change[Approval]:
-    """Every event says which state it led to and what it is bound to."""
+    """The one way from a new state to a Change: its event says which state it led to and what it is bound to."""
     facts = {"status": approval.status, "binding": approval.binding, **data}
-    event = Event(kind, actor, facts, approval.id, content)
+    event = Event(kind, actor, facts, approval.id, content or None)
     return Change(but(approval, version=approval.version + 1), (event,), payload)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from interlock.core.approval import Approval, standing
+from interlock.core.approval import Approval, changed, standing
 from interlock.core.canonical import digest
 from interlock.core.changing import but
 from interlock.core.errors import (
@@ -36,7 +36,7 @@ def start(
     _check_binding(stored, spec_sha256)
     fence = approval.fence + 1
     running = but(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
-    return _change(running, "started", runner, {"fence": fence})
+    return changed(running, "started", runner, {"fence": fence})
 
 
 def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
@@ -65,7 +65,7 @@ def finish(approval: Approval, fence: int, payload: Payload, moment: Moment, *, 
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
     done = but(approval, status=status, lease_until=None)
-    return _change(done, status, approval.runner, {"fence": fence}, content, payload)
+    return changed(done, status, approval.runner, {"fence": fence}, content, payload)
 
 
 def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
@@ -81,14 +81,14 @@ def lose(approval: Approval, moment: Moment) -> Change[Approval]:
     """Nobody knows whether it ran: shown to people, never silently run again."""
     if approval.status != "running":
         return Change(approval)
-    return _change(but(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
+    return changed(but(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
 
 
 def lapse(approval: Approval, moment: Moment) -> Change[Approval]:
     """Approved, but not started in time: consent does not keep."""
     if approval.status != "approved":
         return Change(approval)
-    return _change(but(approval, status="expired"), "lapsed", TIME, {})
+    return changed(but(approval, status="expired"), "lapsed", TIME, {})
 
 
 def _holds(approval: Approval, fence: int, moment: Moment) -> bool:
@@ -142,16 +142,3 @@ def _check_binding(stored: Stored, spec_sha256: str) -> None:
     if spec_sha256 and spec_sha256 != approval.subject.spec_sha256:
         message = "The tool's definition changed after the approval. Propose the call again."
         raise BindingBroken(message, approval_id=approval.id)
-
-
-def _change(
-    approval: Approval,
-    kind: str,
-    actor: str,
-    data: dict[str, object],
-    content: dict[str, object] | None = None,
-    payload: Payload | None = None,
-) -> Change[Approval]:
-    facts = {"status": approval.status, "binding": approval.binding, **data}
-    event = Event(kind, actor, facts, approval.id, content or None)
-    return Change(but(approval, version=approval.version + 1), (event,), payload)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from interlock.core import execution
-from interlock.core.approval import Approval, expire
+from interlock.core.approval import Approval, changed, expire
 from interlock.core.changing import but
-from interlock.core.event import TIME, Change, Event, Moment
-from interlock.core.policy import Rung
+from interlock.core.event import TIME, Change, Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +71,11 @@ def _given_up(approval: Approval) -> int:
 
 def _escalate(approval: Approval) -> Change[Approval]:
     rung = approval.terms.ladder[approval.escalated]
-    climbed = but(approval, escalated=approval.escalated + 1, version=approval.version + 1)
-    return Change(climbed, (_event(climbed, "escalated", {"rung": climbed.escalated}, rung),))
+    climbed = but(approval, escalated=approval.escalated + 1)
+    content = {"users": sorted(rung.to.users), "teams": sorted(rung.to.teams), "channels": list(rung.channels)}
+    return changed(climbed, "escalated", TIME, {"rung": climbed.escalated}, content)
 
 
 def _remind(approval: Approval) -> Change[Approval]:
-    reminded = but(approval, reminded=approval.reminded + 1, version=approval.version + 1)
-    return Change(reminded, (_event(reminded, "reminded", {"reminder": reminded.reminded}, None),))
-
-
-def _event(approval: Approval, kind: str, data: dict[str, object], rung: Rung | None) -> Event:
-    facts = {"status": approval.status, "binding": approval.binding, **data}
-    content = None
-    if rung is not None:
-        content = {"users": sorted(rung.to.users), "teams": sorted(rung.to.teams), "channels": list(rung.channels)}
-    return Event(kind, TIME, facts, approval.id, content)
+    reminded = but(approval, reminded=approval.reminded + 1)
+    return changed(reminded, "reminded", TIME, {"reminder": reminded.reminded})

@@ -263,7 +263,8 @@ def not_run(outcome: Outcome, tool: str) -> NotRun:
         case Finished("failed", _, error, approval_id):
             return CallFailed(f"{tool} ran and failed: {error}", approval_id=approval_id)
         case Finished(approval_id=approval_id):
-            words = "was started and nobody knows how it ended. Look, then say so: interlock approvals resolve"
-            return CallUnknown(f"{tool} {words} {approval_id}", approval_id=approval_id)
+            how = f"interlock approvals resolve {approval_id} --succeeded, or --failed"
+            message = f"{tool} was started and nobody knows how it ended. Look, then say so: {how}"
+            return CallUnknown(message, approval_id=approval_id)
         case _:
             return NotRun(f"{tool} was not run.")

@@ -164,40 +164,8 @@ def run_values(run: Run) -> tuple[object, ...]:
 
 
 def grant_of(row: Row) -> Grant:
-    (
-        workspace,
-        grant_id,
-        tool,
-        spec,
-        by,
-        teams,
-        role,
-        created,
-        expires,
-        agent,
-        condition,
-        max_uses,
-        uses,
-        revoked,
-        why,
-    ) = row
-    return Grant(
-        grant_id,
-        workspace,
-        tool,
-        spec,
-        by,
-        frozenset(json.loads(teams)),
-        role,
-        created,
-        expires,
-        agent,
-        condition,
-        max_uses,
-        uses,
-        revoked,
-        why,
-    )
+    workspace, grant_id, tool, spec, by, teams, *others = row
+    return Grant(grant_id, workspace, tool, spec, by, frozenset(json.loads(teams)), *others)
 
 
 def grant_values(g: Grant) -> tuple[object, ...]:
