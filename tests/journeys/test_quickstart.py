@@ -152,7 +152,7 @@ def test_killed_inside_the_tool_it_is_unknown_until_a_person_has_looked(desk: De
     second = desk.start(pay)
     assert ended(second) == 1
     assert "CallUnknown: pay was started and nobody knows how it ended." in desk.printed()
-    assert desk.printed().endswith(f"interlock approvals resolve {lost}\n")
+    assert desk.printed().endswith(f"interlock approvals resolve {lost} --succeeded, or --failed\n")
     assert [item["id"] for item in desk.found("all")] == [lost]
 
     said = desk.interlock("approvals", "resolve", lost, "--succeeded", "--result", '"paid"', "--note", "I looked.")
