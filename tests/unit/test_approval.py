@@ -461,7 +461,7 @@ def test_a_second_decision_is_refused_with_the_first() -> None:
 def test_who_comes_late_is_told_what_stands() -> None:
     expired = standing(in_status("expired"))
     assert isinstance(expired, Expired)
-    assert "propose it again" in expired.message
+    assert "propose the call again" in expired.message
     assert expired.ids == {"approval_id": "id"}
     bare = standing(in_status("succeeded"))
     assert isinstance(bare, AlreadyDecided)

@@ -22,7 +22,7 @@ from tests.unit.builders import LEASE, NOW, in_status, pending
 
 END = NOW + 300_000
 PAYLOAD = Payload(args=b'{"a":1}', result=b'{"id":7}', error="Boom.")
-TIMED_OUT = "The request timed out: nobody decided or started it in time."
+TIMED_OUT = "The call timed out: nobody decided or started it in time."
 
 
 # R3, R5, R46

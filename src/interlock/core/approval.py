@@ -193,14 +193,14 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
     if approval.terms.on_expiry == "approve" and not moment.behind and not approval.alarms:
         decided = Decided("approve", TIME, moment.now, reason="The rule approves when nobody answers in time.")
         return _approved(approval, decided, moment, {"by": "expiry"})
-    decided = Decided("expire", TIME, moment.now, reason="The request timed out: nobody decided in time.")
+    decided = Decided("expire", TIME, moment.now, reason="The call timed out: nobody decided in time.")
     return changed(but(approval, status="expired", decision=decided), "expired", TIME, {}, None)
 
 
 def standing(approval: Approval) -> Error:
     """What somebody is told who comes after the decision."""
     if approval.status == "expired":
-        return Expired("This request has expired. Ask the agent to propose it again.", approval_id=approval.id)
+        return Expired("This approval has expired. Let the agent propose the call again.", approval_id=approval.id)
     decided = approval.decision
     who = f"{decided.by} ({decided.kind})" if decided else approval.status
     record = {"kind": decided.kind, "by": decided.by, "at": decided.at, "reason": decided.reason} if decided else None
@@ -220,7 +220,7 @@ def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Erro
         return Forbidden(message, approval_id=approval.id)
     if kind not in approval.terms.decisions:
         allowed = ", ".join(approval.terms.decisions)
-        message = f"This request cannot be answered by {kind}; allowed: {allowed}."
+        message = f"This call cannot be answered by {kind}; allowed: {allowed}."
         return InvalidDecision(message, approval_id=approval.id)
     if seen.args_sha256 is None and (approval.editors or approval.alarms) and not ends:
         message = "The arguments were edited or may deceive: look at the card and send its args_sha256."

@@ -105,7 +105,7 @@ def _result(payload: Payload) -> object:
 
 def _reason(approval: Approval, status: str) -> str:
     if status == "expired":
-        return "The request timed out: nobody decided or started it in time."
+        return "The call timed out: nobody decided or started it in time."
     decided = approval.decision
     given = decided.reason if decided else ""
     words = {"rejected": "A person rejected this call.", "cancelled": "The call was cancelled."}
