@@ -28,7 +28,7 @@ from interlock.gate import Execution
 from interlock.inbox import QUESTION
 from interlock.library.bridge import Bridge
 from interlock.library.functions import Function, function_of, stored_result
-from interlock.library.session import Known, Program, Session, not_run
+from interlock.library.live import Known, Live, Program, not_run
 from interlock.runner import this_runner
 from interlock.settings import fault_plan
 from interlock.wiring import os_user, wire
@@ -62,7 +62,7 @@ class Interlock:
         self._specs: dict[str, ToolSpec] = {}
         self._opening = threading.Lock()
         self._bridge: Bridge | None = None
-        self._session: Session | None = None
+        self._live: Live | None = None
 
     # Tools
 
@@ -95,7 +95,7 @@ class Interlock:
 
     def execution(self) -> Execution | None:
         """Inside a tool: which call is running, with its idempotency key. None inside a read."""
-        return self._session.current() if self._session else None
+        return self._live.current() if self._live else None
 
     def _gated(self, function: Function) -> Callable[..., Any]:
         self._specs[function.spec.name] = function.spec
@@ -114,44 +114,42 @@ class Interlock:
         return call_sync
 
     async def _call(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        session = await self._opened()
-        decided = await self._decided(session, function, args, kwargs)
+        live = await self._opened()
+        decided = await self._decided(live, function, args, kwargs)
         if isinstance(decided, Known):
             return function.result_of(decided.result)
-        with session.running(decided):
+        with live.running(decided):
             try:
                 result = await self._effect_async(function)(**function.unpack(decided.args))
             except Exception as error:
-                await session.failed(decided, function.spec, error)
+                await live.failed(decided, function.spec, error)
                 raise
             except BaseException:
-                await asyncio.shield(session.interrupted(decided))
+                await asyncio.shield(live.interrupted(decided))
                 raise
-        await session.succeeded(decided, stored_result(result))
+        await live.succeeded(decided, stored_result(result))
         return result
 
     def _call_sync(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        session, bridge = self.open(), self._on_bridge
-        decided = bridge.run(self._decided(session, function, args, kwargs))
+        live, bridge = self.open(), self._on_bridge
+        decided = bridge.run(self._decided(live, function, args, kwargs))
         if isinstance(decided, Known):
             return function.result_of(decided.result)
-        with session.running(decided):
+        with live.running(decided):
             try:
                 result = self._effect(function)(**function.unpack(decided.args))
             except Exception as error:
-                bridge.run(session.failed(decided, function.spec, error))
+                bridge.run(live.failed(decided, function.spec, error))
                 raise
             except BaseException:
-                bridge.run(session.interrupted(decided))
+                bridge.run(live.interrupted(decided))
                 raise
-        bridge.run(session.succeeded(decided, stored_result(result)))
+        bridge.run(live.succeeded(decided, stored_result(result)))
         return result
 
-    async def _decided(
-        self, session: Session, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
-        call = await session.proposed(function.spec, function.bind(args, kwargs))
-        return await session.settled(call, function.spec)
+    async def _decided(self, live: Live, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        call = await live.proposed(function.spec, function.bind(args, kwargs))
+        return await live.settled(call, function.spec)
 
     def _effect(self, function: Function) -> Callable[..., Any]:
         return faults.around(self._point, "the tool", function.body)
@@ -170,15 +168,15 @@ class Interlock:
         expires_in_seconds: float | None = None,
     ) -> Any:
         """Asks a person and gives the answer: text, one of the choices, or data that fits the schema."""
-        session = await self._opened()
+        live = await self._opened()
         args: dict[str, object] = {"question": question}
         args |= {"choices": list(choices)} if choices else {}
         args |= {"schema": schema} if schema else {}
         window = None if expires_in_seconds is None else int(expires_in_seconds * 1000)
-        call = await session.proposed(ASK, args, window)
+        call = await live.proposed(ASK, args, window)
         outcome = await self._parts.gate.ask(call, ASK)
         if isinstance(outcome, Waiting):
-            outcome = await session.waited(outcome.approval_id)
+            outcome = await live.waited(outcome.approval_id)
         if isinstance(outcome, Answered):
             return outcome.message
         raise not_run(outcome, QUESTION)
@@ -231,44 +229,44 @@ class Interlock:
 
     # Opening and closing
 
-    def open(self) -> Session:
+    def open(self) -> Live:
         """Opens the database, puts the policy in force and takes up the run; the second time it does nothing."""
         with self._opening:
-            if self._session is None:
+            if self._live is None:
                 bridge = Bridge()
                 try:
-                    self._session = bridge.run(self._open())
+                    self._live = bridge.run(self._open())
                 except BaseException:
                     bridge.close()
                     raise
                 self._bridge = bridge
                 atexit.register(self._at_exit)
-            return self._session
+            return self._live
 
     def close(self, *, finished: bool = True) -> None:
         with self._opening:
-            session, bridge = self._session, self._bridge
-            self._session = self._bridge = None
-        if session is None or bridge is None:
+            live, bridge = self._live, self._bridge
+            self._live = self._bridge = None
+        if live is None or bridge is None:
             return
         atexit.unregister(self._at_exit)
-        bridge.run(self._close(session, finished=finished))
+        bridge.run(self._close(live, finished=finished))
         bridge.close()
 
-    async def _opened(self) -> Session:
-        if self._session is not None:
-            return self._session
+    async def _opened(self) -> Live:
+        if self._live is not None:
+            return self._live
         return await asyncio.to_thread(self.open)
 
-    async def _open(self) -> Session:
+    async def _open(self) -> Live:
         await self._parts.store.open()
         await self._parts.put_policy(self._program.workspace, self._policy_text(), self._program.user, self._toggles)
-        session = Session(self._parts, self._program, self._run_id, self._toggles)
-        await session.open()
-        return session
+        live = Live(self._parts, self._program, self._run_id, self._toggles)
+        await live.open()
+        return live
 
-    async def _close(self, session: Session, *, finished: bool) -> None:
-        await session.close(finished=finished)
+    async def _close(self, live: Live, *, finished: bool) -> None:
+        await live.close(finished=finished)
         await self._parts.store.close()
 
     def _policy_text(self) -> str | None:

@@ -143,8 +143,8 @@ class SqliteDatabase:
         connection.execute("begin immediate")
         reads = self._take_reads()
         try:
-            session = _Session(connection, self._queries)
-            transaction = Transaction(session, self.clock(), self.interned, self._unchanged(connection))
+            statements = _Statements(connection, self._queries)
+            transaction = Transaction(statements, self.clock(), self.interned, self._unchanged(connection))
             results = [_attempt(work, transaction) for work in batch]
             for key, n in reads.items():
                 transaction.write("write_reads", *key, n)
@@ -272,7 +272,7 @@ class Readers:
         self._local = threading.local()
 
 
-class _Session:
+class _Statements:
     def __init__(self, connection: Any, queries: dict[str, str]) -> None:
         self._connection = connection
         self._queries = queries

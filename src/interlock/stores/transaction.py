@@ -22,7 +22,7 @@ from interlock.stores.rows import Row
 Key = tuple[str, str]
 
 
-class Session(Protocol):
+class Connection(Protocol):
     """A database connection inside a transaction."""
 
     def fetch(self, name: str, *values: object) -> list[Row]: ...
@@ -65,8 +65,8 @@ class Memory:
 class Transaction:
     """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
 
-    def __init__(self, session: Session, clock: int, interned: Interned, memory: Memory) -> None:
-        self._session = session
+    def __init__(self, connection: Connection, clock: int, interned: Interned, memory: Memory) -> None:
+        self._connection = connection
         self._memory = memory
         self._clock = clock
         self._interned = interned
@@ -98,7 +98,7 @@ class Transaction:
     def head(self, workspace: str) -> Head:
         head = self._heads.get(workspace) or self._memory.heads.get(workspace)
         if head is None:
-            found = self._session.fetch("head", workspace)
+            found = self._connection.fetch("head", workspace)
             head = Head(*found[0]) if found else Head(workspace)
         self._heads[workspace] = head
         return head
@@ -108,34 +108,34 @@ class Transaction:
         known = self._approvals.get(key) or self._memory.approvals.get(key)
         if known is not None:
             return known
-        found = self._session.fetch("approval", workspace, approval_id)
+        found = self._connection.fetch("approval", workspace, approval_id)
         if not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         return rows.approval_of(found[0], self._terms)
 
     def stored(self, workspace: str, approval_id: str) -> Stored:
         approval = self.approval(workspace, approval_id)
-        found = self._session.fetch("payload", workspace, approval_id)
+        found = self._connection.fetch("payload", workspace, approval_id)
         payload = rows.payload_of(found[0]) if found else Payload()
         return Stored(approval, _merged(payload, self._payloads.get((workspace, approval_id))))
 
     def by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
         known = self._calls.get((workspace, run_id, call_id))
         if known is None:
-            found = self._session.fetch("approval_by_call", workspace, run_id, call_id)
+            found = self._connection.fetch("approval_by_call", workspace, run_id, call_id)
             known = found[0][0] if found else None
         return None if known is None else self.stored(workspace, known)
 
     def run(self, workspace: str, run_id: str) -> Run:
         known = self._runs.get((workspace, run_id))
-        found = [] if known else self._session.fetch("run", workspace, run_id)
+        found = [] if known else self._connection.fetch("run", workspace, run_id)
         if known is None and not found:
             raise NotFound("There is no run with this id.", run_id=run_id)
         return known or rows.run_of(found[0])
 
     def grant(self, workspace: str, grant_id: str) -> Grant:
         known = self._grants.get((workspace, grant_id))
-        found = [] if known else self._session.fetch("grant", workspace, grant_id)
+        found = [] if known else self._connection.fetch("grant", workspace, grant_id)
         if known is None and not found:
             raise NotFound("There is no grant with this id.", grant_id=grant_id)
         return known or rows.grant_of(found[0])
@@ -144,12 +144,12 @@ class Transaction:
         """All of a workspace, with the uses that this batch has counted."""
         known = self._memory.grants.get(workspace)
         if known is None:
-            known = tuple(rows.grant_of(row) for row in self._session.fetch("grants", workspace))
+            known = tuple(rows.grant_of(row) for row in self._connection.fetch("grants", workspace))
             self._memory.grants[workspace] = known
         return [self._grants.get((workspace, grant.id), grant) for grant in known]
 
     def fetch(self, name: str, *values: object) -> list[Row]:
-        return self._session.fetch(name, *values)
+        return self._connection.fetch(name, *values)
 
     # What steps write
 
@@ -206,7 +206,7 @@ class Transaction:
             self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
         for name in sorted(self._sets, key=_ORDER.__getitem__):
             values = self._sets[name]
-            if self._session.write(name, values) != len(values) and name in _COMPARED:
+            if self._connection.write(name, values) != len(values) and name in _COMPARED:
                 raise LostRace(name)
 
     def committed(self) -> dict[str, set[str]]:
@@ -284,7 +284,7 @@ class Transaction:
             self._sets["insert_spec"].append((spec.sha256, spec.definition))
 
     def _terms(self, sha256: str) -> Ask:
-        return self._new_terms.get(sha256) or read_terms(sha256, self._interned, self._session.fetch)
+        return self._new_terms.get(sha256) or read_terms(sha256, self._interned, self._connection.fetch)
 
 
 def read_terms(sha256: str, interned: Interned, fetch: Callable[..., list[Row]]) -> Ask:

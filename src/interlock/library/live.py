@@ -35,7 +35,7 @@ FOLLOW_EVERY = 1.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Who calls: the same for every call of a session."""
+    """Who calls: the same for every call of one program."""
 
     workspace: str
     agent: str
@@ -59,7 +59,7 @@ class Known:
     result: object
 
 
-class Session:
+class Live:
     def __init__(self, parts: Parts, program: Program, run_id: str | None, toggles: Toggles) -> None:
         self.parts = parts
         self._toggles = toggles
