@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from pathlib import Path
 from typing import cast
 
 from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
@@ -58,6 +59,16 @@ class Loaded:
     policy: Policy
     warnings: tuple[str, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_policy(path: Path) -> str:
+    """The text of a policy file, or what is wrong with the file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Misconfigured(f"The policy {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Misconfigured(f"The policy {path} is not UTF-8.") from None
 
 
 def load_policy(

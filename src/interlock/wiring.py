@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.conditions import compile_condition
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
-from interlock.core.ports import Clock
+from interlock.core.ports import Clock, User
 from interlock.faults import Point
 from interlock.gate import Gate
 from interlock.inbox import Inbox
@@ -50,7 +50,7 @@ class Parts:
         """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
         stored = await self.store.policy(workspace)
         body = text if text is not None else (stored.body if stored else "")
-        loaded = load_policy(body, compile_condition, await self._names(workspace), toggles)
+        loaded = load_policy(body, compile_condition, names_of(await self.store.users(workspace)), toggles)
         if text is not None:
             await self.store.put_policy(workspace, loaded.policy.sha256, body, author)
         self.gate.policy = self.inbox.policy = loaded.policy
@@ -62,10 +62,10 @@ class Parts:
         if stored is not None and stored.sha256 != self.gate.policy.sha256:
             await self.put_policy(workspace, None, "", toggles)
 
-    async def _names(self, workspace: str) -> Names:
-        """Teams are checked once there are people in teams; before that nobody could say what is right."""
-        teams = frozenset(team for user in await self.store.users(workspace) for team in user.teams)
-        return Names(teams=teams or None, channels=None, tools=None, users=None)
+
+def names_of(users: Sequence[User]) -> Names:
+    """Teams are checked once there are people in teams; before that nobody could say what is right."""
+    return Names(teams=frozenset(team for user in users for team in user.teams) or None)
 
 
 def wire(url: str, clock: Clock = wall_clock, point: Point | None = None) -> Parts:

@@ -325,6 +325,8 @@ async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock]
         lock.ask("How many?", schema=schema), answer(lock, lambda _: Respond(answer={"n": 3}))
     )
     assert said == {"n": 3}
+    with pytest.raises(InvalidRequest):  # nobody could ever answer this one
+        await lock.ask("What?", schema={"type": "no such type"})
     with pytest.raises(CallRefused, match="timed out"):
         await lock.ask("Anybody?", expires_in_seconds=0.05)
 

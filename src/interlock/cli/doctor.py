@@ -14,14 +14,14 @@ from rich.text import Text
 
 from interlock import __version__
 from interlock.cli.output import clock_time, print_json, say, show, span
-from interlock.cli.policies import current, load, names_of
+from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
 from interlock.cli.words import counted
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
 from interlock.settings import Settings
-from interlock.wiring import sqlite_path
+from interlock.wiring import names_of, sqlite_path
 
 State = Literal["ok", "warn", "fail"]
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.cli.shared import Desk
 from interlock.conditions import compile_condition
 from interlock.core.errors import Misconfigured
-from interlock.core.ports import User
-from interlock.policy_file import Loaded, Names, load_policy
+from interlock.policy_file import Loaded, Names, load_policy, read_policy
 from interlock.settings import InlinePolicy, Settings
 
 
@@ -42,7 +40,7 @@ def configured(settings: Settings) -> Source:
         case InlinePolicy(text):
             return Source(text, f"in {settings.file}")
         case Path() as path:
-            return Source(read_text(path), str(path))
+            return Source(read_policy(path), str(path))
         case _:
             return Source("", "the defaults: reads are allowed, all else asks")
 
@@ -54,18 +52,3 @@ def load(source: Source, settings: Settings, names: Names | None = None) -> Load
     except Misconfigured as error:
         lines = [f"{source.origin}: {line}" for line in error.message.splitlines()]
         raise Misconfigured("\n".join(lines)) from None
-
-
-def names_of(users: Sequence[User]) -> Names:
-    """Teams are checked once there are people in teams; before that nobody could say what is right."""
-    teams = frozenset(team for user in users for team in user.teams)
-    return Names(teams=teams or None)
-
-
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise Misconfigured(f"The policy {path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise Misconfigured(f"The policy {path} is not UTF-8.") from None

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from interlock.cli.output import grid, nearest, print_json, say, show
-from interlock.cli.policies import Source, configured, current, load, names_of, read_text
+from interlock.cli.policies import Source, configured, current, load
 from interlock.cli.shared import Options, command, given, kept
 from interlock.cli.words import counted, terms_lines
 from interlock.core.call import ToolCall, ToolSpec, propose
@@ -21,9 +21,9 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.policy import Allow, Ask, Deny, Verdict
 from interlock.durations import parse_duration, show_duration
 from interlock.explain import Explanation, Step, explain
-from interlock.policy_file import Loaded, Names
+from interlock.policy_file import Loaded, Names, read_policy
 from interlock.settings import Settings
-from interlock.wiring import sqlite_path
+from interlock.wiring import names_of, sqlite_path
 
 app = typer.Typer()
 
@@ -43,7 +43,7 @@ async def check(
 ) -> None:
     """Does the file load, and is there anything odd about it? Teams are checked if there is a database."""
     names, _, settings = await _surroundings(options)
-    loaded = load(Source(read_text(file), str(file)), settings, names)
+    loaded = load(Source(read_policy(file), str(file)), settings, names)
     rules = [rule.name for rule in loaded.policy.rules]
     if options.json:
         body = {"valid": True, "rules": rules, "warnings": list(loaded.warnings), "sha256": loaded.policy.sha256}
@@ -73,7 +73,7 @@ async def explain_call(
 ) -> None:
     """Which rule does a call meet, why, and what does that mean? Nothing is recorded."""
     names, source, settings = await _surroundings(options)
-    source = Source(read_text(policy), str(policy)) if policy else source
+    source = Source(read_policy(policy), str(policy)) if policy else source
     loaded = load(source, settings, names if policy else None)
     proposed, spec = _read_call(_bytes(call), options.workspace)
     explained = explain(loaded.policy, proposed, spec, loaded.lines)

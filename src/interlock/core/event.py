@@ -11,7 +11,6 @@ from interlock.core.errors import Error
 if TYPE_CHECKING:
     from interlock.core.approval import Approval
     from interlock.core.grant import Grant
-    from interlock.core.run import Run
 
 TIME = "interlock"  # the actor of what time did by itself
 
@@ -68,4 +67,3 @@ class Change(Generic[T]):
     payload: Payload | None = None
     error: Error | None = None
     grant: Grant | None = None
-    run: Run | None = None

@@ -20,7 +20,7 @@ from interlock import faults
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import CallUnknown, Misconfigured, NotRun
+from interlock.core.errors import CallUnknown, NotRun
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
@@ -29,7 +29,9 @@ from interlock.inbox import QUESTION
 from interlock.library.bridge import Bridge
 from interlock.library.functions import Function, function_of, stored_result
 from interlock.library.live import Known, Live, Program, not_run
+from interlock.policy_file import read_policy
 from interlock.runner import this_runner
+from interlock.schemas import check_schema
 from interlock.settings import fault_plan
 from interlock.wiring import os_user, wire
 
@@ -168,6 +170,8 @@ class Interlock:
         expires_in_seconds: float | None = None,
     ) -> Any:
         """Asks a person and gives the answer: text, one of the choices, or data that fits the schema."""
+        if schema is not None:
+            check_schema(schema)  # otherwise nobody could ever answer
         live = await self._opened()
         args: dict[str, object] = {"question": question}
         args |= {"choices": list(choices)} if choices else {}
@@ -279,10 +283,7 @@ class Interlock:
             case str() if "\n" in self._policy:
                 return self._policy
             case file:
-                try:
-                    return Path(file).read_text()
-                except OSError as error:
-                    raise Misconfigured(f"The policy {file} cannot be read: {error.strerror}.") from None
+                return read_policy(Path(file))
 
     @property
     def _on_bridge(self) -> Bridge:

@@ -121,9 +121,6 @@ class SqliteDatabase:
     async def write(self, work: Work) -> Any:
         return await self._writer.submit(work)
 
-    def write_sync(self, work: Work) -> Any:
-        return self._writer.submit_sync(work)
-
     def count_read(self, workspace: str, tool: str) -> None:
         with self._reads_lock:
             self._reads[workspace, tool, self.clock() // 60_000] += 1

@@ -39,7 +39,6 @@ class Database(Protocol):
     def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
     def count_read(self, workspace: str, tool: str) -> None: ...
     async def write(self, work: Work) -> Any: ...
-    def write_sync(self, work: Work) -> Any: ...
 
 
 class SqlStore:
@@ -110,9 +109,6 @@ class SqlStore:
     async def transition(self, workspace: str, approval_id: str, step: Step) -> Approval:
         return cast(Approval, await self._database.write(lambda tx: _transition(tx, workspace, approval_id, step)))
 
-    def transition_sync(self, workspace: str, approval_id: str, step: Step) -> Approval:
-        return cast(Approval, self._database.write_sync(lambda tx: _transition(tx, workspace, approval_id, step)))
-
     async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored:
         work: Work = lambda tx: _transition_stored(tx, workspace, approval_id, step)  # noqa: E731  as the others
         return cast(Stored, await self._database.write(work))
@@ -143,9 +139,6 @@ class SqlStore:
 
     async def step_run(self, workspace: str, run_id: str, step: RunStep) -> Run:
         return cast(Run, await self._database.write(lambda tx: _step_run(tx, workspace, run_id, step)))
-
-    def step_run_sync(self, workspace: str, run_id: str, step: RunStep) -> Run:
-        return cast(Run, self._database.write_sync(lambda tx: _step_run(tx, workspace, run_id, step)))
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
         return [rows.grant_of(row) for row in self._database.fetch("grants", workspace)]
