@@ -44,7 +44,7 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --
 lock: ## pin the requirements again, with hashes
 	@test -x $(LOCK_VENV)/bin/uv || $(PYTHON) -m venv $(LOCK_VENV)
 	@$(LOCK_VENV)/bin/python -m pip install -qq '$(LOCK_TOOL)'
-	@$(LOCK) pyproject.toml -o requirements/base.txt
+	@$(LOCK) pyproject.toml --extra postgres -o requirements/base.txt
 	@$(LOCK) requirements/build.in -c requirements/base.txt -o requirements/build.txt
 	@$(LOCK) pyproject.toml requirements/dev.in -c requirements/base.txt -c requirements/build.txt -o requirements/dev.txt
 	@! grep -nE '://|^-' requirements/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
