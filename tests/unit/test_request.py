@@ -119,9 +119,44 @@ def test_a_denied_call_leaves_an_event_and_no_approval() -> None:
     assert (change.state, change.payload) == (None, None)
     (event,) = change.events
     assert (event.kind, event.actor, event.approval_id) == ("denied", "agent:helper", "")
-    assert event.data == {"tool": "pay", "rule": "no"}
+    assert event.data == {"tool": "pay", "rule": "no", "spec": PAY.sha256}
     assert event.content is not None
     assert (event.content["reason"], event.content["args_sha256"]) == ("Not today.", digest(canonical(ARGS)))
+
+
+# R35, R52
+def test_a_denied_call_can_be_judged_again_from_its_event() -> None:
+    more = {"agent_path": ("boss", "helper"), "thread_id": "t", "priority": "high", "teams": ("ops",)}
+    (event,) = deny(proposal(setting="chat", **more), Deny("Not today.", "no")).events
+    assert event.content is not None
+    kept = {name: event.content[name] for name in ("args", "sentence", "agent", *more, "setting")}
+    assert kept == {
+        "args": ARGS,
+        "sentence": "Pay?",
+        "agent": "helper",
+        "agent_path": ["boss", "helper"],
+        "thread_id": "t",
+        "priority": "high",
+        "teams": ["ops"],
+        "setting": "chat",
+    }
+
+
+# R47, R53
+def test_the_event_of_a_denied_call_holds_no_secret() -> None:
+    (event,) = deny(proposal(ToolSpec("pay", "write", secret=("to",))), Deny("Not today.")).events
+    assert event.content is not None
+    assert event.content["args"] == {"amount": 5, "to": {SECRET: fingerprint("ann", KEY)}}
+    assert "ann" not in str(event)
+
+
+# R52
+def test_what_rules_match_on_is_kept_where_the_approval_does_not_keep_it() -> None:
+    made = proposal(priority="low", teams=("ops",), setting="paused")
+    for change in (request(made, TERMS, at()), allow(made, Allow(), at())):
+        content = change.events[0].content
+        assert content is not None
+        assert (content["priority"], content["teams"], content["setting"]) == ("low", ["ops"], "paused")
 
 
 def test_an_agent_without_a_name_is_still_an_agent() -> None:

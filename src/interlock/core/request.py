@@ -51,8 +51,19 @@ def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment)
 
 
 def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
-    content = {**_about(proposal), "reason": verdict.reason}
-    data = {"tool": proposal.call.tool, "rule": verdict.rule}
+    """A denied call has no row: its event holds all that it takes to judge it again, with secrets redacted."""
+    call = proposal.call
+    content = {
+        **_about(proposal),
+        "reason": verdict.reason,
+        "sentence": proposal.sentence,
+        "args": proposal.shown.value,
+        "agent": call.agent,
+        "agent_path": list(call.agent_path),
+        "thread_id": call.thread_id,
+        "priority": call.priority,
+    }
+    data = {"tool": call.tool, "rule": verdict.rule, "spec": proposal.spec.sha256}
     return Change(None, (Event("denied", actor_of(proposal.call), data, "", content),))
 
 
@@ -110,7 +121,14 @@ def _about(proposal: Proposal) -> dict[str, object]:
     }
     if proposal.shadows:
         facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
-    return facts
+    return facts | _matched_on(call)
+
+
+def _matched_on(call: ToolCall) -> dict[str, object]:
+    """What rules match on and an approval does not keep: its priority is the rule's, and teams change."""
+    facts: dict[str, object] = {"priority": call.priority} if call.priority else {}
+    facts |= {"teams": list(call.teams)} if call.teams else {}
+    return facts | ({"setting": call.setting} if call.setting != "queue" else {})
 
 
 def _payload(proposal: Proposal) -> Payload:
