@@ -152,6 +152,7 @@ def _rule(draft: _Draft, line: int, fields: Fields, defaults: Defaults) -> Rule:
     if "then" not in fields:
         read.complain(line, "a rule needs then: allow, deny or ask")
     windows = _expires_in(draft, fields) if then == "ask" else {}
+    when, source = _condition(draft, fields)
     if then in ("allow", "deny"):
         _check_no_terms(draft, fields, then)
     return Rule(
@@ -163,11 +164,12 @@ def _rule(draft: _Draft, line: int, fields: Fields, defaults: Defaults) -> Rule:
         _users(draft, fields),
         frozenset(read.texts(fields, "teams", draft.names.teams, "team")),
         frozenset(read.texts(fields, "priorities", PRIORITIES, "priority")),
-        _condition(draft, fields),
+        when,
         read.text(fields, "reason"),
         _ask(draft, fields, defaults, {**defaults.expires_in, **windows}) if then == "ask" else NO_TERMS,
         windows,
         read.choice(fields, "mode", ("enforce", "shadow")) == "shadow",
+        source,
     )
 
 
@@ -208,15 +210,13 @@ def _users(draft: _Draft, fields: Fields) -> tuple[str, ...]:
     return users
 
 
-def _condition(draft: _Draft, fields: Fields) -> Condition | None:
-    if "when" not in fields:
-        return None
+def _condition(draft: _Draft, fields: Fields) -> tuple[Condition | None, str]:
     source = draft.read.text(fields, "when")
     try:
-        return draft.compile(source) if source else None
+        return (draft.compile(source) if source else None), source
     except Misconfigured as error:
         draft.read.complain(fields["when"].line, f"when: {error.message}")
-        return None
+        return None, source
 
 
 def _ask(draft: _Draft, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:

@@ -48,6 +48,12 @@ def matched(rule: Rule, spec: ToolSpec = WRITE, **more: Any) -> bool:
     return isinstance(verdict(rule, spec=spec, **more), Deny)
 
 
+# R34
+def test_a_verdict_names_its_kind_and_the_kind_is_no_part_of_the_terms() -> None:
+    assert [made.kind for made in (Allow(), Deny("no"), Ask())] == ["allow", "deny", "ask"]
+    assert b"kind" not in Ask().snapshot
+
+
 # --- without a rule
 
 
@@ -362,6 +368,21 @@ def test_a_shadow_rule_is_told_and_not_applied() -> None:
     assert Policy(rules[-1:]).shadows(call(), WRITE) == ()
 
 
+# R52
+def test_a_shadow_rule_that_would_not_be_reached_does_nothing() -> None:
+    shadow, real = Rule("s", "deny", shadow=True), Rule("real", "ask", tools=("pay",))
+    assert Policy((real, shadow)).shadows(call(), WRITE) == ()
+    assert Policy((real, shadow)).shadows(call(tool="drop"), DESTROY) == (("s", "deny"),)
+    assert Policy((shadow, real)).shadows(call(), WRITE) == (("s", "deny"),)
+
+
+# R52
+def test_a_switched_tool_would_be_asked_about_even_where_a_shadow_rule_allows() -> None:
+    policy = Policy((Rule("s", "allow", shadow=True),), toggles={"helper": {"pay": True}})
+    assert policy.shadows(call(), WRITE) == (("s", "ask"),)
+    assert policy.shadows(call(agent="other"), WRITE) == (("s", "allow"),)
+
+
 # --- the index
 
 
@@ -424,6 +445,25 @@ def naive_match(rule: Rule, made: ToolCall, effect: str) -> bool:
     }
     holds = {None: True, CONDITIONS[1]: True, CONDITIONS[2]: False}.get(rule.when, rule.then != "allow")
     return holds and all(fits.values())
+
+
+# R52
+@settings(max_examples=300)
+@given(
+    rules=st.lists(random_rules, max_size=6).map(tuple),
+    made=random_calls,
+    effect=st.sampled_from(["read", "write", ""]),
+    toggles=random_toggles,
+)
+def test_a_shadow_is_what_the_rule_would_do_if_it_alone_were_enforced(
+    rules: tuple[Rule, ...], made: ToolCall, effect: str, toggles: dict[str, dict[str, bool]]
+) -> None:
+    expected = []
+    for place, rule in enumerate(rules):
+        enforced = (*rules[:place], replace(rule, shadow=False), *rules[place + 1 :])
+        kind, by = naive(Policy(enforced, toggles=toggles), made, effect)
+        expected += [(by, kind)] if rule.shadow and by == rule.name else []
+    assert list(Policy(rules, toggles=toggles).shadows(made, ToolSpec(made.tool, effect))) == expected
 
 
 # R15, R34

@@ -125,6 +125,11 @@ def test_only_true_and_false_are_truth_values() -> None:
     assert loaded.rules[0].tools == ("on", "no", "y", "off", "true")
 
 
+def test_a_rule_keeps_its_condition_as_it_was_written() -> None:  # R52
+    loaded = policy("then: ask, when: args.amount > 5", "then: ask")
+    assert [rule.source for rule in loaded.rules] == ["args.amount > 5", ""]
+
+
 def test_json_is_read_too() -> None:
     body = {"version": 1, "rules": [{"name": "money \U0001f4b6", "tools": ["pay"], "then": "deny", "reason": "a/b\t"}]}
     for text in (json.dumps(body), json.dumps(body, indent="\t"), json.dumps(body, ensure_ascii=False)):

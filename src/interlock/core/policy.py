@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import cached_property
-from typing import Literal, NamedTuple, cast
+from typing import ClassVar, Literal, NamedTuple, cast
 
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest, read
@@ -52,6 +52,7 @@ class Rung:
 class Ask:
     """The terms on which people decide; snapshotted into the approval, so a later policy cannot loosen them."""
 
+    kind: ClassVar[Then] = "ask"
     rule: str = ""
     stages: tuple[Stage, ...] = (Stage(),)
     exclude: frozenset[str] = frozenset()
@@ -89,12 +90,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
+    kind: ClassVar[Then] = "allow"
     rule: str = ""
     start_within: int = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
+    kind: ClassVar[Then] = "deny"
     reason: str
     rule: str = ""
 
@@ -104,7 +107,7 @@ Verdict = Allow | Deny | Ask
 
 @dataclass(frozen=True)
 class Rule:
-    """Empty matchers match everything; `when` is a compiled condition over the facts of the call."""
+    """Empty matchers match everything; `when` is a condition over the facts of the call, compiled from `source`."""
 
     name: str
     then: Then
@@ -119,6 +122,7 @@ class Rule:
     ask: Ask = Ask()
     expires_in: Mapping[str, int] = field(default_factory=dict)
     shadow: bool = False
+    source: str = ""
 
     def matches(self, key: Key) -> bool:
         """All but the condition. A tightening rule holds for sub-agents; a loosening one needs all of the path."""
@@ -183,8 +187,9 @@ class Policy:
     def judge(self, call: ToolCall, spec: ToolSpec) -> Verdict:
         key = self._key(call, spec)
         rule = self._first(call, key)
-        if rule is None:
-            return self._without_rule(call, spec, key)
+        return self._without_rule(call, spec, key) if rule is None else self._by(rule, call, spec, key)
+
+    def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if rule.then == "deny":
             return Deny(rule.reason or f"The rule {rule.name!r} forbids {call.tool}.", rule.name)
         if rule.then == "ask":
@@ -197,12 +202,16 @@ class Policy:
         """What the policy believes of a tool's effect: a claim by an unregistered program may not count."""
         return "" if spec.declared and not self.defaults.trust_declared else spec.effect
 
-    def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, str], ...]:
-        """What rules in shadow mode would have done, had they been enforced: (rule, then)."""
+    def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, Then], ...]:
+        """What each rule in shadow mode would have done, had it alone been enforced; those never reached do nothing."""
+        if not self._shadow_rules:
+            return ()
         key = self._key(call, spec)
-        return tuple(
-            (r.name, r.then) for r in self._shadow_rules if r.matches(key) and r.holds(facts_of(call, key.effect))
-        )
+        facts, decider = facts_of(call, key.effect), self._first(call, key)
+        end = len(self.rules) if decider is None else self._places[id(decider)]
+        reached = (rule for place, rule in self._shadow_rules if place < end)
+        holding = (rule for rule in reached if rule.matches(key) and rule.holds(facts))
+        return tuple((rule.name, self._by(rule, call, spec, key).kind) for rule in holding)
 
     @cached_property
     def default_ask(self) -> Ask:
@@ -274,8 +283,12 @@ class Policy:
         return {}
 
     @cached_property
-    def _shadow_rules(self) -> tuple[Rule, ...]:
-        return tuple(rule for rule in self.rules if rule.shadow)
+    def _shadow_rules(self) -> tuple[tuple[int, Rule], ...]:
+        return tuple((place, rule) for place, rule in enumerate(self.rules) if rule.shadow)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(rule): place for place, rule in enumerate(self.rules)}
 
     @cached_property
     def _index(self) -> Index:
