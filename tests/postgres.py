@@ -69,7 +69,11 @@ class Server:
             raise
 
     def __enter__(self) -> Server:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
