@@ -1,0 +1,293 @@
+"""What each template lets through, asks about and refuses, with the calls of somebody who wants to get past it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import interlock.templates
+from interlock.conditions import compile_condition
+from interlock.core.call import ToolSpec, propose
+from interlock.core.errors import NotFound
+from interlock.core.policy import Ask, People, Policy, Verdict
+from interlock.policy_file import Names, load_policy
+from interlock.templates import NAMES, summary, template
+from tests.unit.builders import any_text, json_values
+
+POLICIES = {name: load_policy(template(name), compile_condition).policy for name in NAMES}
+LIMIT = 100
+OURS = {"currency": "EUR", "recipient": "ann@example.com"}
+HUGE = 10**39
+FINANCE = People(teams=frozenset({"finance"}))
+
+
+def judged(name: str, tool: str, effect: str, args: Any, *, declared: bool = False, **more: object) -> Verdict:
+    spec = ToolSpec(tool, effect, declared=declared)
+    return POLICIES[name].judge(propose(tool, args, "run", "call", **more), spec)
+
+
+def money(args: object, tool: str = "fund_transfer", effect: str = "write") -> str:
+    """`ask 2` takes two people from finance, `ask 1` one, `ask` anybody."""
+    verdict = judged("money", tool, effect, args)
+    if not isinstance(verdict, Ask):
+        return verdict.kind
+    (stage,) = verdict.stages
+    return f"ask {stage.quorum}" if stage.approvers == FINANCE else "ask"
+
+
+# --- all of them
+
+
+# R39
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_loads_without_a_warning_and_says_what_it_is_for(name: str) -> None:
+    loaded = load_policy(template(name), compile_condition, Names(teams=frozenset({"finance"})))
+    assert loaded.warnings == ()
+    assert template(name).startswith(f"# {summary(name)}\n")
+    assert summary(name).endswith(".")
+    assert template(name).count("\n#") + template(name).count("\n  #") >= 4, "it explains itself"
+
+
+def test_every_file_of_the_folder_is_a_template() -> None:
+    folder = Path(interlock.templates.__file__).parent
+    assert sorted(path.stem for path in folder.glob("*.yaml")) == sorted(NAMES)
+
+
+def test_an_unknown_template_is_told_with_those_that_there_are() -> None:
+    with pytest.raises(NotFound) as caught:
+        template("Money")
+    assert caught.value.message == "There is no template 'Money'. There are balanced, strict, read-only, money."
+
+
+# tool, effect, args → balanced, strict, read-only, money
+TABLE = [
+    ("get_page", "read", {}, "allow", "allow", "allow", "allow"),
+    ("anything", "read", {}, "allow", "allow", "allow", "allow"),
+    ("create_page", "write", {}, "ask", "ask", "deny", "ask"),
+    ("delete_page", "destructive", {}, "ask", "ask", "deny", "ask"),
+    ("drop_table", "destructive", {}, "ask", "ask", "deny", "ask"),
+    ("get_page", "", {}, "ask", "deny", "deny", "ask"),
+    ("read_everything", "", {}, "ask", "deny", "deny", "ask"),
+    ("get_page", "write", {}, "ask", "ask", "deny", "ask"),
+    ("list_then_transfer", "write", {"amount": 1, **OURS}, "ask", "ask", "deny", "allow"),
+    ("pay", "read", {"amount": 5_000, **OURS}, "allow", "allow", "allow", "ask"),
+    ("create_page", "write", {"approved": True, "effect": "read", "confirmed": "yes"}, "ask", "ask", "deny", "ask"),
+    ("*", "", {}, "ask", "deny", "deny", "ask"),
+    ("get_*", "", {}, "ask", "deny", "deny", "ask"),
+    ("[pay]", "write", {"amount": 1, **OURS}, "ask", "ask", "deny", "ask"),
+]
+
+
+# R1, R39
+@pytest.mark.parametrize(("tool", "effect", "args", "balanced", "strict", "read_only", "of_money"), TABLE)
+def test_what_each_template_makes_of_a_call(
+    tool: str, effect: str, args: object, balanced: str, strict: str, read_only: str, of_money: str
+) -> None:
+    found = {name: judged(name, tool, effect, args).kind for name in NAMES}
+    assert found == {"balanced": balanced, "strict": strict, "read-only": read_only, "money": of_money}
+
+
+# R1
+def test_a_tool_that_an_untrusted_program_calls_a_read_passes_only_where_programs_are_believed() -> None:
+    found = {name: judged(name, "get_page", "read", {}, declared=True).kind for name in NAMES}
+    assert found == {"balanced": "allow", "strict": "deny", "read-only": "deny", "money": "ask"}
+
+
+# R9
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("effect", ["write", "destructive", ""])
+def test_no_switch_of_an_agent_loosens_a_template(name: str, effect: str) -> None:
+    toggles = {"helper": {"tidy_up": False}}
+    loose = load_policy(template(name), compile_condition, toggles=toggles).policy
+    verdict = loose.judge(propose("tidy_up", {}, "run", "call", agent="helper"), ToolSpec("tidy_up", effect))
+    assert verdict == judged(name, "tidy_up", effect, {}, agent="helper")
+    assert verdict.kind != "allow"
+
+
+# --- who is asked
+
+
+# R48
+@pytest.mark.parametrize(
+    ("name", "tool", "effect", "quorum", "excluded"),
+    [
+        ("balanced", "create_page", "write", 1, set()),
+        ("balanced", "delete_page", "destructive", 1, {"requester"}),
+        ("balanced", "drop_table", "destructive", 2, {"requester"}),
+        ("balanced", "delete_all", "destructive", 2, {"requester"}),
+        ("balanced", "drop_table", "write", 1, set()),
+        ("strict", "create_page", "write", 1, {"editor"}),
+        ("strict", "delete_page", "destructive", 2, {"requester"}),
+        ("money", "delete_page", "destructive", 1, set()),
+    ],
+)
+def test_four_eyes_are_asked_where_it_pays(name: str, tool: str, effect: str, quorum: int, excluded: set[str]) -> None:
+    verdict = judged(name, tool, effect, {})
+    assert isinstance(verdict, Ask)
+    assert ([stage.quorum for stage in verdict.stages], set(verdict.exclude)) == ([quorum], excluded)
+
+
+# R1
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_answering_is_never_a_yes(name: str) -> None:
+    asking = [rule.ask.on_expiry for rule in POLICIES[name].rules if rule.then == "ask"]
+    assert {*asking, POLICIES[name].defaults.on_expiry} == {"reject"}
+
+
+def test_read_only_says_why_it_refuses() -> None:
+    verdict = judged("read-only", "create_page", "write", {})
+    assert "only read" in str(verdict)
+
+
+# --- money
+
+
+# R38, R39, R48
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ({"amount": 50, **OURS}, "allow"),
+        ({"amount": 0.01, **OURS}, "allow"),
+        ({"amount": LIMIT, **OURS}, "allow"),
+        ({"amount": LIMIT + 0.01, **OURS}, "ask 1"),
+        ({"amount": 1_000, **OURS}, "ask 1"),
+        ({"amount": 1_000.01, **OURS}, "ask 2"),
+        ({"amount": 1e308, **OURS}, "ask 2"),
+        ({"amount": 2**62, **OURS}, "ask 2"),
+        # an amount that is none
+        ({"amount": HUGE, **OURS}, "deny"),
+        ({"amount": -HUGE, **OURS}, "deny"),
+        ({"amount": 0, **OURS}, "deny"),
+        ({"amount": -0.0, **OURS}, "deny"),
+        ({"amount": -50, **OURS}, "deny"),
+        ({"amount": "50", **OURS}, "deny"),
+        ({"amount": "", **OURS}, "deny"),
+        ({"amount": True, **OURS}, "deny"),
+        ({"amount": None, **OURS}, "deny"),
+        ({"amount": [50], **OURS}, "deny"),
+        ({"amount": {"value": 50}, **OURS}, "deny"),
+        # no amount, or one by another name
+        ({**OURS}, "ask 2"),
+        ({"Amount": 50, **OURS}, "ask 2"),
+        ({"payment": {"amount": 50}, **OURS}, "ask 2"),
+        ({}, "ask 2"),
+        # currency
+        ({"amount": 50, "recipient": "ann@example.com"}, "ask 1"),
+        ({"amount": 50, "currency": "KWD", "recipient": "ann@example.com"}, "ask 2"),
+        ({"amount": 50, "currency": "eur", "recipient": "ann@example.com"}, "ask 2"),
+        ({"amount": 50, "currency": "EUR ", "recipient": "ann@example.com"}, "ask 2"),
+        ({"amount": 50, "currency": ["EUR"], "recipient": "ann@example.com"}, "ask 2"),
+        ({"amount": 50, "currency": None, "recipient": "ann@example.com"}, "ask 2"),
+        # recipient
+        ({"amount": 50, "currency": "EUR"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": "eve@elsewhere.example"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": "eve@elsewhere.example,ann@example.com"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": "eve@elsewhere.example\nann@example.com"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": "ann@example.com\n"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": "ann@example.com.elsewhere.example"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": "ann@exampleXcom"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": "\u0430nn@example.com"}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": ["ann@example.com"]}, "ask 1"),
+        ({"amount": 50, "currency": "EUR", "recipient": 7}, "ask 1"),
+    ],
+)
+def test_what_money_makes_of_a_payment(args: dict[str, object], expected: str) -> None:
+    assert money(args) == expected
+
+
+# R38, R39
+@pytest.mark.parametrize("tool", ["pay", "pay_invoice", "refund", "refund_order", "fund_transfer", "bank_payment"])
+@pytest.mark.parametrize("effect", ["read", "write", "destructive", ""])
+def test_a_tool_that_moves_money_is_one_whatever_its_effect_is_said_to_be(tool: str, effect: str) -> None:
+    assert money({"amount": 5_000, **OURS}, tool, effect) == "ask 2"
+    assert money({"amount": 500, **OURS}, tool, effect) == "ask 1"
+    assert money({"amount": -5, **OURS}, tool, effect) == "deny"
+
+
+# R38, R39
+@pytest.mark.parametrize(
+    "tool", ["Pay", "PAY", "payx", "p\u0430y", "pay ", "xrefund", "transferring", "fund_transfers"]
+)
+def test_a_look_alike_of_a_tool_that_moves_money_gets_no_allowance(tool: str) -> None:
+    assert money({"amount": 1, **OURS}, tool, "write") == "ask"
+    assert money({"amount": 1, **OURS}, tool, "") == "ask"
+
+
+def test_looking_at_payments_needs_name_and_effect() -> None:
+    assert money({}, "get_payment", "read") == "allow"
+    assert money({}, "transfer_status", "read") == "allow"
+    for effect in ("write", "destructive", ""):
+        assert money({}, "get_payment", effect) == "ask 2"
+    assert money({}, "make_payment", "read") == "ask 2"
+
+
+def test_the_tools_that_move_money_are_the_same_in_every_rule() -> None:
+    lists = [rule.tools for rule in POLICIES["money"].rules if "pay" in rule.tools]
+    assert (len(lists), len(set(lists))) == (4, 1)
+
+
+# --- whatever the arguments are
+
+MOVERS = st.sampled_from(["pay", "pay_bill", "refund", "transfer", "fund_transfer", "withdraw", "card_payment"])
+TOOLS = (
+    MOVERS | st.sampled_from(["get_page", "list_all", "create_page", "drop_table"]) | st.text("abc_*?[]", min_size=1)
+)
+EFFECTS = st.sampled_from(["write", "destructive", ""])
+AMOUNTS = (
+    st.floats(allow_nan=False, allow_infinity=False)
+    | st.integers(1 - 10**40, 10**40 - 1)
+    | st.floats(99, 101)
+    | json_values
+)
+PAYMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "amount": AMOUNTS,
+        "currency": st.sampled_from(["EUR", "USD"]) | json_values,
+        "recipient": st.sampled_from(["ann@example.com", "eve@elsewhere.example"]) | json_values,
+    },
+)
+ARGS = st.builds(
+    lambda some, payment: {**some, **payment}, st.dictionaries(any_text, json_values, max_size=3), PAYMENTS
+)
+
+
+# R1
+@settings(max_examples=300)
+@given(tool=TOOLS, effect=EFFECTS, args=ARGS, declared=st.booleans())
+def test_read_only_never_lets_anything_but_a_read_pass(
+    tool: str, effect: str, args: dict[str, object], declared: bool
+) -> None:
+    assert judged("read-only", tool, effect, args, declared=declared).kind == "deny"
+    assert judged("read-only", tool, "read", args, declared=True).kind == "deny"
+
+
+# R38, R39, R48
+@settings(max_examples=1_000)
+@given(tool=MOVERS, effect=EFFECTS | st.just("read"), args=ARGS)
+def test_money_lets_nothing_pass_above_its_limit(tool: str, effect: str, args: dict[str, object]) -> None:
+    if money(args, tool, effect) == "allow":
+        amount = args["amount"]
+        assert isinstance(amount, int | float)
+        assert not isinstance(amount, bool)
+        assert 0 < amount <= LIMIT
+        assert (args["currency"], str(args["recipient"]).endswith("@example.com")) == ("EUR", True)
+
+
+# R38, R39
+@settings(max_examples=300)
+@given(tool=TOOLS, effect=EFFECTS, args=ARGS)
+def test_only_money_lets_a_change_pass_and_only_for_its_own_tools(
+    tool: str, effect: str, args: dict[str, object]
+) -> None:
+    for name in NAMES:
+        passes = judged(name, tool, effect, args).kind == "allow"
+        assert not passes or (name == "money" and moves_money(POLICIES["money"], tool))
+
+
+def moves_money(policy: Policy, tool: str) -> bool:
+    (rule,) = [rule for rule in policy.rules if rule.name == "other payments ask finance"]
+    ask = Policy((rule,)).judge(propose(tool, {}, "run", "call"), ToolSpec(tool, "write"))
+    return isinstance(ask, Ask) and ask.rule == rule.name
