@@ -15,15 +15,21 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help install test check fix bench lock clean
+.PHONY: help install test pooler check fix bench lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
 
 install: $(INSTALLED) ## the environment: .venv/bin/interlock and .venv/bin/python
 
-test: check ## everything: the checks, then all tests, with core fully covered
+test: check pooler ## everything: the checks, then all tests, with core fully covered
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov
+
+# Without root or Debian, the tests that need a pooler are skipped and say how to install one.
+pooler:
+	@PATH=$$PATH:/usr/sbin; if ! command -v pgbouncer && test "$$(id -u)" = 0 && command -v apt-get; then \
+		export DEBIAN_FRONTEND=noninteractive; apt-get -q update && apt-get -q install -y --no-install-recommends pgbouncer; \
+	fi >/dev/null 2>&1 || echo 'pgbouncer could not be installed: the tests that need it are skipped.' >&2
 
 check: $(DEV_INSTALLED) ## format, lint, types, import rules
 	@$(BIN)/ruff format --check .

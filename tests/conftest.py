@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from tests.pooler import Pooler
     from tests.postgres import Server
 
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,9 +26,33 @@ def postgres_server() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def postgres_pooler(postgres_server: Server) -> Iterator[Pooler]:
+    """A pooler in transaction mode in front of that server."""
+    from tests.pooler import MISSING, Pooler, find_pgbouncer
+
+    if find_pgbouncer() is None:
+        pytest.skip(MISSING)
+    with Pooler(postgres_server) as pooler:
+        yield pooler
+
+
 @pytest.fixture
-def postgres_url(postgres_server: Server) -> Iterator[str]:
-    """The address of an empty database."""
+def postgres_database(postgres_server: Server) -> Iterator[str]:
+    """The name of an empty database."""
     name = f"test_{uuid.uuid4().hex}"
-    yield postgres_server.create_database(name)
+    postgres_server.create_database(name)
+    yield name
     postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Server, postgres_database: str) -> str:
+    """The address of an empty database."""
+    return postgres_server.url(postgres_database)
+
+
+@pytest.fixture
+def pooled_url(postgres_pooler: Pooler, postgres_database: str) -> str:
+    """The same database, through the pooler."""
+    return postgres_pooler.url(postgres_database)
