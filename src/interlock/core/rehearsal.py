@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import heappush, heappushpop
 
 from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.policy import Allow, Ask, People, Policy, Then, Verdict
 
-Kind = Literal["allow", "deny", "ask"]
+Turn = tuple[Then, Then]
+FREEDOM_OF_TIME = 1  # runs although nobody answered
+FREEDOM_OF_ALL = 2  # runs, and nobody is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +21,152 @@ class Recorded:
 
     call: ToolCall
     spec: ToolSpec
-    verdict: Kind
+    verdict: Then
     rule: str
     at: int
     approval_id: str = ""
     sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A call that the draft would treat otherwise. `loosened`: it could run without the people who are asked now."""
+
+    recorded: Recorded
+    old: Verdict
+    new: Verdict
+    loosened: bool
+
+    @property
+    def turn(self) -> Turn:
+        return self.old.kind, self.new.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """By which rule a kind of change comes about; "" stands for the defaults."""
+
+    old: Then
+    new: Then
+    old_rule: str
+    new_rule: str
+    loosened: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`turns` counts calls by their verdict in force and in the draft; `changed` holds the gravest, then the newest.
+
+    `asked` counts, for each group of people, how many of them would have had to answer: in force, and by the draft.
+    `outdated` counts the calls that the policy in force judges otherwise than the one of their time did.
+    """
+
+    calls: int = 0
+    first: int = 0
+    last: int = 0
+    turns: Mapping[Turn, int] = field(default_factory=dict)
+    other_terms: int = 0
+    loosened: int = 0
+    outdated: int = 0
+    causes: Mapping[Cause, int] = field(default_factory=dict)
+    asked: Mapping[People | None, tuple[int, int]] = field(default_factory=dict)
+    changed: tuple[Changed, ...] = ()
+
+    @property
+    def turned(self) -> int:
+        """How many calls would get another kind of verdict."""
+        return sum(count for (old, new), count in self.turns.items() if old != new)
+
+
+Kept = tuple[tuple[bool, bool], int, Changed]
+
+
+def rehearse(recorded: Iterable[Recorded], in_force: Policy, draft: Policy, keep: int = 100) -> Report:
+    rehearsal = Rehearsal(in_force, draft, keep)
+    rehearsal.feed(recorded)
+    return rehearsal.report()
+
+
+class Rehearsal:
+    """Fed page by page, oldest first: memory grows with the rules and with `keep`, not with the calls."""
+
+    def __init__(self, in_force: Policy, draft: Policy, keep: int = 100) -> None:
+        self._in_force = in_force
+        self._draft = draft
+        self._keep = keep
+        self._kept: list[Kept] = []
+        self._turns: Counter[Turn] = Counter()
+        self._causes: Counter[Cause] = Counter()
+        self._asked: tuple[Counter[People | None], Counter[People | None]] = (Counter(), Counter())
+        self._calls = self._first = self._last = self._outdated = 0
+
+    def feed(self, page: Iterable[Recorded]) -> None:
+        for each in page:
+            self._judge(each)
+
+    def report(self) -> Report:
+        before, after = self._asked
+        return Report(
+            calls=self._calls,
+            first=self._first,
+            last=self._last,
+            turns=dict(self._turns),
+            other_terms=sum(count for cause, count in self._causes.items() if cause.old == cause.new),
+            loosened=sum(count for cause, count in self._causes.items() if cause.loosened),
+            outdated=self._outdated,
+            causes=dict(self._causes.most_common()),
+            asked={people: (before[people], after[people]) for people in before | after},
+            changed=tuple(changed for _, _, changed in sorted(self._kept, key=_weight, reverse=True)),
+        )
+
+    def _judge(self, each: Recorded) -> None:
+        old, new = judged(self._in_force, each), judged(self._draft, each)
+        self._calls += 1
+        self._turns[old.kind, new.kind] += 1
+        self._first, self._last = self._first or each.at, each.at
+        self._outdated += old.kind != each.verdict
+        for verdict, asked in zip((old, new), self._asked, strict=True):
+            _count_asked(verdict, asked)
+        if old.kind != new.kind or not _same_terms(old, new):
+            self._note(Changed(each, old, new, _freedom(new) > _freedom(old)))
+
+    def _note(self, changed: Changed) -> None:
+        old, new = changed.old, changed.new
+        self._causes[Cause(old.kind, new.kind, old.rule, new.rule, changed.loosened)] += 1
+        entry = ((changed.loosened, old.kind != new.kind), self._calls, changed)  # the number settles every tie
+        if len(self._kept) < self._keep:
+            heappush(self._kept, entry)
+        elif self._keep:
+            heappushpop(self._kept, entry)
+
+
+def _weight(kept: Kept) -> tuple[tuple[bool, bool], int]:
+    return kept[:2]
+
+
+def judged(policy: Policy, each: Recorded) -> Verdict:
+    """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
+    verdict = policy.judge(each.call, each.spec)
+    question = each.spec.effect == "read" and each.spec.decisions == ("respond",)
+    return policy.default_ask if question and isinstance(verdict, Allow) else verdict
+
+
+def _count_asked(verdict: Verdict, asked: Counter[People | None]) -> None:
+    if isinstance(verdict, Ask):
+        for stage in verdict.stages:
+            asked[stage.approvers] += stage.quorum
+
+
+def _same_terms(old: Verdict, new: Verdict) -> bool:
+    """Whether two verdicts of one kind mean the same to people: a rule may get another name."""
+    return not isinstance(old, Ask) or not isinstance(new, Ask) or replace(old, rule=new.rule) == new
+
+
+def _freedom(verdict: Verdict) -> int:
+    match verdict:
+        case Allow():
+            return FREEDOM_OF_ALL
+        case Ask(on_expiry="approve"):
+            return FREEDOM_OF_TIME
+        case _:
+            return 0

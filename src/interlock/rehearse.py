@@ -1,0 +1,45 @@
+"""A rehearsal over what a store has recorded: the calls by a draft policy, and what shadow rules noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from interlock.core.policy import Policy
+from interlock.core.ports import Store
+from interlock.core.rehearsal import Rehearsal, Report
+from interlock.core.shadowing import Shadowing, Shadows
+
+Told = Callable[[int, int], object]  # how far it is, and where it ends
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """The report, and what it cannot be about: calls whose arguments were erased, and allowed reads."""
+
+    report: Report
+    erased: int
+    allowed_reads: int
+
+
+async def rehearse(
+    store: Store, workspace: str, policies: tuple[Policy, Policy], since: int, keep: int, told: Told
+) -> Rehearsed:
+    """`policies` are the one in force and the draft."""
+    total, erased = await store.count_recorded(workspace, since)
+    rehearsal, done = Rehearsal(*policies, keep), 0
+    async for page in store.recorded(workspace, since):
+        rehearsal.feed(page)
+        done += len(page)
+        told(done, max(done, total))
+    reads = (await store.stats(workspace)).allowed_reads
+    return Rehearsed(rehearsal.report(), erased, reads)
+
+
+async def shadowed(store: Store, workspace: str, since: int, told: Told) -> Shadows:
+    end = (await store.head(workspace)).seq
+    shadowing = Shadowing(since)
+    async for page in store.entries(workspace):
+        shadowing.feed(page)
+        told(page[-1].seq, max(page[-1].seq, end))
+    return shadowing.report()

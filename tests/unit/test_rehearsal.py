@@ -1,0 +1,280 @@
+"""A draft is tried on calls that were made: what would change, for whom, and by which rule."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.call import ToolSpec, propose
+from interlock.core.event import Event
+from interlock.core.ledger import Entry, Head, seal
+from interlock.core.policy import Ask, Defaults, People, Policy, Rule, Stage, Then
+from interlock.core.rehearsal import Cause, Recorded, Rehearsal, Report, judged, rehearse
+from interlock.core.shadowing import Shadow, Shadowing, Shadows
+from tests.unit.builders import FINANCE, LEGAL
+
+KINDS: tuple[Then, ...] = ("allow", "deny", "ask")
+PAY = ToolSpec("pay", "write")
+QUESTION = ToolSpec("request_human_input", "read", decisions=("respond",))
+ANYBODY = None
+
+
+def recorded(number: int = 1, tool: str = "pay", verdict: Then = "ask", **more: Any) -> Recorded:
+    spec = more.pop("spec", ToolSpec(tool, "write"))
+    call = propose(tool, {"amount": number}, "run", f"call{number}", **more)
+    return Recorded(call, spec, verdict, "", number * 1_000, f"id{number}")
+
+
+def rule(name: str, then: Then, ask: Ask = Ask(), **more: Any) -> Rule:  # noqa: B008  frozen
+    return Rule(name, then, ask=ask, **more)
+
+
+def above(limit: int) -> Any:
+    return lambda facts: facts["args"]["amount"] > limit
+
+
+def only(then: Then, **terms: Any) -> Policy:
+    return Policy((rule(f"all {then}", then, Ask(**terms)),))
+
+
+# --- counting
+
+
+# R52
+@pytest.mark.parametrize("old", KINDS)
+@pytest.mark.parametrize("new", KINDS)
+def test_every_call_is_counted_by_its_verdict_now_and_by_the_draft(old: Then, new: Then) -> None:
+    report = rehearse([recorded(1), recorded(2)], only(old), only(new))
+    assert (report.calls, report.first, report.last) == (2, 1_000, 2_000)
+    assert report.turns == {(old, new): 2}
+    assert report.turned == (2 if old != new else 0)
+    assert [changed.turn for changed in report.changed] == ([(old, new)] * 2 if old != new else [])
+
+
+def test_without_calls_there_is_nothing_to_report() -> None:
+    assert rehearse([], only("ask"), only("deny")) == Report()
+
+
+# R52
+def test_a_change_says_by_which_rule_and_the_most_frequent_comes_first() -> None:
+    old = Policy((rule("pay asks", "ask", tools=("pay",)),))
+    new = Policy((rule("small passes", "allow", tools=("pay",), when=lambda f: f["args"]["amount"] <= 2),))
+    draft = replace(new, rules=(*new.rules, rule("no mail", "deny", tools=("mail",))))
+    calls = [recorded(1, "mail"), recorded(1), recorded(2), recorded(3)]
+    report = rehearse(calls, old, draft)
+    assert list(report.causes.items()) == [
+        (Cause("ask", "allow", "pay asks", "small passes", loosened=True), 2),
+        (Cause("ask", "deny", "", "no mail", loosened=False), 1),
+    ]
+    assert report.turns == {("ask", "deny"): 1, ("ask", "allow"): 2, ("ask", "ask"): 1}
+    assert (report.turned, report.other_terms, report.loosened) == (3, 0, 2)
+
+
+# R52
+def test_calls_that_were_judged_otherwise_when_they_were_made_are_counted() -> None:
+    calls = [recorded(1, verdict="ask"), recorded(2, verdict="allow"), recorded(3, verdict="deny")]
+    assert rehearse(calls, only("ask"), only("ask")).outdated == 2
+
+
+# --- what is loosened
+
+
+# R52
+@pytest.mark.parametrize(
+    ("old", "new", "loosened"),
+    [
+        (only("ask"), only("allow"), True),
+        (only("deny"), only("allow"), True),
+        (only("deny"), only("ask"), False),
+        (only("allow"), only("allow"), False),
+        (only("allow"), only("deny"), False),
+        (only("ask"), only("ask", on_expiry="approve"), True),
+        (only("deny"), only("ask", on_expiry="approve"), True),
+        (only("ask", on_expiry="approve"), only("allow"), True),
+        (only("ask", on_expiry="approve"), only("ask"), False),
+        (only("allow"), only("ask", on_expiry="approve"), False),
+    ],
+)
+def test_what_could_run_without_the_people_who_are_asked_now_is_loosened(
+    old: Policy, new: Policy, loosened: bool
+) -> None:
+    report = rehearse([recorded()], old, new)
+    assert report.loosened == int(loosened)
+    assert [changed.loosened for changed in report.changed] == ([loosened] if report.changed else [])
+
+
+# --- terms
+
+
+# R52
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"stages": (Stage(FINANCE),)},
+        {"stages": (Stage(None, 2),)},
+        {"exclude": frozenset({"requester"})},
+        {"decisions": ("approve", "reject")},
+        {"on_expiry": "approve"},
+        {"undo_window": 1},
+    ],
+)
+def test_the_same_question_on_other_terms_is_a_change(terms: dict[str, Any]) -> None:
+    report = rehearse([recorded()], only("ask"), only("ask", **terms))
+    assert (report.turned, report.other_terms, len(report.changed)) == (0, 1, 1)
+
+
+def test_a_rule_that_only_got_another_name_changes_nothing() -> None:
+    report = rehearse([recorded()], Policy((rule("a", "ask"),)), Policy((rule("b", "ask"),)))
+    assert (report.turned, report.other_terms, report.changed) == (0, 0, ())
+
+
+# R52
+def test_who_would_have_to_answer_is_counted_for_each_group() -> None:
+    two_then_legal = only("ask", stages=(Stage(FINANCE, 2), Stage(LEGAL)))
+    report = rehearse([recorded(1), recorded(2)], only("ask"), two_then_legal)
+    assert report.asked == {ANYBODY: (2, 0), FINANCE: (0, 4), LEGAL: (0, 2)}
+    assert rehearse([recorded()], only("allow"), only("deny")).asked == {}
+    assert rehearse([recorded()], two_then_legal, two_then_legal).asked == {FINANCE: (2, 2), LEGAL: (1, 1)}
+
+
+# R37
+def test_a_question_to_people_stays_one_where_reads_are_allowed() -> None:
+    asked = recorded(spec=QUESTION, tool=QUESTION.name)
+    policy = only("allow")
+    assert judged(policy, asked) == policy.default_ask
+    assert judged(only("deny"), asked).kind == "deny"
+    assert judged(only("ask"), asked).kind == "ask"
+    assert rehearse([asked], Policy(), only("allow")).loosened == 0
+    for spec in (replace(QUESTION, effect="write"), replace(QUESTION, decisions=("respond", "approve"))):
+        assert judged(policy, replace(asked, spec=spec)).kind == "allow"
+
+
+# --- what a verdict depends on
+
+
+# R9, R52
+def test_a_rehearsal_looks_at_all_that_a_verdict_depends_on() -> None:
+    call = {"agent_path": ("boss", "helper"), "requester": "rita", "teams": ("ops",), "priority": "high"}
+    by_all = rule(
+        "narrow",
+        "deny",
+        agents=("helper",),
+        users=("rita",),
+        teams=frozenset({"ops"}),
+        priorities=frozenset({"high"}),
+        effects=frozenset({"write"}),
+        when=above(0),
+    )
+    assert rehearse([recorded(**call)], Policy(), Policy((by_all,))).turns == {("ask", "deny"): 1}
+    switched = Policy(only("allow").rules, toggles={"boss": {"pay": True}})
+    assert rehearse([recorded(**call)], only("allow"), switched).turns == {("allow", "ask"): 1}
+    claimed = recorded(spec=ToolSpec("pay", "read", declared=True))
+    wary = Policy(defaults=Defaults(trust_declared=False, unknown_tools="deny"))
+    assert rehearse([claimed], Policy(), wary).turns == {("allow", "deny"): 1}
+
+
+# --- what is kept
+
+
+# R52
+def test_the_gravest_changes_are_kept_then_the_newest() -> None:
+    old = Policy((rule("keep", "deny", tools=("mail",)), rule("ask", "ask")))
+    new = Policy(
+        (
+            rule("mail passes", "allow", tools=("mail",)),
+            rule("stop", "deny", when=above(6)),
+            rule("two", "ask", Ask(stages=(Stage(None, 2),))),
+        )
+    )
+    calls = [recorded(n, "mail" if n in (1, 2) else "pay") for n in range(1, 10)]
+    every = rehearse(calls, old, new)
+    assert [changed.recorded.at // 1_000 for changed in every.changed] == [2, 1, 9, 8, 7, 6, 5, 4, 3]
+    assert every.changed[0].loosened
+    for keep in range(10):
+        assert rehearse(calls, old, new, keep).changed == every.changed[:keep]
+        assert rehearse(calls, old, new, keep).causes == every.causes
+
+
+# R52
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 7), st.integers(0, 5))
+def test_pages_make_no_difference(numbers: list[int], size: int, keep: int) -> None:
+    old, new = Policy((rule("a", "ask", when=above(10)),)), Policy((rule("b", "deny", when=above(20)),))
+    calls = [recorded(number) for number in numbers]
+    paged = Rehearsal(old, new, keep)
+    for start in range(0, len(calls), size):
+        paged.feed(calls[start : start + size])
+    assert paged.report() == rehearse(calls, old, new, keep)
+
+
+# --- what shadow rules noted
+
+
+def entries(*events: Event, head: Head | None = None) -> Iterator[Entry]:
+    head = head or Head("default")
+    for event in events:
+        entry = seal(event, head, (head.seq + 1) * 1_000, b"salt")
+        yield entry
+        head = Head("default", entry.seq, entry.link, entry.at)
+
+
+def event(kind: str, *shadows: tuple[str, str], **data: object) -> Event:
+    notes = {"shadow": [{"rule": name, "then": then} for name, then in shadows]} if shadows else {}
+    return Event(kind, "agent", data, "id", {"run_id": "run", **notes})
+
+
+def shadows(*events: Event, since: int = 0) -> Shadows:
+    shadowing = Shadowing(since)
+    shadowing.feed(entries(*events))
+    return shadowing.report()
+
+
+# R52
+def test_each_shadow_rule_is_told_with_the_verdicts_that_it_would_have_changed() -> None:
+    found = shadows(
+        event("proposed", ("strict", "deny"), ("loose", "allow")),
+        event("allowed", ("strict", "deny"), by="rule"),
+        event("denied", ("strict", "deny")),
+        event("allowed", ("strict", "deny"), by="grant"),
+        event("proposed"),
+    )
+    assert found.calls == 5
+    assert found.rules == (
+        Shadow("strict", 4, {("ask", "deny"): 2, ("allow", "deny"): 1, ("deny", "deny"): 1}, 1_000, 4_000),
+        Shadow("loose", 1, {("ask", "allow"): 1}, 1_000, 1_000),
+    )
+
+
+def test_only_the_beginning_of_a_call_counts() -> None:
+    found = shadows(event("approved", ("strict", "deny")), event("voted"), event("denied", ("strict", "deny")))
+    assert (found.calls, [shadow.calls for shadow in found.rules]) == (1, [1])
+
+
+def test_the_word_may_stand_in_the_arguments_of_a_denied_call() -> None:
+    odd = Event("denied", "agent", {}, "", {"args": {"shadow": [{"rule": "x", "then": "deny"}]}})
+    assert shadows(odd) == Shadows(1, 0, ())
+
+
+def test_erased_notes_are_counted() -> None:
+    shadowing = Shadowing()
+    shadowing.feed(entry._replace(content=None, salt=None) for entry in entries(event("denied", ("strict", "deny"))))
+    assert shadowing.report() == Shadows(1, 1, ())
+
+
+def test_what_is_older_does_not_count() -> None:
+    some = [event("proposed", ("strict", "deny")) for _ in range(3)]
+    found = shadows(*some, since=2_000)
+    assert (found.calls, found.rules[0].calls, found.rules[0].first) == (2, 2, 2_000)
+
+
+def test_rules_that_noted_as_often_come_by_name() -> None:
+    found = shadows(event("proposed", ("b", "deny"), ("a", "deny")))
+    assert [shadow.rule for shadow in found.rules] == ["a", "b"]
+
+
+def test_a_group_of_people_is_told_apart_from_another() -> None:
+    users = People(frozenset({"ann"}))
+    old, new = only("ask", stages=(Stage(FINANCE),)), only("ask", stages=(Stage(users),))
+    assert rehearse([recorded()], old, new).asked == {FINANCE: (1, 0), users: (0, 1)}
