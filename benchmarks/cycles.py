@@ -55,7 +55,7 @@ class Recorder:
 @asynccontextmanager
 async def opened(folder: Path, statements: Statements | None = None) -> AsyncIterator[Parts]:
     database = SqliteDatabase(folder / "bench.db", wall_clock)
-    parts = wire_store(SqlStore(database), wall_clock)
+    parts = wire_store(SqlStore(database))
     await parts.store.open()
     try:
         await parts.store.secret_key("default")

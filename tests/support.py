@@ -11,9 +11,8 @@ from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.event import Payload
 from interlock.core.ledger import Fault, Verifier
 from interlock.core.outcome import Waiting
-from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.store import SqlStore
-from interlock.wiring import Parts, wire_store
+from interlock.wiring import Parts, wire
+from tests.places import File, Place
 
 START = 1_800_000_000_000
 WRITE = ToolSpec("delete_file", "destructive", describe="Delete {path}")
@@ -25,21 +24,38 @@ OK = Payload(result=b'"ok"')
 
 
 class Clock:
-    """Time stands still until a test moves it."""
+    """Time stands still until a test moves it, also on the servers that follow it."""
 
     def __init__(self, now: int = START) -> None:
-        self.now = now
+        self._now = now
+        self._followers: dict[str, Place] = {}
 
     def __call__(self) -> int:
-        return self.now
+        return self._now
+
+    @property
+    def now(self) -> int:
+        return self._now
+
+    @now.setter
+    def now(self, now: int) -> None:
+        self._now = now
+        for place in self._followers.values():
+            place.set_clock(now)
 
     def forward(self, milliseconds: int) -> None:
         self.now += milliseconds
 
+    def lead(self, place: Place) -> None:
+        self._followers[place.url] = place
+        place.set_clock(self._now)
+
 
 @asynccontextmanager
-async def opened(path: Path, clock: Clock, policy: str = "") -> AsyncIterator[Parts]:
-    parts = wire_store(SqlStore(SqliteDatabase(path, clock)), clock)
+async def opened(where: Place | Path, clock: Clock, policy: str = "") -> AsyncIterator[Parts]:
+    place = File(where) if isinstance(where, Path) else where
+    clock.lead(place)
+    parts = wire(place.url, clock)
     await parts.store.open()
     try:
         await parts.put_policy("default", policy or None, "ada", {})

@@ -146,7 +146,7 @@ class Gate:
         proposal = await self._proposal(call, spec, verdict)
         match verdict:
             case Deny():
-                await self._store.deny(call.workspace, request.deny(proposal, verdict).events)
+                await self._store.deny(call.workspace, request.deny(proposal, verdict).events, spec)
                 return Refused(verdict.reason, "denied")
             case Allow():
                 return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment))

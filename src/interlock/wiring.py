@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from interlock.policy_file import Loaded, Names, load_policy
 from interlock.runner import is_dead
 from interlock.schemas import validate
 from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.store import SqlStore
+from interlock.stores.store import Database, SqlStore
 from interlock.worker import Worker
 
 Toggles = Mapping[str, Mapping[str, bool]]
@@ -46,13 +47,15 @@ class Parts:
     worker: Worker
     clock: Clock
 
-    async def put_policy(self, workspace: str, text: str | None, author: str, toggles: Toggles) -> Loaded:
+    async def put_policy(
+        self, workspace: str, text: str | None, author: str, toggles: Toggles, reason: str = ""
+    ) -> Loaded:
         """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
         stored = await self.store.policy(workspace)
         body = text if text is not None else (stored.body if stored else "")
         loaded = load_policy(body, compile_condition, names_of(await self.store.users(workspace)), toggles)
         if text is not None:
-            await self.store.put_policy(workspace, loaded.policy.sha256, body, author)
+            await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
         self.gate.policy = self.inbox.policy = loaded.policy
         return loaded
 
@@ -68,12 +71,13 @@ def names_of(users: Sequence[User]) -> Names:
     return Names(teams=frozenset(team for user in users for team in user.teams) or None)
 
 
-def wire(url: str, clock: Clock = wall_clock, point: Point | None = None) -> Parts:
-    return wire_store(SqlStore(SqliteDatabase(sqlite_path(url), clock, point)), clock)
+def wire(url: str, clock: Clock | None = None, point: Point | None = None) -> Parts:
+    """A database of its own clock counts by that one; `clock` is for tests, and for SQLite, which has none."""
+    return wire_store(SqlStore(database_of(url, clock, point)))
 
 
-def wire_store(store: SqlStore, clock: Clock) -> Parts:
-    policy = Policy()
+def wire_store(store: SqlStore) -> Parts:
+    policy, clock = Policy(), store.clock
     return Parts(
         store,
         Gate(store, policy, clock, compile_condition, validate, is_dead),
@@ -83,11 +87,36 @@ def wire_store(store: SqlStore, clock: Clock) -> Parts:
     )
 
 
-def sqlite_path(url: str) -> Path:
-    """`sqlite:///relative.db` or `sqlite:////absolute.db`."""
+def database_of(url: str, clock: Clock | None = None, point: Point | None = None) -> Database:
+    """`sqlite:///relative.db`, `sqlite:////absolute.db` or `postgresql://…`."""
     kind, separator, rest = url.partition("://")
-    if kind == "sqlite" and separator and rest.startswith("/") and len(rest) > 1:
-        return Path(rest[1:]).absolute()
-    if kind in ("postgresql", "http", "https"):
-        raise Misconfigured(f"{kind} addresses are not supported yet. Use sqlite:///file.db.")
-    raise Misconfigured(f"The database address {url!r} is not one. Use sqlite:///file.db or sqlite:////folder/file.db.")
+    match kind:
+        case "sqlite" if separator and rest.startswith("/") and len(rest) > 1:
+            return SqliteDatabase(_path(url), clock or wall_clock, point)
+        case "postgresql" | "postgres" if separator:
+            from interlock.stores.postgres.database import PostgresDatabase
+
+            return PostgresDatabase(url, clock, point)
+        case "http" | "https":
+            raise Misconfigured(f"{kind} addresses are not supported yet. Use sqlite:///file.db or postgresql://….")
+        case _:
+            raise Misconfigured(
+                f"The database address {hidden(url)!r} is not one. Use sqlite:///file.db, sqlite:////folder/file.db "
+                "or postgresql://user@host/database."
+            )
+
+
+def absent(url: str) -> Path | None:
+    """The file of a database that is not there; a misspelt name must not look like an empty inbox."""
+    if not url.startswith("sqlite:///"):
+        return None
+    return None if (path := _path(url)).exists() else path
+
+
+def hidden(url: str) -> str:
+    """An address as people may see it, without its password."""
+    return re.sub(r"(?<=://)([^@/:]*):[^@/]*@", r"\1:…@", url)
+
+
+def _path(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///")).absolute()

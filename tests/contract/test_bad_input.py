@@ -1,8 +1,5 @@
 """Bad input and bad luck: one clear error each, nothing run, nothing lost."""
 
-import os
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +10,8 @@ from interlock.core.decision import Approve, Edit, Reject, Seen, read_decision
 from interlock.core.errors import InvalidDecision, InvalidRequest, Misconfigured, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
 from interlock.wiring import Parts
-from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+from tests.places import Place
+from tests.support import BOB, WRITE, Clock, call, faults, kinds, opened, pending, status
 
 
 def nested(depth: int) -> Any:
@@ -117,9 +115,9 @@ async def test_a_model_that_approves_itself_is_asked_about_all_the_same(parts: P
 
 
 @pytest.mark.parametrize(("then", "outcome"), [("allow", Waiting), ("ask", Waiting), ("deny", Refused)])
-async def test_a_condition_that_raises_never_allows(tmp_path: Path, clock: Clock, then: str, outcome: type) -> None:
+async def test_a_condition_that_raises_never_allows(place: Place, clock: Clock, then: str, outcome: type) -> None:
     rules = f"version: 1\nrules:\n  - {{name: odd, when: args.missing > 1, then: {then}}}\n"
-    async with opened(tmp_path / "a.db", clock, rules) as parts:
+    async with opened(place, clock, rules) as parts:
         assert isinstance(await parts.gate.check(call(), WRITE), outcome)
 
 
@@ -131,55 +129,8 @@ async def test_a_policy_with_a_typo_does_not_load_and_the_old_one_stays(parts: P
     assert await parts.store.policy("default") is None
 
 
-def read_only(parts: Parts, path: Path) -> Callable[[], Any]:
-    connection = parts.store._database._connection  # type: ignore[attr-defined]
-    connection.execute("pragma query_only = on")
-    return lambda: connection.execute("pragma query_only = off")
-
-
-def full(parts: Parts, path: Path) -> Callable[[], Any]:
-    connection = parts.store._database._connection  # type: ignore[attr-defined]
-    pages = connection.execute("pragma page_count").fetchone()[0]
-    connection.execute(f"pragma max_page_count = {pages}")
-    return lambda: connection.execute("pragma max_page_count = 1000000")
-
-
-def gone(parts: Parts, path: Path) -> Callable[[], Any]:
-    os.rename(path, path.with_name("away"))
-    return lambda: os.rename(path.with_name("away"), path)
-
-
-@pytest.mark.parametrize(("trouble", "words"), [(read_only, "read-only"), (full, "full"), (gone, "gone")])
-async def test_a_database_in_trouble_runs_nothing_and_loses_nothing(
-    parts: Parts, tmp_path: Path, trouble: Callable[[Parts, Path], Callable[[], Any]], words: str
-) -> None:
-    approval_id = await pending(parts)
-    await approve(parts, approval_id)
-    mend = trouble(parts, tmp_path / "interlock.db")
-    large = {"path": "x" * 200_000}
-    with pytest.raises(StoreUnavailable, match=words):
-        await parts.gate.check(call(2, large), WRITE)
-    if trouble is not full:  # a small change may still fit
-        with pytest.raises(StoreUnavailable, match=words):
-            await parts.gate.start("default", approval_id, "r")
-    mend()
-    execution = await parts.gate.start("default", approval_id, "r")
-    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-    assert await status(parts, approval_id) == "succeeded"
-    await pending(parts, 2, args=large)
-    assert await faults(parts) == []
-
-
-async def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path, clock: Clock) -> None:
-    (tmp_path / "a.db").write_text("hello, I am a text file and certainly not a database\n" * 10)
-    with pytest.raises(StoreUnavailable, match="not a database"):
-        async with opened(tmp_path / "a.db", clock):
-            pass
-    assert "hello" in (tmp_path / "a.db").read_text()
-
-
-async def test_a_closed_store_says_so(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "a.db", clock) as parts:
+async def test_a_closed_store_says_so(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts:
         approval_id = await pending(parts)
     with pytest.raises(StoreUnavailable, match="closed"):
         await parts.gate.start("default", approval_id, "r")

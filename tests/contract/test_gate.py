@@ -1,7 +1,6 @@
 """The agent's door."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +21,7 @@ from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
 from interlock.wiring import Parts
+from tests.places import Place
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 LATER = START + 3_600_000
@@ -42,9 +42,9 @@ async def test_writes_destructive_and_unknown_tools_ask(parts: Parts) -> None:  
         assert isinstance(outcome, Waiting), effect
 
 
-async def test_an_allowed_write_gets_a_row_and_runs_once(tmp_path: Path, clock: Clock) -> None:
+async def test_an_allowed_write_gets_a_row_and_runs_once(place: Place, clock: Clock) -> None:
     rules = "version: 1\nrules:\n  - {name: fine, tools: [delete_file], then: allow}\n"
-    async with opened(tmp_path / "a.db", clock, rules) as parts:
+    async with opened(place, clock, rules) as parts:
         outcome = await parts.gate.check(call(), WRITE)
         assert isinstance(outcome, Proceed)
         assert outcome.approval_id
@@ -57,9 +57,9 @@ async def test_an_allowed_write_gets_a_row_and_runs_once(tmp_path: Path, clock: 
         assert await faults(parts) == []
 
 
-async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(tmp_path: Path, clock: Clock) -> None:  # R35
+async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(place: Place, clock: Clock) -> None:  # R35
     rules = "version: 1\nrules:\n  - {name: never, tools: ['delete_*'], then: deny, reason: Not here.}\n"
-    async with opened(tmp_path / "a.db", clock, rules) as parts:
+    async with opened(place, clock, rules) as parts:
         outcome = await parts.gate.check(call(), WRITE)
         assert outcome == Refused("Not here.", "denied")
         assert declined(outcome, "delete_file")["error"] == "Access denied: Not here."
@@ -137,14 +137,10 @@ async def test_consent_does_not_keep(parts: Parts, clock: Clock) -> None:
     assert await faults(parts) == []
 
 
-async def test_altered_bytes_do_not_start(parts: Parts, tmp_path: Path) -> None:  # R47
-    import sqlite3
-
+async def test_altered_bytes_do_not_start(parts: Parts, place: Place) -> None:  # R47
     approval_id = await pending(parts)
     await approve(parts, approval_id)
-    with sqlite3.connect(tmp_path / "interlock.db") as raw:
-        raw.execute("update payloads set args = ?", (b'{"path":"/"}',))
-    raw.close()
+    place.sql("update payloads set args = ?", b'{"path":"/"}')
     with pytest.raises(BindingBroken):
         await parts.gate.start("default", approval_id, "r")
     assert await status(parts, approval_id) == "approved"
@@ -280,7 +276,7 @@ async def test_arguments_that_do_not_fit_the_schema_are_sent_back(parts: Parts) 
     assert await kinds(parts) == []
 
 
-async def test_secret_values_are_nowhere_but_in_their_own_row(parts: Parts, tmp_path: Path) -> None:
+async def test_secret_values_are_nowhere_but_in_their_own_row(parts: Parts, place: Place) -> None:
     spec = ToolSpec("login", "write", secret=("password",), describe="Log in as {user} with {password}")
     canary = "hunter2-canary"
     approval_id = await pending(parts, args={"user": "zoe", "password": canary}, spec=spec)
@@ -288,14 +284,9 @@ async def test_secret_values_are_nowhere_but_in_their_own_row(parts: Parts, tmp_
     assert canary not in repr(view.card) + repr(view.timeline) + str(view.stored.payload.sentence)
     await approve(parts, approval_id)
     assert canary.encode() in (await parts.gate.start("default", approval_id, "r")).args
-    import sqlite3
-
-    with sqlite3.connect(tmp_path / "interlock.db") as raw:
-        tables = [row[0] for row in raw.execute("select name from sqlite_master where type = 'table'")]
-        holding = [t for t in tables if canary in repr(raw.execute(f"select * from {t}").fetchall())]
-        assert holding == ["payloads"]
-        shown = raw.execute("select shown, sentence from payloads").fetchone()
-    raw.close()
+    holding = [table for table in place.tables() if canary in repr(place.sql(f"select * from {table}"))]
+    assert holding == ["payloads"]
+    shown = place.sql("select shown, sentence from payloads")
     assert canary not in repr(shown)
 
 

@@ -1,7 +1,6 @@
 """The human's door."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +21,7 @@ from interlock.core.grant import Grant
 from interlock.core.outcome import Finished, Proceed
 from interlock.core.policy import People
 from interlock.wiring import Parts
+from tests.places import Place
 from tests.support import ADA, BOB, EVE, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 MONEY = ToolSpec(
@@ -56,8 +56,8 @@ rules:
 
 
 @pytest.fixture
-async def bank(tmp_path: Path, clock: Clock):  # type: ignore[no-untyped-def]
-    async with opened(tmp_path / "bank.db", clock, RULES) as doors:
+async def bank(place: Place, clock: Clock):  # type: ignore[no-untyped-def]
+    async with opened(place, clock, RULES) as doors:
         yield doors
 
 
@@ -253,7 +253,7 @@ async def test_an_unknown_outcome_is_resolved_by_a_person_who_looked(parts: Part
     assert await faults(parts) == []
 
 
-async def test_stages_are_decided_one_after_the_other(tmp_path: Path, clock: Clock) -> None:  # R48
+async def test_stages_are_decided_one_after_the_other(place: Place, clock: Clock) -> None:  # R48
     rules = """
 version: 1
 rules:
@@ -264,7 +264,7 @@ rules:
       - {approvers: {teams: [finance]}}
       - {approvers: {users: [ada]}}
 """
-    async with opened(tmp_path / "a.db", clock, rules) as parts:
+    async with opened(place, clock, rules) as parts:
         approval_id = await pending(parts)
         with pytest.raises(Forbidden, match="first"):
             await approve(parts, approval_id, ADA)
@@ -273,9 +273,9 @@ rules:
         assert await faults(parts) == []
 
 
-async def test_an_answer_that_the_rule_does_not_allow_is_refused(tmp_path: Path, clock: Clock) -> None:  # R11
+async def test_an_answer_that_the_rule_does_not_allow_is_refused(place: Place, clock: Clock) -> None:  # R11
     rules = "version: 1\nrules:\n  - {name: strict, then: ask, decisions: [approve, reject]}\n"
-    async with opened(tmp_path / "a.db", clock, rules) as parts:
+    async with opened(place, clock, rules) as parts:
         approval_id = await pending(parts)
         for decision in (Respond("hm"), Edit(b"{}", Seen(await sha_of(parts, approval_id)))):
             with pytest.raises(InvalidDecision, match="allowed: approve, reject"):

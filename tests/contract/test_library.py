@@ -32,6 +32,7 @@ from interlock.core.decision import Decision
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Stored
 from interlock.core.ports import Query
+from tests.places import Place
 from tests.support import faults
 
 POLICY = """
@@ -43,8 +44,8 @@ rules:
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/interlock.db"
+def url(place: Place) -> str:
+    return place.url
 
 
 @pytest.fixture
@@ -411,7 +412,8 @@ def test_a_tool_with_unnamed_arguments_is_refused(make: Callable[..., Interlock]
 def test_wrong_addresses_and_policies_say_what_to_do(tmp_path: Path) -> None:
     for url, words in (
         ("mysql://x", "sqlite:///file.db"),
-        ("postgresql://x", "not supported yet"),
+        ("https://x", "not supported yet"),
+        ("postgresql://x?sslmode=perhaps&nonsense=1", "not one that PostgreSQL understands"),
         ("sqlite:///", "sqlite:///file.db"),
         (f"sqlite:///{tmp_path}/no/such/folder/x.db", "folder"),
     ):

@@ -1,10 +1,7 @@
 """What every store has to do, whatever the database."""
 
 import asyncio
-import os
-import sqlite3
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +10,10 @@ from interlock.core.errors import InvalidRequest, Misconfigured, NotFound, Stale
 from interlock.core.event import Change, Event
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Query, User
-from interlock.stores.migrate import load_migrations, migrate_sqlite
+from interlock.stores.migrate import load_migrations
+from interlock.stores.writer import Work
 from interlock.wiring import Parts
+from tests.places import Place
 from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 
@@ -92,20 +91,15 @@ async def test_counts_follow_every_change(parts: Parts) -> None:  # R18
     assert stats.by_status == {"approved": 1, "cancelled": 1}
 
 
-async def test_the_database_refuses_every_illegal_transition_by_itself(parts: Parts, tmp_path: Path) -> None:
+async def test_the_database_refuses_every_illegal_transition_by_itself(parts: Parts, place: Place) -> None:
     approval_id = await pending(parts)
-    with sqlite3.connect(tmp_path / "interlock.db") as raw:
-        legal = set(raw.execute("select old, new from transitions").fetchall())
-        assert legal == {(old, new) for old, news in TRANSITIONS.items() for new in news if old}
-        for new in set(STATUSES) - TRANSITIONS["pending"]:
-            with pytest.raises(sqlite3.IntegrityError, match="illegal transition"):
-                raw.execute("update approvals set status = ? where id = ?", (new, approval_id))
-        for column in ("tool", "run_id", "expires_at", "nonce"):
-            with pytest.raises(sqlite3.IntegrityError, match="illegal transition"):
-                raw.execute(f"update approvals set {column} = 'x' where id = ?", (approval_id,))
-        with pytest.raises(sqlite3.IntegrityError, match="illegal transition"):
-            raw.execute("update approvals set fence = fence + 2 where id = ?", (approval_id,))
-    raw.close()
+    legal = set(place.sql("select old, new from transitions"))
+    assert legal == {(old, new) for old, news in TRANSITIONS.items() for new in news if old}
+    forbidden = [f"status = '{new}'" for new in set(STATUSES) - TRANSITIONS["pending"]]
+    forbidden += ["tool = 'x'", "run_id = 'x'", "expires_at = 7", "nonce = 'x'", "nonce = ''", "fence = fence + 2"]
+    for change in forbidden:
+        with pytest.raises(Exception, match="illegal transition"):
+            place.sql(f"update approvals set {change} where id = ?", approval_id)
 
 
 async def test_a_program_that_breaks_the_rules_is_stopped_by_the_database(parts: Parts) -> None:
@@ -153,15 +147,14 @@ async def test_a_lost_compare_and_set_writes_nothing(parts: Parts) -> None:
     stale = replace(stored.approval, version=7)
     with pytest.raises(Stale):
         await parts.store._database.write(  # type: ignore[attr-defined]
-            lambda tx: tx.update(stale, Change(replace(stale, status="approved", version=8)))
+            Work(lambda tx: tx.update(stale, Change(replace(stale, status="approved", version=8))), "default")
         )
     assert await status(parts, approval_id) == "pending"
     assert await kinds(parts) == ["proposed"]
 
 
-async def test_two_stores_on_one_file_see_each_other(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "interlock.db"
-    async with opened(path, clock) as one, opened(path, clock) as two:
+async def test_two_stores_on_one_database_see_each_other(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as one, opened(place, clock) as two:
         approval_id = await pending(one)
         await approve(two, approval_id)
         execution = await one.gate.start("default", approval_id, "r")
@@ -170,74 +163,26 @@ async def test_two_stores_on_one_file_see_each_other(tmp_path: Path, clock: Cloc
         assert await faults(two) == []
 
 
-async def test_migrations_run_once_and_are_never_edited(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "interlock.db"
-    async with opened(path, clock):
+async def test_migrations_run_once_and_are_never_edited(place: Place, clock: Clock) -> None:
+    async with opened(place, clock):
         pass
-    async with opened(path, clock) as again:
+    async with opened(place, clock) as again:
         assert await kinds(again) == []
-    with sqlite3.connect(path) as raw:
-        assert [row[0] for row in raw.execute("select number from migrations")] == [
-            m.number for m in load_migrations("sqlite")
-        ]
-        raw.execute("update migrations set sha256 = 'other'")
-    raw.close()
+    applied = [row[0] for row in place.sql("select number from migrations order by number")]
+    assert applied == [migration.number for migration in load_migrations(place.kind)]
+    place.sql("update migrations set sha256 = 'other'")
     with pytest.raises(Misconfigured, match="not the one"):
-        async with opened(path, clock):
+        async with opened(place, clock):
             pass
 
 
-async def test_a_newer_database_is_not_touched(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "interlock.db"
-    async with opened(path, clock):
+async def test_a_newer_database_is_not_touched(place: Place, clock: Clock) -> None:
+    async with opened(place, clock):
         pass
-    with sqlite3.connect(path) as raw:
-        raw.execute("insert into migrations values (999, 'later', 'x', 0)")
-    raw.close()
+    place.sql("insert into migrations values (999, 'later', 'x', 0, 999)")
     with pytest.raises(Misconfigured, match="Upgrade"):
-        async with opened(path, clock):
+        async with opened(place, clock):
             pass
-
-
-async def test_another_programs_database_is_not_touched(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "theirs.db"
-    with sqlite3.connect(path) as raw:
-        raw.execute("create table theirs (x)")
-    raw.close()
-    with pytest.raises(Misconfigured, match="another program"):
-        async with opened(path, clock):
-            pass
-
-
-def test_a_migration_that_dies_half_way_runs_again_from_the_start(tmp_path: Path) -> None:
-    class Dies:
-        """Fails at the n-th statement, as a killed process would: nothing after it is heard."""
-
-        def __init__(self, connection: sqlite3.Connection, at: int) -> None:
-            self.connection, self.left = connection, at
-
-        def execute(self, text: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
-            self.left -= 1
-            if self.left <= 0:
-                raise InterruptedError
-            return self.connection.execute(text, values)
-
-    died = 0
-    for at in range(1, 200):
-        path = tmp_path / f"{at}.db"
-        raw = sqlite3.connect(path, isolation_level=None)
-        try:
-            migrate_sqlite(Dies(raw, at), 0)
-            break
-        except InterruptedError:
-            died += 1
-        finally:
-            raw.close()
-        with sqlite3.connect(path, isolation_level=None) as again:
-            migrate_sqlite(again, 0)
-            assert again.execute("select count(*) from transitions").fetchone() == (16,)
-        again.close()
-    assert died > 20
 
 
 async def test_a_policy_and_a_user_are_kept_with_their_author(parts: Parts) -> None:
@@ -247,9 +192,3 @@ async def test_a_policy_and_a_user_are_kept_with_their_author(parts: Parts) -> N
     await parts.store.put_user("default", User("bob", "reviewer", frozenset({"finance"})), "ada")
     assert (await parts.inbox.reviewer("default", "bob", "test")) == BOB
     assert await kinds(parts) == ["policy_changed", "user_changed"]
-
-
-async def test_nothing_private_is_left_readable_by_others(parts: Parts, tmp_path: Path) -> None:
-    await pending(parts)
-    for name in ("interlock.db", "interlock.db.lock"):
-        assert os.stat(tmp_path / name).st_mode & 0o077 == 0, name

@@ -2,12 +2,12 @@
 
 import asyncio
 import threading
-from pathlib import Path
 
 from interlock.core.decision import Respond
 from interlock.core.outcome import Answered, Proceed
 from interlock.core.ports import Watch
 from interlock.wiring import Parts
+from tests.places import Place
 from tests.support import BOB, WRITE, Clock, approve, call, opened, pending
 
 
@@ -21,9 +21,8 @@ async def test_a_decision_between_look_and_wait_wakes_the_waiter(parts: Parts) -
     assert await parts.gate.look("default", approval_id) == Answered("hello", approval_id)
 
 
-async def test_a_decision_by_another_process_wakes_the_waiter(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "interlock.db"
-    async with opened(path, clock) as here, opened(path, clock) as there:
+async def test_a_decision_by_another_process_wakes_the_waiter(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as here, opened(place, clock) as there:
         approval_id = await pending(here)
         async with here.store.watch("default", approval_id) as watch:
             await approve(there, approval_id)
@@ -31,10 +30,9 @@ async def test_a_decision_by_another_process_wakes_the_waiter(tmp_path: Path, cl
         assert isinstance(await here.gate.look("default", approval_id), Proceed)
 
 
-async def test_no_event_appears_behind_a_cursor(tmp_path: Path, clock: Clock) -> None:
+async def test_no_event_appears_behind_a_cursor(place: Place, clock: Clock) -> None:
     """Readers that follow the ledger while two writers race see every number once, in order."""
-    path = tmp_path / "interlock.db"
-    async with opened(path, clock) as one, opened(path, clock) as two:
+    async with opened(place, clock) as one, opened(place, clock) as two:
         seen: list[int] = []
         stop = threading.Event()
 

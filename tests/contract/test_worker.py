@@ -1,7 +1,6 @@
 """Time's door."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -10,6 +9,7 @@ from interlock.core.errors import Forbidden
 from interlock.core.outcome import Proceed
 from interlock.runner import this_runner
 from interlock.wiring import Parts
+from tests.places import Place
 from tests.support import BOB, START, WRITE, Clock, approve, faults, kinds, opened, pending, status
 
 LADDER = """
@@ -28,8 +28,8 @@ rules:
 MINUTE = 60_000
 
 
-async def test_time_reminds_escalates_and_expires_in_order(tmp_path: Path, clock: Clock) -> None:  # R28, R43
-    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+async def test_time_reminds_escalates_and_expires_in_order(place: Place, clock: Clock) -> None:  # R28, R43
+    async with opened(place, clock, LADDER) as parts:
         approval_id = await pending(parts)
         for minutes, kind in ((5, "reminded"), (10, "escalated"), (20, "reminded"), (30, "expired")):
             clock.now = START + minutes * MINUTE - 1
@@ -42,25 +42,25 @@ async def test_time_reminds_escalates_and_expires_in_order(tmp_path: Path, clock
         assert await faults(parts) == []
 
 
-async def test_a_worker_that_slept_does_everything_at_once(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+async def test_a_worker_that_slept_does_everything_at_once(place: Place, clock: Clock) -> None:
+    async with opened(place, clock, LADDER) as parts:
         await pending(parts)
         clock.forward(30 * MINUTE)
         assert await parts.worker.sweep() == 4
         assert (await kinds(parts))[2:] == ["reminded", "escalated", "reminded", "expired"]
 
 
-async def test_those_on_the_ladder_may_decide_once_it_is_climbed(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+async def test_those_on_the_ladder_may_decide_once_it_is_climbed(place: Place, clock: Clock) -> None:
+    async with opened(place, clock, LADDER) as parts:
         approval_id = await pending(parts)
         clock.forward(10 * MINUTE)
         await parts.worker.sweep()
         assert await approve(parts, approval_id, BOB) == "approved"
 
 
-async def test_only_a_rule_that_says_so_approves_when_nobody_answers(tmp_path: Path, clock: Clock) -> None:  # R28
+async def test_only_a_rule_that_says_so_approves_when_nobody_answers(place: Place, clock: Clock) -> None:  # R28
     rules = "version: 1\nrules:\n  - {name: silence is consent, then: ask, expires_in: 1m, on_expiry: approve}\n"
-    async with opened(tmp_path / "a.db", clock, rules) as parts:
+    async with opened(place, clock, rules) as parts:
         plain = await pending(parts, 1)
         odd = await pending(parts, 2, args={"path": "\u202ex"})
         clock.forward(MINUTE)
@@ -70,9 +70,8 @@ async def test_only_a_rule_that_says_so_approves_when_nobody_answers(tmp_path: P
         assert await faults(parts) == []
 
 
-async def test_two_workers_do_everything_once(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "a.db"
-    async with opened(path, clock) as one, opened(path, clock) as two:
+async def test_two_workers_do_everything_once(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as one, opened(place, clock) as two:
         for number in range(20):
             await pending(one, number)
         clock.forward(300_000)
@@ -116,8 +115,8 @@ async def test_a_clock_that_jumps_back_expires_nothing_and_nothing_is_lost(parts
     assert await status(parts, approval_id) == "expired"
 
 
-async def test_a_person_not_on_the_ladder_cannot_decide(tmp_path: Path, clock: Clock) -> None:
-    async with opened(tmp_path / "a.db", clock, LADDER) as parts:
+async def test_a_person_not_on_the_ladder_cannot_decide(place: Place, clock: Clock) -> None:
+    async with opened(place, clock, LADDER) as parts:
         approval_id = await pending(parts, spec=WRITE)
         with pytest.raises(Forbidden):
             await approve(parts, approval_id, Reviewer("x"))

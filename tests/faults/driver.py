@@ -171,7 +171,7 @@ def review(path: Path, plan: str) -> None:
 def open_and_close(path: Path, plan: str) -> None:
     async def opener() -> None:
         store = SqlStore(SqliteDatabase(path, wall_clock, faults.plan(plan)))
-        parts = wire_store(store, wall_clock)
+        parts = wire_store(store)
         await store.open()
         await store.secret_key("default")
         await parts.put_policy("default", POLICY, "ada", {})

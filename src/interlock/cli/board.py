@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from rich.console import RenderableType
 
 from interlock.cli.shared import Desk
-from interlock.core.errors import Error, NotFound, StoreUnavailable
+from interlock.core.errors import Error, NotFound
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.inbox import View
-from interlock.wiring import sqlite_path
 
 LINGERS = 6_000  # milliseconds that a decided call stays in the list, greyed
 MOST = 200
@@ -39,7 +38,6 @@ class Question:
 @dataclass(slots=True)
 class Board:
     desk: Desk
-    inode: int = 0
     pending: dict[str, Stored] = field(default_factory=dict)
     gone: dict[str, tuple[Stored, int]] = field(default_factory=dict)  # with the moment at which they leave the list
     selected: str = ""
@@ -84,19 +82,12 @@ class Board:
     async def refresh(self) -> None:
         """A database that is locked or gone leaves the last picture and a line about it."""
         try:
-            self._check_file()
+            self.desk.parts.store.check()
             await self._list()
             await self._reopen()
             self.trouble = ""
         except Error as error:
             self.trouble = error.message
-
-    def _check_file(self) -> None:
-        """An open database goes on answering from a file that is no longer there."""
-        self.inode = self.inode or _inode(self.desk)
-        if _inode(self.desk) != self.inode:
-            name = sqlite_path(self.desk.settings.storage.url).name
-            raise StoreUnavailable(f"The database {name} is gone or was replaced. Put it back; what you see is old.")
 
     async def _list(self) -> None:
         now, workspace = self.desk.now(), self.desk.workspace
@@ -161,11 +152,3 @@ class Sweeping:
         error = None if task.cancelled() else task.exception()
         self.trouble = error.message if isinstance(error, Error) else ""
         self._done()
-
-
-def _inode(desk: Desk) -> int:
-    """Tells whether the file is still the one that was opened; 0 when there is none."""
-    try:
-        return sqlite_path(desk.settings.storage.url).stat().st_ino
-    except FileNotFoundError:
-        return 0

@@ -97,12 +97,12 @@ async def given(options: Options) -> AsyncIterator[Options]:
 async def kept(options: Options) -> AsyncIterator[Desk]:
     """Opens a database that is there: a misspelt name must not look like an empty inbox or a sound record."""
     from interlock.core.errors import Misconfigured
-    from interlock.wiring import sqlite_path
+    from interlock.wiring import absent
 
-    path = sqlite_path(options.settings().storage.url)
-    if not path.exists():
+    gone = absent(options.settings().storage.url)
+    if gone is not None:
         raise Misconfigured(
-            f"There is no database at {path}. Name the right one with --database, or make one: interlock migrate."
+            f"There is no database at {gone}. Name the right one with --database, or make one: interlock migrate."
         )
     async with made(options) as desk:
         yield desk
@@ -111,14 +111,14 @@ async def kept(options: Options) -> AsyncIterator[Desk]:
 @asynccontextmanager
 async def made(options: Options) -> AsyncIterator[Desk]:
     """Opens a database, and makes it first if need be."""
-    from interlock.wiring import wall_clock, wire
+    from interlock.wiring import wire
 
     settings = options.settings()
     parts = wire(settings.storage.url)
-    desk = Desk(options, settings, parts, wall_clock())
+    opened_at = parts.clock()
     await parts.store.open()
     try:
-        yield desk
+        yield Desk(options, settings, parts, opened_at)
     finally:
         await parts.store.close()
 

@@ -18,7 +18,10 @@ MAX_TERM = 366 * 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """`when` is the source of a condition; `spec_sha256` ties it to the tool as it was when the person agreed."""
+    """`when` is the source of a condition; `spec_sha256` ties it to the tool as it was when the person agreed.
+
+    `budget` is a decimal number, the most that all uses may add up to; `budget_of` points at the amount.
+    """
 
     id: str
     workspace: str
@@ -35,6 +38,9 @@ class Grant:
     uses: int = 0
     revoked_at: int | None = None
     reason: str = ""
+    budget_of: str = ""
+    budget: str = ""
+    spent: str = "0"
 
 
 Compile = Callable[[str], Condition]

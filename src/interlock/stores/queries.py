@@ -11,7 +11,7 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Query
 
 MAX_LIMIT = 500
-COLUMNS = """
+APPROVAL = """
     a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
     a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
     a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
@@ -21,11 +21,15 @@ PAYLOAD = {
     "whole": "p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error",
     "sentence": "null, null, p.sentence, null, null, null, null",
 }
+ODD = "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
 
 
 def load_queries() -> dict[str, str]:
     text = (files(__package__) / "queries.sql").read_text()
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    words = {"{approval}": APPROVAL.strip(), "{payload}": PAYLOAD["whole"], "{odd}": ODD}
+    for word, meaning in words.items():
+        parts[1::2] = [statement.replace(word, meaning) for statement in parts[1::2]]
     return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}
 
 
@@ -55,7 +59,7 @@ def list_query(workspace: str, query: Query) -> tuple[str, list[object]]:
         where.append(f"(a.{place}, a.id) {beyond} (?, ?)")
         values.extend(read_cursor(query.cursor))
     text = (
-        f"select {COLUMNS}, {PAYLOAD[query.payload]} from approvals a "  # noqa: S608  column names are ours
+        f"select {APPROVAL}, {PAYLOAD[query.payload]} from approvals a "  # noqa: S608  column names are ours
         f"left join payloads p on p.workspace = a.workspace and p.id = a.id "
         f"where {' and '.join(where)} order by a.{place} {direction}, a.id {direction} limit ?"
     )

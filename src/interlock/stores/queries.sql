@@ -1,4 +1,5 @@
 -- Every statement of the stores, by name. Placeholders are `?`; a store translates them to its driver's.
+-- {approval} and {payload} are the columns that `queries.py` lists; {odd} is the condition of an index.
 
 -- name: workspace_key
 select key from workspaces where name = ?
@@ -43,11 +44,17 @@ update approvals set status = ?, version = ?, fence = ?, lease_until = ?, runner
 where workspace = ? and id = ? and version = ?
 
 -- name: approval
-select
-    workspace, id, run_id, call_id, tool, effect, agent, agent_path, thread_id, requester, priority, idempotent,
-    spec_sha256, nonce, proposed, created_at, expires_at, terms_sha256, args_sha256, binding, status, version, progress,
-    decision, release_at, start_by, fence, lease_until, runner, grant_id
-from approvals where workspace = ? and id = ?
+select {approval} from approvals a where a.workspace = ? and a.id = ?
+
+-- name: stored
+select {approval}, {payload}
+from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
+where a.workspace = ? and a.id = ?
+
+-- name: stored_by_call
+select {approval}, {payload}
+from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
+where a.workspace = ? and a.run_id = ? and a.call_id = ?
 
 -- name: approval_by_call
 select id from approvals where workspace = ? and run_id = ? and call_id = ?
@@ -62,7 +69,7 @@ select workspace, id from approvals where due_at <= ? order by due_at limit ?
 select min(due_at) from approvals where due_at is not null
 
 -- name: running
-select workspace, id, runner from approvals where status = 'running'
+select workspace, id, runner from approvals where {odd} and status = 'running'
 
 -- name: waiting_runs
 select count(distinct run_id) from (
@@ -105,6 +112,9 @@ select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.diges
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.seq limit 1000
 
+-- name: link
+select link from events where workspace = ? and seq = ?
+
 -- name: changed_since
 select workspace, seq, approval_id from events where workspace = ? and seq > ? order by seq limit 1000
 
@@ -130,27 +140,31 @@ where workspace = ? and agent = ? and status = 'open' order by created_at desc l
 -- name: write_grant
 insert into grants (
     workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
-    uses, revoked_at, reason
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (workspace, id) do update set uses = excluded.uses, revoked_at = excluded.revoked_at
+    uses, revoked_at, reason, budget_of, budget, spent
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set
+    uses = excluded.uses, revoked_at = excluded.revoked_at, spent = excluded.spent
 
 -- name: grant
 select
     workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
-    uses, revoked_at, reason
+    uses, revoked_at, reason, budget_of, budget, spent
 from grants where workspace = ? and id = ?
 
 -- name: grants
 select
     workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
-    uses, revoked_at, reason
+    uses, revoked_at, reason, budget_of, budget, spent
 from grants where workspace = ? order by created_at desc limit 1000
 
 -- name: policy
-select version, sha256, body, author, at from policies where workspace = ? order by version desc limit 1
+select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit 1
+
+-- name: policies
+select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit ?
 
 -- name: insert_policy
-insert into policies (workspace, version, sha256, body, author, at) values (?, ?, ?, ?, ?, ?)
+insert into policies (workspace, version, sha256, body, author, at, reason) values (?, ?, ?, ?, ?, ?, ?)
 
 -- name: users
 select name, role, teams from users where workspace = ? order by name
@@ -158,3 +172,6 @@ select name, role, teams from users where workspace = ? order by name
 -- name: write_user
 insert into users (workspace, name, role, teams) values (?, ?, ?, ?)
 on conflict (workspace, name) do update set role = excluded.role, teams = excluded.teams
+
+-- name: migrations
+select name, applied_at from migrations order by number

@@ -19,6 +19,7 @@ from interlock.core.voting import Delegation, Vote
 Row = Sequence[Any]
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 APPROVAL = 30  # columns of an approval in a row; the payload's follow
+TERMS = 17  # the column with the digest of its terms
 
 
 def insert_values(approval: Approval) -> tuple[object, ...]:
@@ -171,7 +172,8 @@ def grant_of(row: Row) -> Grant:
 def grant_values(g: Grant) -> tuple[object, ...]:
     teams = teams_text(g.teams)
     scope = (g.workspace, g.id, g.tool, g.spec_sha256, g.created_by, teams, g.role, g.created_at, g.expires_at)
-    return (*scope, g.agent, g.when, g.max_uses, g.uses, g.revoked_at, g.reason)
+    limits = (g.agent, g.when, g.max_uses, g.uses, g.revoked_at, g.reason, g.budget_of, g.budget, g.spent)
+    return (*scope, *limits)
 
 
 def user_of(row: Row) -> User:

@@ -6,7 +6,6 @@ import fcntl
 import os
 import sqlite3
 import threading
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,15 +15,19 @@ from urllib.parse import quote
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
 from interlock.faults import FaultyConnection, Point
+from interlock.stores.counting import Counts, write_counts
+from interlock.stores.health import Check
 from interlock.stores.migrate import migrate_sqlite
+from interlock.stores.news import News
 from interlock.stores.queries import load_queries
 from interlock.stores.rows import Row
 from interlock.stores.transaction import Interned, LostRace, Memory, Transaction
 from interlock.stores.watching import Watchers
-from interlock.stores.writer import Changed, Work, Writer
+from interlock.stores.writer import NOTHING, Changed, Work, Writer, attempt
 
 LOOK_EVERY = 0.004  # seconds between looks for other processes' commits, while somebody waits
 REMEMBERED = 4096  # approvals kept between batches
+OLDEST = (3, 24)  # "on conflict do update"
 FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
 
 
@@ -33,14 +36,16 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, clock: Clock, point: Point | None = None) -> None:
         self.path = path
+        self.name = str(path)
         self.clock = clock
+        self.applied: list[str] = []
         self.interned = Interned()
         self.watchers = Watchers()
         self._point = point
         self._queries = load_queries()
         self._readers = Readers(path)
-        self._reads: dict[tuple[str, str, int], int] = defaultdict(int)
-        self._reads_lock = threading.Lock()
+        self._counts = Counts(clock)
+        self.count_read = self._counts.count
         self._memory = Memory()
         self._version = -1
         self._stopping = threading.Event()
@@ -48,7 +53,7 @@ class SqliteDatabase:
 
     # Opening and closing
 
-    def open(self) -> None:
+    async def open(self) -> None:
         if self._opened:
             return
         if not self.path.parent.is_dir():
@@ -64,19 +69,24 @@ class SqliteDatabase:
         self._helper.start()
         self._opened = True
 
-    def close(self) -> None:
+    async def close(self) -> None:
         if not self._opened:
             return
         self._opened = False
         self._stopping.set()
         self.watchers.anyone.set()
         self._helper.join()
-        if self._reads:
-            self._writer.submit_sync(_nothing)
+        if self._counts:
+            self._writer.submit_sync(NOTHING)
         self._writer.stop()
         self._readers.close()
         self._connection.close()
         os.close(self._lock)
+
+    async def migrate(self) -> list[str]:
+        """Opening the file has done it."""
+        await self.open()
+        return self.applied
 
     def _prepared(self) -> Any:
         """Under the lock from the first statement on: two that switch a new file to WAL at once would collide."""
@@ -84,7 +94,7 @@ class SqliteDatabase:
         try:
             connection = self._connect()
             with translated(self.path):
-                migrate_sqlite(connection, self.clock())
+                self.applied = migrate_sqlite(connection, self.clock())
         except BaseException:
             os.close(self._lock)
             raise
@@ -107,23 +117,37 @@ class SqliteDatabase:
 
     # Reading
 
-    def fetch(self, name: str, *values: object) -> list[Row]:
-        return self.fetch_text(self._queries[name], values)
+    async def fetch(self, name: str, *values: object) -> list[Row]:
+        """At once, in the caller's thread: a look-up takes less time than handing it to another one."""
+        return await self.fetch_text(self._queries[name], values)
 
-    def fetch_text(self, statement: str, values: Any) -> list[Row]:
+    async def fetch_text(self, statement: str, values: Any) -> list[Row]:
         try:
             return self._readers.connection().execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise _unavailable(error, self.path.name) from error
+
+    async def examine(self) -> list[Check]:
+        version = str((await self.fetch_text("select sqlite_version()", ()))[0][0])
+        mode = str((await self.fetch_text("pragma journal_mode", ()))[0][0])
+        old = tuple(map(int, version.split(".")[:2])) < OLDEST
+        wal = mode == "wal"
+        return [
+            Check("fail", "sqlite", version, f"Install a Python with SQLite {OLDEST[0]}.{OLDEST[1]} or newer.")
+            if old
+            else Check("ok", "sqlite", version),
+            Check("ok", "journal", "write-ahead log")
+            if wal
+            else Check("fail", "journal", f"mode {mode}", "Put it on a local disk; network folders lose writes."),
+        ]
 
     # Writing
 
     async def write(self, work: Work) -> Any:
         return await self._writer.submit(work)
 
-    def count_read(self, workspace: str, tool: str) -> None:
-        with self._reads_lock:
-            self._reads[workspace, tool, self.clock() // 60_000] += 1
+    async def due(self, now: int, limit: int) -> list[Row]:
+        return await self.fetch("due", now, limit)
 
     def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
         """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
@@ -135,20 +159,19 @@ class SqliteDatabase:
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
-        self._check_file()
+        self.check()
         connection = self._connection
         connection.execute("begin immediate")
-        reads = self._take_reads()
+        reads = self._counts.take()
         try:
             statements = _Statements(connection, self._queries)
             transaction = Transaction(statements, self.clock(), self.interned, self._unchanged(connection))
-            results = [_attempt(work, transaction) for work in batch]
-            for key, n in reads.items():
-                transaction.write("write_reads", *key, n)
+            results = [attempt(work, transaction) for work in batch]
+            write_counts(reads, transaction)
             transaction.flush()
             connection.execute("commit")
         except BaseException as error:
-            self._give_back(reads)
+            self._counts.give_back(reads)
             self._roll_back()
             if isinstance(error, LostRace):
                 raise Stale("The approval changed meanwhile. Look again; nothing was written.") from None
@@ -168,7 +191,7 @@ class SqliteDatabase:
         with suppress(sqlite3.Error):  # the failed statement may have ended the transaction already
             self._connection.execute("rollback")
 
-    def _check_file(self) -> None:
+    def check(self) -> None:
         """SQLite goes on writing into a file that was deleted or replaced; nobody would ever find those rows."""
         try:
             same = os.stat(self.path).st_ino == self._inode
@@ -178,16 +201,6 @@ class SqliteDatabase:
             raise StoreUnavailable(
                 f"The database file {self.path.name} is gone or was replaced. Put it back and restart."
             )
-
-    def _take_reads(self) -> dict[tuple[str, str, int], int]:
-        with self._reads_lock:
-            reads, self._reads = self._reads, defaultdict(int)
-        return reads
-
-    def _give_back(self, reads: dict[tuple[str, str, int], int]) -> None:
-        with self._reads_lock:
-            for key, n in reads.items():
-                self._reads[key] += n
 
     # Noticing what other processes commit
 
@@ -207,9 +220,9 @@ class SqliteDatabase:
         look.close()
 
     def _flush_reads(self) -> None:
-        if self._reads:
+        if self._counts:
             with suppress(Error):  # the counts were given back and go with the next batch
-                self._writer.submit_sync(_nothing)
+                self._writer.submit_sync(NOTHING)
 
 
 class Lookout:
@@ -218,28 +231,20 @@ class Lookout:
     def __init__(self, path: Path, queries: dict[str, str], watchers: Watchers) -> None:
         self._connection = connect(path)
         self._queries = queries
-        self._watchers = watchers
+        self._news = News(self._fetch, watchers)
         self._version = self._connection.execute("pragma data_version").fetchall()[0][0]
-        self._seen: dict[str, int] = {}
 
     def look(self) -> None:
         try:
             version = self._connection.execute("pragma data_version").fetchall()[0][0]
             if version != self._version:
-                self._version = version
-                self._watchers.announce({name: self._news(name) for name in self._watchers.workspaces()})
+                more = self._news.look()
+                self._version = -1 if more else version
         except sqlite3.Error:
             self._version = -1  # a look that failed is repeated; waiters also look by themselves
 
-    def _news(self, workspace: str) -> set[str]:
-        found = self._connection.execute(self._queries["head"], (workspace,)).fetchall()
-        newest = found[0][1] if found else 0
-        last = self._seen.get(workspace, max(0, newest - 1000))
-        news = self._connection.execute(self._queries["changed_since"], (workspace, last)).fetchall()
-        self._seen[workspace] = news[-1][1] if news else newest
-        if len(news) == 1000:
-            self._version = -1  # there is more: look again at once
-        return {row[2] for row in news if row[2]}
+    def _fetch(self, name: str, *values: object) -> list[Row]:
+        return self._connection.execute(self._queries[name], values).fetchall()
 
     def close(self) -> None:
         self._connection.close()
@@ -284,17 +289,6 @@ class _Statements:
         else:
             count = self._connection.executemany(self._queries[name], values).rowcount
         return count
-
-
-def _attempt(work: Work, transaction: Transaction) -> object:
-    try:
-        return work(transaction)
-    except Error as error:
-        return error
-
-
-def _nothing(_: Transaction) -> None:
-    """A batch of its own for what waits beside the queue."""
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -158,7 +158,8 @@ class Transaction:
         subject = approval.subject
         key = (subject.workspace, approval.id)
         entries = self._sealed(subject.workspace, change.events)
-        self._intern(approval.terms, spec)
+        self._intern(approval.terms)
+        self.keep_spec(spec)
         self._sets["insert_approval"].append(rows.insert_values(approval))
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
         self._sets["insert_payload"].append((*key, *shown))
@@ -194,6 +195,11 @@ class Transaction:
     def write(self, name: str, *values: object) -> None:
         self._sets[name].append(values)
 
+    def keep_spec(self, spec: ToolSpec) -> None:
+        if spec.sha256 not in self._interned.specs and spec.sha256 not in self._new_specs:
+            self._new_specs[spec.sha256] = spec
+            self._sets["insert_spec"].append((spec.sha256, spec.definition))
+
     def tell(self, workspace: str, events: Iterable[Event]) -> None:
         self._append(workspace, self._sealed(workspace, events))
 
@@ -206,7 +212,7 @@ class Transaction:
             self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
         for name in sorted(self._sets, key=_ORDER.__getitem__):
             values = self._sets[name]
-            if self._connection.write(name, values) != len(values) and name in _COMPARED:
+            if self._connection.write(name, values) != len(values) and name in COMPARED:
                 raise LostRace(name)
 
     def committed(self) -> dict[str, set[str]]:
@@ -226,12 +232,16 @@ class Transaction:
             self._memory.grants.pop(workspace, None)
         return changed
 
+    def moved(self) -> list[Head]:
+        """Where the ledgers end that this transaction has written to."""
+        return [self._heads[workspace] for workspace in sorted(self._moved)]
+
     def _write_approval(self, old: Approval, new: Approval) -> None:
         if rows.only_advances(old, new) and (old.subject.workspace, new.id) not in self._rewritten:
             self._sets["advance_approval"].append(rows.advance_values(new, old.version))
         else:
             self._rewritten.add((old.subject.workspace, new.id))
-            self._intern(new.terms, None)
+            self._intern(new.terms)
             self._sets["update_approval"].append(rows.update_values(new, old.version))
 
     def _follow_up(self, workspace: str, change: Change[Approval], entries: list[Entry]) -> None:
@@ -275,33 +285,29 @@ class Transaction:
             self._heads[workspace] = Head(workspace, entry.seq, entry.link, entry.at)
             self._moved.add(workspace)
 
-    def _intern(self, terms: Ask, spec: ToolSpec | None) -> None:
+    def _intern(self, terms: Ask) -> None:
         if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
             self._new_terms[terms.sha256] = terms
             self._sets["insert_terms"].append((terms.sha256, terms.snapshot))
-        if spec is not None and spec.sha256 not in self._interned.specs and spec.sha256 not in self._new_specs:
-            self._new_specs[spec.sha256] = spec
-            self._sets["insert_spec"].append((spec.sha256, spec.definition))
 
     def _terms(self, sha256: str) -> Ask:
-        return self._new_terms.get(sha256) or read_terms(sha256, self._interned, self._connection.fetch)
+        known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
+        return known or learn_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
 
 
-def read_terms(sha256: str, interned: Interned, fetch: Callable[..., list[Row]]) -> Ask:
-    known = interned.terms.get(sha256)
-    if known is None:
-        found = fetch("terms", sha256)
-        if not found:
-            raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
-        known = terms_of(found[0][0])
-        if known.sha256 != sha256:
-            raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
-        interned.terms[sha256] = known
-    return known
+def learn_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
+    """What a row of terms says, once it is sure that nobody altered it."""
+    if not found:
+        raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
+    terms = terms_of(bytes(found[0][0]))
+    if terms.sha256 != sha256:
+        raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
+    interned.terms[sha256] = terms
+    return terms
 
 
 # The order of the sets in a transaction: rows before what is updated in them, the head last.
-_NAMES = (
+NAMES = (
     "insert_workspace",
     "insert_terms",
     "insert_spec",
@@ -321,8 +327,8 @@ _NAMES = (
     "write_tally",
     "write_head",
 )
-_ORDER = {name: place for place, name in enumerate(_NAMES)}
-_COMPARED = frozenset({"update_approval", "advance_approval"})
+_ORDER = {name: place for place, name in enumerate(NAMES)}
+COMPARED = frozenset({"update_approval", "advance_approval"})
 
 
 def _merged(old: Payload, new: Payload | None) -> Payload:

@@ -5,19 +5,32 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from interlock.core.errors import StoreUnavailable
+from interlock.core.errors import Error, StoreUnavailable
 from interlock.stores.transaction import Transaction
 
 MOST = 512  # items in a batch: beyond that a commit takes longer than the wait that it saves
 
-Work = Callable[[Transaction], object]
+Read = tuple[str, ...]  # a named query and its values
+
+
+class Work(NamedTuple):
+    """`run` is done inside a transaction that has locked the workspace's ledger head.
+
+    `reads` are the look-ups that it is going to make, told beforehand so that a batch can make them all at once.
+    """
+
+    run: Callable[[Transaction], object]
+    workspace: str
+    reads: tuple[Read, ...] = ()
+
+
 Changed = dict[str, set[str]]
 
 
@@ -27,9 +40,12 @@ class Committer(Protocol):
     def __call__(self, batch: list[Work]) -> tuple[list[object], Changed]: ...
 
 
+W = TypeVar("W")
+
+
 @dataclass(slots=True)
-class Item:
-    work: Work
+class Item(Generic[W]):
+    work: W
     future: asyncio.Future[object] | Future[object]
     loop: asyncio.AbstractEventLoop | None
 
@@ -38,7 +54,7 @@ class Writer:
     def __init__(self, commit: Committer, announce: Callable[[Changed], None]) -> None:
         self._commit = commit
         self._announce = announce
-        self._queue: SimpleQueue[Item | None] = SimpleQueue()
+        self._queue: SimpleQueue[Item[Work] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name="interlock-writer", daemon=True)
         self._closed = False
 
@@ -74,8 +90,8 @@ class Writer:
             if batch:
                 self._run(batch)
 
-    def _next_batch(self) -> tuple[list[Item], bool]:
-        batch: list[Item] = []
+    def _next_batch(self) -> tuple[list[Item[Work]], bool]:
+        batch: list[Item[Work]] = []
         item = self._queue.get()
         while item is not None:
             batch.append(item)
@@ -87,7 +103,7 @@ class Writer:
                 return batch, True
         return batch, False
 
-    def _run(self, batch: list[Item]) -> None:
+    def _run(self, batch: list[Item[Work]]) -> None:
         try:
             results, changed = self._commit([item.work for item in batch])
         except Exception as error:  # noqa: BLE001  whatever it was, every caller hears of it and the thread lives on
@@ -97,11 +113,22 @@ class Writer:
                 for item in batch:  # one bad item must not fail its neighbours: replay one by one
                     self._run([item])
                 return
-        _deliver(batch, results)
+        deliver(batch, results)
         self._announce(changed)
 
 
-def _deliver(batch: list[Item], results: list[object]) -> None:
+def attempt(work: Work, transaction: Transaction) -> object:
+    """An item's own error is its result: it is no reason to fail the others of its batch."""
+    try:
+        return work.run(transaction)
+    except Error as error:
+        return error
+
+
+NOTHING = Work(lambda _: None, "")  # a batch of its own for what waits beside the queue
+
+
+def deliver(batch: Sequence[Item[Any]], results: list[object]) -> None:
     """Resolves all futures of one event loop in one callback."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[object], object]]] = defaultdict(list)
     for item, result in zip(batch, results, strict=True):

@@ -1,0 +1,1 @@
+"""PostgreSQL: `database.py` first; the rest is what it stands on."""

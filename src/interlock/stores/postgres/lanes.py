@@ -1,0 +1,105 @@
+"""Reading from PostgreSQL: a thread with a connection takes all look-ups that wait and sends them in one go."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import psycopg
+
+from interlock.core.errors import StoreUnavailable
+from interlock.stores.postgres.link import Link, persist, unavailable
+from interlock.stores.rows import Row
+from interlock.stores.writer import Item, deliver
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    text: str
+    values: Sequence[object]
+
+
+class Lane:
+    """`most` look-ups in one go: many for what is quick, one for what may be slow and must hold up nobody."""
+
+    def __init__(self, name: str, links: Sequence[Link], database: str, most: int) -> None:
+        self._database = database
+        self._most = most
+        self._queue: SimpleQueue[Item[Lookup] | None] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._links = links
+        self._threads = [
+            threading.Thread(target=self._loop, args=(link,), name=f"interlock-{name}", daemon=True) for link in links
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        for link in self._links:
+            link.drop()
+
+    async def fetch(self, text: str, values: Sequence[object]) -> list[Row]:
+        if self._stopping.is_set():
+            raise StoreUnavailable("The store is closed.")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.put(Item(Lookup(text, values), future, loop))
+        found: list[Row] = await future
+        return found
+
+    def send(self, text: str, values: Sequence[object]) -> Future[Any]:
+        """For threads without an event loop."""
+        future: Future[Any] = Future()
+        self._queue.put(Item(Lookup(text, values), future, None))
+        return future
+
+    def _loop(self, link: Link) -> None:
+        running = True
+        while running:
+            batch, running = self._next()
+            if batch:
+                deliver(batch, self._answers([item.work for item in batch], link))
+
+    def _next(self) -> tuple[list[Item[Lookup]], bool]:
+        batch: list[Item[Lookup]] = []
+        item = self._queue.get()
+        while item is not None:
+            batch.append(item)
+            if len(batch) >= self._most:
+                return batch, True
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return batch, True
+        return batch, False
+
+    def _answers(self, lookups: list[Lookup], link: Link) -> list[object]:
+        try:
+            return persist(lambda: self._ask(lookups, link), link, self._stopping)
+        except psycopg.Error as error:
+            if len(lookups) == 1:
+                return [unavailable(error, self._database)]
+        except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it and the thread lives on
+            if len(lookups) == 1:
+                return [error]
+        return [answer for each in lookups for answer in self._answers([each], link)]  # which one was it?
+
+    def _ask(self, lookups: list[Lookup], link: Link) -> list[object]:
+        connection = link.get()
+        if len(lookups) == 1:
+            return [connection.execute(lookups[0].text, lookups[0].values).fetchall()]
+        with connection.pipeline():
+            cursors = [connection.execute(each.text, each.values) for each in lookups]
+            return [cursor.fetchall() for cursor in cursors]

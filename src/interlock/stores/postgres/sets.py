@@ -1,0 +1,137 @@
+"""Turns the named statements, which are about one row each, into statements about many rows at once, for PostgreSQL.
+
+Values travel as text, whole columns as one array: one statement and one plan for a batch of any size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Types = Mapping[tuple[str, str], str]  # (table, column) → type
+
+_INSERT = re.compile(r"insert into (\w+)\s*\((.*?)\)\s*values\s*\(.*?\)\s*(.*)", re.DOTALL)
+_UPDATE = re.compile(r"update (\w+) set\s+(.*?)\s+where\s+(.*)", re.DOTALL)
+_DELETE = re.compile(r"delete from (\w+) where\s+(.*)", re.DOTALL)
+_EQUALS = re.compile(r"(\w+) = \?")
+_CONFLICT = re.compile(r"on conflict \((.*?)\) do update")
+
+
+@dataclass(frozen=True, slots=True)
+class SetWrite:
+    """One statement for a whole set; `key` are the places of the values that say which row is meant."""
+
+    text: str
+    one: str
+    key: tuple[int, ...]
+    compared: bool
+
+    def rounds(self, values: Sequence[tuple[object, ...]]) -> list[Sequence[tuple[object, ...]]]:
+        """A statement touches a row at most once, so a row that changes twice in a batch takes a second round."""
+        if len(values) == 1 or not self.key:
+            return [values]
+        rounds: list[dict[tuple[object, ...], tuple[object, ...]]] = [{}]
+        times: dict[tuple[object, ...], int] = {}
+        for row in values:
+            key = tuple(row[place] for place in self.key)
+            number = times[key] = times.get(key, -1) + 1
+            if number == len(rounds):
+                rounds.append({})
+            rounds[number][key] = row
+        return [[each[key] for key in sorted(each)] for each in rounds]
+
+
+def placeholders(statement: str) -> str:
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+def set_read(statement: str) -> str:
+    """The same look-up for many keys; each row begins with the number of its key, counted from 1."""
+    columns = iter(range(1, statement.count("?") + 1))
+    inner = re.sub(r"\?", lambda _: f"k.c{next(columns)}", statement.replace("%", "%%"))
+    names = ", ".join(f"c{n}" for n in range(1, statement.count("?") + 1))
+    arrays = ", ".join(["%s::text[]"] * statement.count("?"))
+    return (
+        f"select k.n, q.* from unnest({arrays}) with ordinality as k({names}, n) "  # noqa: S608  our own statements
+        f"cross join lateral ({inner}) q order by k.n"
+    )
+
+
+def set_write(statement: str, types: Types, *, compared: bool) -> SetWrite:
+    """`compared`: every row has to be met, or the transaction fails."""
+    for pattern, make in ((_INSERT, _insert), (_UPDATE, _update), (_DELETE, _delete)):
+        match = pattern.fullmatch(statement)
+        if match:
+            text, key = make(match, types)
+            return SetWrite(_expecting(text, compared), _expecting(placeholders(statement), compared), key, compared)
+    raise ValueError(f"There is no set for: {statement}")
+
+
+def array(values: Iterable[object]) -> str:
+    """A PostgreSQL array as text."""
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def plain(value: object) -> object:
+    """One value as the text that PostgreSQL reads."""
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
+    return str(value) if isinstance(value, int) else value
+
+
+def _element(value: object) -> str:
+    match value:
+        case str():
+            if "\\" in value or '"' in value:
+                value = value.replace("\\", "\\\\").replace('"', '\\"')
+            return f'"{value}"'
+        case int():
+            return str(value)
+        case None:
+            return "null"
+        case bytes():
+            return f'"\\\\x{value.hex()}"'
+        case _:
+            raise TypeError(f"{type(value).__name__} is not kept in a database.")
+
+
+def _insert(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
+    table, listed, tail = match.groups()
+    columns = [column.strip() for column in listed.split(",")]
+    arrays = ", ".join(f"%s::{types[table, column]}[]" for column in columns)
+    conflict = _CONFLICT.search(tail)
+    keys = [column.strip() for column in conflict.group(1).split(",")] if conflict else []
+    text = f"insert into {table} ({', '.join(columns)}) select * from unnest({arrays}) {tail}"  # noqa: S608  ours
+    return text.strip(), tuple(columns.index(key) for key in keys)
+
+
+def _update(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
+    table, assigned, where = match.groups()
+    columns = _EQUALS.findall(assigned)
+    keys = _EQUALS.findall(where)
+    given = [f"s{n}" for n in range(len(columns))] + [f"k{n}" for n in range(len(keys))]
+    names = iter(given)
+    assigned = _EQUALS.sub(lambda found: f"{found.group(1)} = v.{next(names)}", assigned)
+    where = _EQUALS.sub(lambda found: f"{table}.{found.group(1)} = v.{next(names)}", where)
+    arrays = ", ".join(f"%s::{types[table, column]}[]" for column in (*columns, *keys))
+    text = f"update {table} set {assigned} from unnest({arrays}) as v({', '.join(given)}) where {where}"  # noqa: S608
+    first = len(columns)
+    return text, tuple(first + keys.index(name) for name in keys if name != "version")
+
+
+def _delete(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
+    table, where = match.groups()
+    keys = _EQUALS.findall(where)
+    names = iter(range(len(keys)))
+    where = _EQUALS.sub(lambda found: f"{table}.{found.group(1)} = v.k{next(names)}", where)
+    arrays = ", ".join(f"%s::{types[table, key]}[]" for key in keys)
+    given = ", ".join(f"k{n}" for n in range(len(keys)))
+    text = f"delete from {table} using unnest({arrays}) as v({given}) where {where}"  # noqa: S608  our own statements
+    return text, tuple(range(len(keys)))
+
+
+def _expecting(text: str, compared: bool) -> str:  # noqa: FBT001  private, and named where it is called
+    if not compared:
+        return text
+    return f"with done as ({text} returning 1) select interlock_expect(count(*), %s) from done"  # noqa: S608  ours

@@ -1,0 +1,122 @@
+"""The pieces of work that the store hands to a transaction: read, step, write what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from interlock.core.call import ToolSpec
+from interlock.core.event import Change, Event, Moment, Payload, Stored
+from interlock.core.grant import Grant
+from interlock.core.ports import Begin, GrantStep, PolicyVersion, RunStep, Step, StoredStep, User
+from interlock.core.request import same_call
+from interlock.core.run import Run
+from interlock.stores import rows
+from interlock.stores.transaction import Transaction
+from interlock.stores.writer import Work
+
+
+def begin(begin: Begin) -> Work:
+    call = begin.proposal.call
+
+    def run(tx: Transaction) -> Stored:
+        known = tx.by_call(call.workspace, call.run_id, call.call_id)
+        if known is not None:
+            same_call(known.approval, call)
+            return known
+        change = begin.step(tx.moment(call.workspace), lambda: tx.grants(call.workspace))
+        tx.insert(change, begin.proposal.spec)
+        return Stored(change.state, change.payload or Payload())
+
+    by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
+    return Work(run, call.workspace, (by_call, ("grants", call.workspace)))
+
+
+def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> Work:
+    def run(tx: Transaction) -> None:
+        tx.keep_spec(spec)
+        tx.tell(workspace, events)
+
+    return Work(run, workspace)
+
+
+def transition(workspace: str, approval_id: str, step: Step) -> Work:
+    def run(tx: Transaction) -> object:
+        approval = tx.approval(workspace, approval_id)
+        change = step(approval, tx.moment(workspace))
+        tx.update(approval, change)
+        return change.error or change.state
+
+    return Work(run, workspace, (("approval", workspace, approval_id),))
+
+
+def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Work:
+    def run(tx: Transaction) -> object:
+        stored = tx.stored(workspace, approval_id)
+        change = step(stored, tx.moment(workspace))
+        tx.update(stored.approval, change)
+        return change.error or replace(stored, approval=change.state)
+
+    return Work(run, workspace, (("approval", workspace, approval_id), ("payload", workspace, approval_id)))
+
+
+def add_run(workspace: str, new: Callable[[Moment], Change[Run]]) -> Work:
+    return Work(lambda tx: _save_run(tx, workspace, new(tx.moment(workspace))), workspace)
+
+
+def step_run(workspace: str, run_id: str, step: RunStep) -> Work:
+    def run(tx: Transaction) -> Run:
+        return _save_run(tx, workspace, step(tx.run(workspace, run_id), tx.moment(workspace)))
+
+    return Work(run, workspace, (("run", workspace, run_id),))
+
+
+def add_grant(workspace: str, new: Callable[[Moment], Change[Grant]]) -> Work:
+    return Work(lambda tx: _save_grant(tx, workspace, new(tx.moment(workspace))), workspace)
+
+
+def step_grant(workspace: str, grant_id: str, step: GrantStep) -> Work:
+    def run(tx: Transaction) -> Grant:
+        return _save_grant(tx, workspace, step(tx.grant(workspace, grant_id), tx.moment(workspace)))
+
+    return Work(run, workspace, (("grant", workspace, grant_id),))
+
+
+def put_policy(workspace: str, sha256: str, body: str, author: str, reason: str) -> Work:
+    def run(tx: Transaction) -> PolicyVersion:
+        found = tx.fetch("policy", workspace)
+        last = rows.policy_of(found[0]) if found else None
+        if last is not None and last.sha256 == sha256:
+            return last
+        number = last.version + 1 if last else 1
+        version = PolicyVersion(number, sha256, body, author, tx.moment(workspace).now, reason)
+        tx.write("insert_policy", workspace, version.version, sha256, body, author, version.at, reason)
+        content = {"reason": reason} if reason else None
+        tx.tell(workspace, [Event("policy_changed", author, {"version": number, "policy": sha256}, "", content)])
+        return version
+
+    return Work(run, workspace)
+
+
+def put_user(workspace: str, user: User, author: str) -> Work:
+    def run(tx: Transaction) -> User:
+        tx.write("write_user", workspace, user.name, user.role, rows.teams_text(user.teams))
+        data, content = {"user": user.name, "role": user.role}, {"teams": sorted(user.teams)}
+        tx.tell(workspace, [Event("user_changed", author, data, "", content)])
+        return user
+
+    return Work(run, workspace)
+
+
+def add_workspace(workspace: str, key: bytes, at: int) -> Work:
+    return Work(lambda tx: tx.write("insert_workspace", workspace, key, at), workspace)
+
+
+def _save_run(tx: Transaction, workspace: str, change: Change[Run]) -> Run:
+    tx.save_run(workspace, change)
+    return change.state
+
+
+def _save_grant(tx: Transaction, workspace: str, change: Change[Grant]) -> Grant:
+    tx.save_grant(workspace, change)
+    return change.state

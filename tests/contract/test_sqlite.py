@@ -1,0 +1,114 @@
+"""What is about the file of SQLite alone: trouble with it, and who may read it."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.core.errors import Misconfigured, StoreUnavailable
+from interlock.stores.migrate import migrate_sqlite
+from interlock.wiring import Parts
+from tests.places import File, Place
+from tests.support import OK, WRITE, Clock, approve, call, faults, opened, pending, status
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return File(tmp_path / "interlock.db")
+
+
+def read_only(parts: Parts, path: Path) -> Callable[[], Any]:
+    connection = parts.store._database._connection  # type: ignore[attr-defined]
+    connection.execute("pragma query_only = on")
+    return lambda: connection.execute("pragma query_only = off")
+
+
+def full(parts: Parts, path: Path) -> Callable[[], Any]:
+    connection = parts.store._database._connection  # type: ignore[attr-defined]
+    pages = connection.execute("pragma page_count").fetchone()[0]
+    connection.execute(f"pragma max_page_count = {pages}")
+    return lambda: connection.execute("pragma max_page_count = 1000000")
+
+
+def gone(parts: Parts, path: Path) -> Callable[[], Any]:
+    os.rename(path, path.with_name("away"))
+    return lambda: os.rename(path.with_name("away"), path)
+
+
+@pytest.mark.parametrize(("trouble", "words"), [(read_only, "read-only"), (full, "full"), (gone, "gone")])
+async def test_a_database_in_trouble_runs_nothing_and_loses_nothing(
+    parts: Parts, tmp_path: Path, trouble: Callable[[Parts, Path], Callable[[], Any]], words: str
+) -> None:
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    mend = trouble(parts, tmp_path / "interlock.db")
+    large = {"path": "x" * 200_000}
+    with pytest.raises(StoreUnavailable, match=words):
+        await parts.gate.check(call(2, large), WRITE)
+    if trouble is not full:  # a small change may still fit
+        with pytest.raises(StoreUnavailable, match=words):
+            await parts.gate.start("default", approval_id, "r")
+    mend()
+    execution = await parts.gate.start("default", approval_id, "r")
+    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await status(parts, approval_id) == "succeeded"
+    await pending(parts, 2, args=large)
+    assert await faults(parts) == []
+
+
+async def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path, clock: Clock) -> None:
+    (tmp_path / "a.db").write_text("hello, I am a text file and certainly not a database\n" * 10)
+    with pytest.raises(StoreUnavailable, match="not a database"):
+        async with opened(tmp_path / "a.db", clock):
+            pass
+    assert "hello" in (tmp_path / "a.db").read_text()
+
+
+async def test_another_programs_database_is_not_touched(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as raw:
+        raw.execute("create table theirs (x)")
+    raw.close()
+    with pytest.raises(Misconfigured, match="another program"):
+        async with opened(path, clock):
+            pass
+
+
+def test_a_migration_that_dies_half_way_runs_again_from_the_start(tmp_path: Path) -> None:
+    class Dies:
+        """Fails at the n-th statement, as a killed process would: nothing after it is heard."""
+
+        def __init__(self, connection: sqlite3.Connection, at: int) -> None:
+            self.connection, self.left = connection, at
+
+        def execute(self, text: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+            self.left -= 1
+            if self.left <= 0:
+                raise InterruptedError
+            return self.connection.execute(text, values)
+
+    died = 0
+    for at in range(1, 200):
+        path = tmp_path / f"{at}.db"
+        raw = sqlite3.connect(path, isolation_level=None)
+        try:
+            migrate_sqlite(Dies(raw, at), 0)
+            break
+        except InterruptedError:
+            died += 1
+        finally:
+            raw.close()
+        with sqlite3.connect(path, isolation_level=None) as again:
+            migrate_sqlite(again, 0)
+            assert again.execute("select count(*) from transitions").fetchone() == (16,)
+        again.close()
+    assert died > 20
+
+
+async def test_nothing_private_is_left_readable_by_others(parts: Parts, tmp_path: Path) -> None:
+    await pending(parts)
+    for name in ("interlock.db", "interlock.db.lock"):
+        assert os.stat(tmp_path / name).st_mode & 0o077 == 0, name
