@@ -14,6 +14,7 @@ from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head
 from interlock.core.policy import Condition
+from interlock.core.rehearsal import Recorded
 from interlock.core.request import Proposal
 from interlock.core.run import Run
 
@@ -139,6 +140,8 @@ class Store(Protocol):
 
     async def head(self, workspace: str) -> Head: ...
     def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]: ...
+    def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]: ...
+    async def count_recorded(self, workspace: str, since: int = 0) -> tuple[int, int]: ...
     def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[Watch]: ...
 
 

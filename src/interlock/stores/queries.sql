@@ -175,3 +175,21 @@ on conflict (workspace, name) do update set role = excluded.role, teams = exclud
 
 -- name: migrations
 select name, applied_at from migrations order by number
+
+-- name: recorded
+select
+    e.seq, e.at, e.kind, e.data, e.approval_id, c.content, a.run_id, a.call_id, a.tool, a.agent, a.agent_path,
+    a.thread_id, a.requester, a.spec_sha256, p.args, p.sentence
+from events e
+    left join contents c on c.workspace = e.workspace and c.seq = e.seq
+    left join approvals a on a.workspace = e.workspace and a.id = e.approval_id
+    left join payloads p on p.workspace = e.workspace and p.id = e.approval_id
+where e.workspace = ? and e.seq > ? and e.at >= ? and e.kind in ('proposed', 'allowed', 'denied')
+order by e.seq limit ?
+
+-- name: count_recorded
+select count(*), count(coalesce(p.id, case when e.kind = 'denied' then c.workspace end))
+from events e
+    left join contents c on c.workspace = e.workspace and c.seq = e.seq and e.kind = 'denied'
+    left join payloads p on p.workspace = e.workspace and p.id = e.approval_id and p.args is not null
+where e.workspace = ? and e.at >= ? and e.kind in ('proposed', 'allowed', 'denied')

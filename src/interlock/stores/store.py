@@ -27,8 +27,9 @@ from interlock.core.ports import (
     User,
 )
 from interlock.core.ports import Watch as WatchPort
+from interlock.core.rehearsal import Recorded
 from interlock.core.run import Run
-from interlock.stores import rows, steps
+from interlock.stores import recording, rows, steps
 from interlock.stores.health import Check
 from interlock.stores.queries import MAX_LIMIT, list_query, make_cursor
 from interlock.stores.rows import Row
@@ -37,6 +38,7 @@ from interlock.stores.watching import Watchers
 from interlock.stores.writer import Work
 
 ENTRIES = 5_000  # rows of the ledger in one read
+RECORDED = 1_000  # recorded calls in one read
 
 
 class Database(Protocol):
@@ -204,6 +206,26 @@ class SqlStore:
         while found := await self._database.fetch("entries", workspace, after, ENTRIES):
             yield _entries(found)
             after = found[-1][1]
+
+    async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]:
+        """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""
+        specs: dict[str, ToolSpec | None] = {}
+        after = 0
+        while found := await self._database.fetch("recorded", workspace, after, since, RECORDED):
+            page = []
+            for row in found:
+                sha256 = recording.spec_sha256(row)
+                if sha256 and sha256 not in specs:
+                    specs[sha256] = await self.spec(sha256)
+                if sha256 and (spec := specs[sha256]) is not None:
+                    page.append(recording.recorded_of(workspace, row, spec))
+            yield page
+            after = found[-1][0]
+
+    async def count_recorded(self, workspace: str, since: int = 0) -> tuple[int, int]:
+        """How many calls can be judged again, and how many cannot because their arguments were erased."""
+        every, kept = (await self._database.fetch("count_recorded", workspace, since))[0]
+        return int(kept), int(every) - int(kept)
 
     def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[WatchPort]:
         return self._database.watchers.watch(workspace, approval_id)

@@ -47,7 +47,20 @@ WRITING = {
 }
 READING = {"statement_timeout": "5s", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
 SLOWLY = {"statement_timeout": "60s", "synchronous_commit": "off", "jit": "off"}
-SLOW = frozenset({"entries", "timeline", "ids_like", "running", "waiting_runs", "allowed_reads", "policies", "grants"})
+SLOW = frozenset(
+    {
+        "recorded",
+        "count_recorded",
+        "entries",
+        "timeline",
+        "ids_like",
+        "running",
+        "waiting_runs",
+        "allowed_reads",
+        "policies",
+        "grants",
+    }
+)
 QUICK_MOST = 64
 SLOW_LINKS = 3
 CLAIM = 2_000  # milliseconds that a worker has for what it took; then it is due again
