@@ -19,6 +19,7 @@ from interlock.core.voting import Delegation, Vote
 Row = Sequence[Any]
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 APPROVAL = 30  # columns of an approval in a row; the payload's follow
+PAYLOAD = 7
 TERMS = 17  # the column with the digest of its terms
 
 

@@ -57,7 +57,7 @@ def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Wor
         tx.update(stored.approval, change)
         return change.error or replace(stored, approval=change.state)
 
-    return Work(run, workspace, (("approval", workspace, approval_id), ("payload", workspace, approval_id)))
+    return Work(run, workspace, (("stored", workspace, approval_id),))
 
 
 def add_run(workspace: str, new: Callable[[Moment], Change[Run]]) -> Work:

@@ -114,10 +114,15 @@ class Transaction:
         return rows.approval_of(found[0], self._terms)
 
     def stored(self, workspace: str, approval_id: str) -> Stored:
-        approval = self.approval(workspace, approval_id)
-        found = self._connection.fetch("payload", workspace, approval_id)
-        payload = rows.payload_of(found[0]) if found else Payload()
-        return Stored(approval, _merged(payload, self._payloads.get((workspace, approval_id))))
+        key = (workspace, approval_id)
+        known = self._approvals.get(key) or self._memory.approvals.get(key)
+        name = "stored" if known is None else "payload"
+        found = self._connection.fetch(name, workspace, approval_id)
+        if known is None and not found:
+            raise NotFound("There is no approval with this id.", approval_id=approval_id)
+        approval = known or rows.approval_of(found[0], self._terms)
+        payload = rows.payload_of(found[0][-rows.PAYLOAD :]) if found else Payload()
+        return Stored(approval, _merged(payload, self._payloads.get(key)))
 
     def by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
         known = self._calls.get((workspace, run_id, call_id))

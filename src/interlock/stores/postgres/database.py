@@ -66,8 +66,10 @@ SLOW_LINKS = 3
 CLAIM = 2_000  # milliseconds that a worker has for what it took; then it is due again
 FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
 
+# The clock is read when a row is locked, so the newest reading comes after all locks.
 _LOCK = placeholders(
-    "select workspace, seq, link, at from heads where workspace = any(?::text[]) order by 1 for update"
+    "with locked as materialized (select workspace, seq, link, at from heads where workspace = any(?::text[]) "
+    "order by workspace for update) select workspace, seq, link, at, interlock_now() from locked"
 )
 _MAKE_HEADS = placeholders(
     "insert into heads (workspace, seq, link, at) select w, 0, ?, 0 from unnest(?::text[]) w on conflict do nothing"
@@ -127,13 +129,14 @@ class PostgresDatabase:
                 raise Misconfigured(f"The database {self.name} lacks {left}. Run: interlock migrate")
             self._statements = Statements(self._queries, column_types(connection))
             self.server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
+            self._link.pipe()
         quick, slow = Link(self._url, READING), [Link(self._url, SLOWLY) for _ in range(SLOW_LINKS)]
         self._quick = Lane("reader", [quick], self.name, QUICK_MOST)
         self._slow = Lane("slow-reader", slow, self.name, 1)
         self._notices = Lane("notifier", [Link(self._url, SLOWLY)], self.name, 1)
         self._notifier = Notifier(self._notices)
         self._writer = Writer(self._commit, self._announce)
-        self._listener = Listener(Link(self._url, SLOWLY), self._texts, self.watchers, self._notifier.origin)
+        self._listener = Listener(Link(self._url, SLOWLY), self._look, self.watchers, self._notifier.origin)
         self._flusher = threading.Thread(target=self._flush_counts, name="interlock-counts", daemon=True)
         for part in (self._quick, self._slow, self._notices, self._writer, self._listener, self._flusher):
             part.start()
@@ -153,6 +156,7 @@ class PostgresDatabase:
             self._writer.submit_sync(NOTHING)
         self._writer.stop()
         self._listener.stop()
+        self._notifier.stop()
         for lane in (self._quick, self._slow, self._notices):
             lane.stop()
         self._link.drop()
@@ -212,7 +216,7 @@ class PostgresDatabase:
 
     def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
         """The only lock order: heads, by name; then the clock; then rows, in the order of the sets."""
-        session = Session(self._wrap(self._link.get()), self._statements, self._point)
+        session = Session(self._wrap(self._link.pipe()), self._statements, self._point)
         workspaces = sorted({work.workspace for work in batch if work.workspace})
         counted = self._counts.take()
         try:
@@ -223,10 +227,10 @@ class PostgresDatabase:
             transaction = Transaction(session, now, self.interned, Memory(heads=heads))
             results = [attempt(work, transaction) for work in batch]
             write_counts(counted, transaction)
-            with session.pipeline():
-                transaction.flush()
-                self._doubt = InDoubt(results, transaction)
-                session.execute("commit")
+            transaction.flush()
+            session.send("commit")
+            self._doubt = InDoubt(results, transaction)
+            session.sync()
             self._doubt = None
         except BaseException as error:
             self._counts.give_back(counted)
@@ -238,18 +242,18 @@ class PostgresDatabase:
         self, session: Session, workspaces: list[str], reads: list[tuple[str, ...]]
     ) -> tuple[dict[str, Head], int]:
         while True:
-            with session.pipeline():
-                session.begin(self._link)
-                locked = session.execute(_LOCK, (array(workspaces),))
-                clock = session.execute("select interlock_now()")
-                session.look_up(reads)
-                heads = {row[0]: Head(*row) for row in locked.fetchall()}
-                now = int(clock.fetchall()[0][0])
-            self.server_clock.set(now)
-            if len(heads) == len(workspaces):
-                return heads, now
+            session.begin(self._link)
+            answer = session.send(_LOCK, (array(workspaces),))
+            lookups = session.look_up(reads)
+            session.sync()
+            locked = answer.rows()
+            if len(locked) == len(workspaces):
+                session.remember(lookups)
+                now = max((row[4] for row in locked), default=self.server_clock())
+                self.server_clock.set(now)
+                return {row[0]: Head(*row[:4]) for row in locked}, now
             session.end()  # a ledger's first entry: there has to be a row to lock, made before anything is locked
-            session.execute(_MAKE_HEADS, (Head("").link, array(workspaces)))
+            session.ask(_MAKE_HEADS, (Head("").link, array(workspaces)))
 
     def _stands(self, session: Session, doubt: InDoubt) -> bool:
         """Asked under the lock of the heads, so the commit in doubt is over, one way or the other."""
@@ -265,6 +269,11 @@ class PostgresDatabase:
                 session.end()
             except psycopg.Error:
                 self._link.drop()
+
+    def _look(self, name: str, *values: object) -> list[Row]:
+        """For the listener's thread."""
+        found: list[Row] = self._quick.send(self._texts[name], values).result()
+        return found
 
     def _flush_counts(self) -> None:
         while not self._stopping.wait(FLUSH_EVERY):

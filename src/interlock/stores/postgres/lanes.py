@@ -92,14 +92,13 @@ class Lane:
             if len(lookups) == 1:
                 return [unavailable(error, self._database)]
         except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it and the thread lives on
+            link.drop()  # something may be half sent
             if len(lookups) == 1:
                 return [error]
         return [answer for each in lookups for answer in self._answers([each], link)]  # which one was it?
 
     def _ask(self, lookups: list[Lookup], link: Link) -> list[object]:
-        connection = link.get()
-        if len(lookups) == 1:
-            return [connection.execute(lookups[0].text, lookups[0].values).fetchall()]
-        with connection.pipeline():
-            cursors = [connection.execute(each.text, each.values) for each in lookups]
-            return [cursor.fetchall() for cursor in cursors]
+        pipe = link.pipe()
+        answers = [pipe.send(each.text, each.values) for each in lookups]
+        pipe.sync()
+        return [answer.rows() for answer in answers]

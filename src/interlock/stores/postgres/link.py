@@ -14,6 +14,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
+from interlock.stores.postgres.pipe import Pipe
 
 PATIENCE = 15.0  # seconds that a caller waits for a server that is gone, before it is told so
 DEFAULTS: Mapping[str, str] = {
@@ -36,6 +37,14 @@ class Link:
         self.settings = settings
         self.pooled = False
         self._connection: psycopg.Connection[Any] | None = None
+        self._pipe: Pipe | None = None
+
+    def pipe(self) -> Pipe:
+        """The same connection, from then on for nothing but pipelines."""
+        if self._pipe is None or self._connection is None or self._connection.closed:
+            connection = self.get()
+            self._pipe = Pipe(connection, prepare=not self.pooled)
+        return self._pipe
 
     def get(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
@@ -46,18 +55,15 @@ class Link:
         if self._connection is not None:
             with suppress(psycopg.Error):
                 self._connection.close()
-            self._connection = None
+            self._connection = self._pipe = None
 
     def _connect(self) -> psycopg.Connection[Any]:
         connection = psycopg.connect(self._conninfo, autocommit=True)
         row = connection.execute("select pg_backend_pid()").fetchone()
         # A pooler hands out process numbers of its own: prepared statements and settings would go to somebody else.
         self.pooled = row is None or row[0] != connection.info.backend_pid
-        if self.pooled:
-            connection.prepare_threshold = None
-        else:
-            connection.prepare_threshold = 0
-            connection.prepared_max = 500
+        connection.prepare_threshold = None
+        if not self.pooled:
             for name, value in self.settings.items():
                 connection.execute("select set_config(%s, %s, false)", (name, value))
         return connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -18,14 +18,16 @@ from interlock.stores.rows import Row
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import Changed
 
+Fetch = Callable[..., list[Row]]
 CHANNEL = "interlock"
 SLOWLY = 1.0  # seconds between looks when nothing is heard
+MOMENT = 0.003  # seconds between messages
 POLL = 0.025  # seconds between looks behind a pooler, where nothing can be heard
-_TELL = "select pg_notify(%s, %s)"
+_TELL = "select pg_notify($1, $2)"
 
 
 class Notifier:
-    """One message at a time is on its way; what changes meanwhile goes with the next one."""
+    """The first change is told at once; what changes within the next moment goes with one message after it."""
 
     def __init__(self, lane: Lane) -> None:
         self.origin = secrets.token_hex(8)
@@ -33,6 +35,10 @@ class Notifier:
         self._lock = threading.Lock()
         self._waiting = False
         self._busy = False
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
 
     def tell(self, changed: Changed) -> None:
         if not changed:
@@ -49,6 +55,7 @@ class Notifier:
 
     def _sent(self, done: Future[Any]) -> None:
         lost = done.exception() is not None  # only a hint: the others look by themselves
+        self._stopping.wait(MOMENT)  # in the lane's own thread
         with self._lock:
             again = self._waiting and not lost
             self._busy, self._waiting = again, False
@@ -59,12 +66,11 @@ class Notifier:
 class Listener:
     """Hears of other processes' commits and wakes whoever waits here for what they changed."""
 
-    def __init__(self, link: Link, texts: Mapping[str, str], watchers: Watchers, origin: str) -> None:
+    def __init__(self, link: Link, fetch: Fetch, watchers: Watchers, origin: str) -> None:
         self._link = link
-        self._texts = texts
         self._watchers = watchers
         self._origin = origin
-        self._news = News(self._fetch, watchers)
+        self._news = News(fetch, watchers)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="interlock-listener", daemon=True)
 
@@ -105,6 +111,3 @@ class Listener:
         for heard in connection.notifies(timeout=SLOWLY, stop_after=1):
             if heard.payload != self._origin:
                 return
-
-    def _fetch(self, name: str, *values: object) -> list[Row]:
-        return self._link.get().execute(self._texts[name], values).fetchall()

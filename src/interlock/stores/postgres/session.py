@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 from interlock.faults import Point, around
 from interlock.stores.postgres.link import Link
-from interlock.stores.postgres.sets import SetWrite, Types, array, placeholders, plain, set_read, set_write
+from interlock.stores.postgres.pipe import Answer, Pipe
+from interlock.stores.postgres.sets import SetWrite, Types, array, placeholders, set_read, set_write
 from interlock.stores.rows import Row
 from interlock.stores.transaction import COMPARED, NAMES
 
@@ -25,78 +24,62 @@ class Statements:
         self.sets: dict[str, SetWrite] = {
             name: set_write(queries[name], types, compared=name in COMPARED) for name in NAMES
         }
-        self.names = {text: name for shape in (self.one, self.many) for name, text in shape.items()}
-        self.names |= {made.text: name for name, made in self.sets.items()}
-        self.names |= {made.one: name for name, made in self.sets.items()}
+        self._names = {text: name for shape in (self.one, self.many) for name, text in shape.items()}
+        self._names |= {made.text: name for name, made in self.sets.items()}
+        self._names |= {made.one: name for name, made in self.sets.items()}
+
+    def called(self, text: str) -> str:
+        return self._names.get(text) or " ".join(text.split()[:4])
+
+
+Lookups = tuple[str, list[tuple[str, ...]], Answer]
 
 
 class Session:
-    def __init__(self, connection: Any, statements: Statements, point: Point | None) -> None:
-        self._connection = connection
+    """One batch. What is sent is answered by `sync`; `fetch` finds what was looked up, or asks."""
+
+    def __init__(self, pipe: Pipe, statements: Statements, point: Point | None) -> None:
+        self._pipe = pipe
         self._statements = statements
         self._point = point
         self._found: dict[tuple[object, ...], list[Row]] = {}
-        self._asked: list[tuple[str, list[tuple[str, ...]], Any]] = []
-
-    def pipeline(self) -> AbstractContextManager[Any]:
-        """What is executed inside is sent without waiting for the answers."""
-        made: AbstractContextManager[Any] = self._connection.pipeline()
-        return made
 
     def begin(self, link: Link) -> None:
         self._found.clear()
-        self._asked.clear()
-        self.execute(_BEGIN)
+        self.send(_BEGIN)
         if link.pooled:
             for name, value in link.settings.items():
-                self.execute("select set_config(%s, %s, true)", (name, value))
+                self.send("select set_config($1, $2, true)", (name, value))
 
     def end(self) -> None:
-        self.execute("rollback")
+        self._pipe.abandon()
+        self.ask("rollback")
 
-    def look_up(self, reads: Sequence[tuple[str, ...]]) -> None:
-        """Sends the look-ups of a whole batch, one statement for each kind; `fetch` then finds the answers."""
+    def send(self, text: str, values: Sequence[object] = ()) -> Answer:
+        if self._point is None:
+            return self._pipe.send(text, values)
+        sent: Answer = around(self._point, self._statements.called(text), self._pipe.send)(text, values)
+        return sent
+
+    def sync(self) -> None:
+        around(self._point, "sync", self._pipe.sync)()
+
+    def ask(self, text: str, values: Sequence[object] = ()) -> list[Row]:
+        answer = self.send(text, values)
+        self.sync()
+        return answer.rows()
+
+    def look_up(self, reads: Sequence[tuple[str, ...]]) -> list[Lookups]:
+        """Sends the look-ups of a whole batch, one statement for each kind."""
         by_name: dict[str, dict[tuple[str, ...], None]] = {}
         for name, *values in reads:
             by_name.setdefault(name, {})[tuple(values)] = None
-        for name, wanted in by_name.items():
-            keys = list(wanted)
-            if len(keys) == 1:
-                cursor = self.execute(self._statements.one[name], keys[0])
-            else:
-                cursor = self.execute(
-                    self._statements.many[name], [array(column) for column in zip(*keys, strict=True)]
-                )
-            self._asked.append((name, keys, cursor))
+        return [self._look_up(name, list(keys)) for name, keys in by_name.items()]
 
-    def fetch(self, name: str, *values: object) -> list[Row]:
-        if self._asked:
-            self._collect()
-        found = self._found.get((name, *values))
-        if found is None:
-            found = self.execute(self._statements.one[name], [plain(value) for value in values]).fetchall()
-        return found
-
-    def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int:
-        """The server itself checks that every compare-and-set met its row, so the count need not be waited for."""
-        made = self._statements.sets[name]
-        for rows in made.rounds(values):
-            if len(rows) == 1:
-                text, sent = made.one, [plain(value) for value in rows[0]]
-            else:
-                text, sent = made.text, [array(column) for column in zip(*rows, strict=True)]
-            self.execute(text, [*sent, str(len(rows))] if made.compared else sent)
-        return len(values)
-
-    def execute(self, text: str, values: Sequence[object] = ()) -> Any:
-        if self._point is None:
-            return self._connection.execute(text, values)
-        name = self._statements.names.get(text) or " ".join(text.split()[:4])
-        return around(self._point, name, self._connection.execute)(text, values)
-
-    def _collect(self) -> None:
-        for name, keys, cursor in self._asked:
-            found = cursor.fetchall()
+    def remember(self, lookups: Sequence[Lookups]) -> None:
+        """Takes in what `look_up` asked for, once it is answered."""
+        for name, keys, answer in lookups:
+            found = answer.rows()
             if len(keys) == 1:
                 self._found[name, *keys[0]] = found
                 continue
@@ -104,4 +87,24 @@ class Session:
                 self._found[name, *key] = []
             for number, *row in found:
                 self._found[name, *keys[number - 1]].append(row)
-        self._asked.clear()
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        found = self._found.get((name, *values))
+        return self.ask(self._statements.one[name], values) if found is None else found
+
+    def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int:
+        """The server itself checks that every compare-and-set met its row, so the count need not be waited for."""
+        made = self._statements.sets[name]
+        for rows in made.rounds(values):
+            if len(rows) == 1:
+                text, sent = made.one, rows[0]
+            else:
+                text, sent = made.text, tuple(array(column) for column in zip(*rows, strict=True))
+            self.send(text, (*sent, len(rows)) if made.compared else sent)
+        return len(values)
+
+    def _look_up(self, name: str, keys: list[tuple[str, ...]]) -> Lookups:
+        if len(keys) == 1:
+            return name, keys, self.send(self._statements.one[name], keys[0])
+        columns = [array(column) for column in zip(*keys, strict=True)]
+        return name, keys, self.send(self._statements.many[name], columns)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 Types = Mapping[tuple[str, str], str]  # (table, column) → type
 
@@ -43,16 +44,17 @@ class SetWrite:
 
 
 def placeholders(statement: str) -> str:
-    return statement.replace("%", "%%").replace("?", "%s")
+    numbers = count(1)
+    return re.sub(r"\?", lambda _: f"${next(numbers)}", statement)
 
 
 def set_read(statement: str) -> str:
     """The same look-up for many keys; each row begins with the number of its key, counted from 1."""
-    columns = iter(range(1, statement.count("?") + 1))
-    inner = re.sub(r"\?", lambda _: f"k.c{next(columns)}", statement.replace("%", "%%"))
+    numbers = count(1)
+    inner = re.sub(r"\?", lambda _: f"k.c{next(numbers)}", statement)
     names = ", ".join(f"c{n}" for n in range(1, statement.count("?") + 1))
-    arrays = ", ".join(["%s::text[]"] * statement.count("?"))
-    return (
+    arrays = ", ".join(["?::text[]"] * statement.count("?"))
+    return placeholders(
         f"select k.n, q.* from unnest({arrays}) with ordinality as k({names}, n) "  # noqa: S608  our own statements
         f"cross join lateral ({inner}) q order by k.n"
     )
@@ -64,20 +66,14 @@ def set_write(statement: str, types: Types, *, compared: bool) -> SetWrite:
         match = pattern.fullmatch(statement)
         if match:
             text, key = make(match, types)
-            return SetWrite(_expecting(text, compared), _expecting(placeholders(statement), compared), key, compared)
+            many, one = (placeholders(_expecting(shape, compared)) for shape in (text, statement))
+            return SetWrite(many, one, key, compared)
     raise ValueError(f"There is no set for: {statement}")
 
 
 def array(values: Iterable[object]) -> str:
     """A PostgreSQL array as text."""
     return "{" + ",".join([_element(value) for value in values]) + "}"
-
-
-def plain(value: object) -> object:
-    """One value as the text that PostgreSQL reads."""
-    if isinstance(value, bytes):
-        return "\\x" + value.hex()
-    return str(value) if isinstance(value, int) else value
 
 
 def _element(value: object) -> str:
@@ -99,7 +95,7 @@ def _element(value: object) -> str:
 def _insert(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
     table, listed, tail = match.groups()
     columns = [column.strip() for column in listed.split(",")]
-    arrays = ", ".join(f"%s::{types[table, column]}[]" for column in columns)
+    arrays = ", ".join(f"?::{types[table, column]}[]" for column in columns)
     conflict = _CONFLICT.search(tail)
     keys = [column.strip() for column in conflict.group(1).split(",")] if conflict else []
     text = f"insert into {table} ({', '.join(columns)}) select * from unnest({arrays}) {tail}"  # noqa: S608  ours
@@ -114,7 +110,7 @@ def _update(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
     names = iter(given)
     assigned = _EQUALS.sub(lambda found: f"{found.group(1)} = v.{next(names)}", assigned)
     where = _EQUALS.sub(lambda found: f"{table}.{found.group(1)} = v.{next(names)}", where)
-    arrays = ", ".join(f"%s::{types[table, column]}[]" for column in (*columns, *keys))
+    arrays = ", ".join(f"?::{types[table, column]}[]" for column in (*columns, *keys))
     text = f"update {table} set {assigned} from unnest({arrays}) as v({', '.join(given)}) where {where}"  # noqa: S608
     first = len(columns)
     return text, tuple(first + keys.index(name) for name in keys if name != "version")
@@ -125,7 +121,7 @@ def _delete(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
     keys = _EQUALS.findall(where)
     names = iter(range(len(keys)))
     where = _EQUALS.sub(lambda found: f"{table}.{found.group(1)} = v.k{next(names)}", where)
-    arrays = ", ".join(f"%s::{types[table, key]}[]" for key in keys)
+    arrays = ", ".join(f"?::{types[table, key]}[]" for key in keys)
     given = ", ".join(f"k{n}" for n in range(len(keys)))
     text = f"delete from {table} using unnest({arrays}) as v({given}) where {where}"  # noqa: S608  our own statements
     return text, tuple(range(len(keys)))
@@ -134,4 +130,4 @@ def _delete(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
 def _expecting(text: str, compared: bool) -> str:  # noqa: FBT001  private, and named where it is called
     if not compared:
         return text
-    return f"with done as ({text} returning 1) select interlock_expect(count(*), %s) from done"  # noqa: S608  ours
+    return f"with done as ({text} returning 1) select interlock_expect(count(*), ?) from done"  # noqa: S608  ours
