@@ -59,18 +59,26 @@ def test_without_calls_there_is_nothing_to_report() -> None:
 
 
 # R52
-def test_a_change_says_by_which_rule_and_the_most_frequent_comes_first() -> None:
+def test_a_change_says_by_which_rule_and_the_gravest_comes_first() -> None:
     old = Policy((rule("pay asks", "ask", tools=("pay",)),))
-    new = Policy((rule("small passes", "allow", tools=("pay",), when=lambda f: f["args"]["amount"] <= 2),))
-    draft = replace(new, rules=(*new.rules, rule("no mail", "deny", tools=("mail",))))
-    calls = [recorded(1, "mail"), recorded(1), recorded(2), recorded(3)]
-    report = rehearse(calls, old, draft)
+    draft = Policy(
+        (
+            rule("small passes", "allow", tools=("pay",), when=lambda f: f["args"]["amount"] <= 1),
+            rule("no mail", "deny", tools=("mail",)),
+            rule("no post", "deny", tools=("post",)),
+            rule("two", "ask", Ask(stages=(Stage(None, 2),)), tools=("pay",)),
+        )
+    )
+    tools = ["pay", "mail", "post", "post", "pay", "pay", "pay"]
+    report = rehearse([recorded(n, tool) for n, tool in enumerate(tools, 1)], old, draft)
     assert list(report.causes.items()) == [
-        (Cause("ask", "allow", "pay asks", "small passes", loosened=True), 2),
+        (Cause("ask", "allow", "pay asks", "small passes", loosened=True), 1),
+        (Cause("ask", "deny", "", "no post", loosened=False), 2),
         (Cause("ask", "deny", "", "no mail", loosened=False), 1),
+        (Cause("ask", "ask", "pay asks", "two", loosened=False), 3),
     ]
-    assert report.turns == {("ask", "deny"): 1, ("ask", "allow"): 2, ("ask", "ask"): 1}
-    assert (report.turned, report.other_terms, report.loosened) == (3, 0, 2)
+    assert report.turns == {("ask", "allow"): 1, ("ask", "deny"): 3, ("ask", "ask"): 3}
+    assert (report.turned, report.other_terms, report.loosened) == (4, 3, 1)
 
 
 # R52

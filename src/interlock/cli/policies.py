@@ -7,7 +7,8 @@ from pathlib import Path
 
 from interlock.cli.shared import Desk
 from interlock.conditions import compile_condition
-from interlock.core.errors import Misconfigured
+from interlock.core.errors import Misconfigured, NotFound
+from interlock.core.ports import PolicyVersion
 from interlock.policy_file import Loaded, Names, load_policy, read_policy
 from interlock.settings import InlinePolicy, Settings
 
@@ -33,6 +34,19 @@ async def current(desk: Desk) -> Source:
     if stored is None:
         return configured(desk.settings)
     return Source(stored.body, f"version {stored.version} in the database, put there by {stored.author}")
+
+
+async def version_of(desk: Desk, number: int | None) -> PolicyVersion:
+    """A version that was put into the database; without a number the newest."""
+    newest = await desk.parts.store.policy(desk.workspace)
+    if number is None and newest is not None:
+        return newest
+    if newest is None or number is None or not 1 <= number <= newest.version:
+        there = f"There are 1 to {newest.version}." if newest else "None was put there yet."
+        raise NotFound(f"There is no version {1 if number is None else number} of the policy in this database. {there}")
+    versions = await desk.parts.store.policies(desk.workspace, newest.version - number + 1)
+    found = [version for version in versions if version.version == number]
+    return found[0] if found else await version_of(desk, number)  # somebody put a newer one in between
 
 
 def configured(settings: Settings) -> Source:

@@ -1,4 +1,4 @@
-"""`interlock policy`: check a policy file, and see what it makes of a call."""
+"""`interlock policy`: check a policy file, see what it makes of a call; its other commands have files of their own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.text import Text
 
+from interlock.cli import policy_rehearsal, policy_templates, policy_versions
 from interlock.cli.output import grid, nearest, print_json, say, show
 from interlock.cli.policies import Source, configured, current, load
 from interlock.cli.shared import Options, command, given, kept
@@ -18,14 +19,16 @@ from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.canonical import MAX_BYTES, parse, read
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest
-from interlock.core.policy import Allow, Ask, Deny, Verdict
+from interlock.core.policy import Allow, Ask, Deny
 from interlock.durations import parse_duration, show_duration
 from interlock.explain import Explanation, Step, explain
 from interlock.policy_file import Loaded, Names, read_policy
 from interlock.settings import Settings
-from interlock.wiring import names_of, sqlite_path
+from interlock.wiring import absent, names_of
 
 app = typer.Typer()
+for part in (policy_templates, policy_versions, policy_rehearsal):
+    app.add_typer(part.app)
 
 CALL_KEYS = (
     *("tool", "args", "agent", "agent_path", "initiated_by", "teams", "priority", "setting", "expires_in", "thread_id"),
@@ -86,7 +89,7 @@ async def explain_call(
 async def _surroundings(options: Options) -> tuple[Names | None, Source, Settings]:
     """The workspace's teams and policy, if there is a database; a database that was named has to be there."""
     settings = options.settings()
-    if not options.database and not sqlite_path(settings.storage.url).exists():
+    if not options.database and absent(settings.storage.url) is not None:
         return None, configured(settings), settings
     async with kept(options) as desk:
         users = await desk.parts.store.users(desk.workspace)
@@ -151,7 +154,7 @@ def _tell(explained: Explanation, source: Source) -> None:
 
 def _explanation_json(explained: Explanation, source: Source, loaded: Loaded) -> dict[str, object]:
     return {
-        "verdict": _kind(explained.verdict),
+        "verdict": explained.verdict.kind,
         "rule": explained.by,
         "why": explained.why,
         "terms": read(explained.verdict.snapshot) if isinstance(explained.verdict, Ask) else None,
@@ -164,13 +167,3 @@ def _explanation_json(explained: Explanation, source: Source, loaded: Loaded) ->
 def _step(step: Step) -> dict[str, object]:
     names = ("rule", "line", "then", "shadow", "matched", "holds", "why")
     return {name: getattr(step, name) for name in names}
-
-
-def _kind(verdict: Verdict) -> str:
-    match verdict:
-        case Allow():
-            return "allow"
-        case Deny():
-            return "deny"
-        case Ask():
-            return "ask"

@@ -55,7 +55,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`turns` counts calls by their verdict in force and in the draft; `changed` holds the gravest, then the newest.
+    """`turns` counts calls by their verdict in force and by the draft; the gravest `causes` and `changed` come first.
 
     `asked` counts, for each group of people, how many of them would have had to answer: in force, and by the draft.
     `outdated` counts the calls that the policy in force judges otherwise than the one of their time did.
@@ -114,7 +114,7 @@ class Rehearsal:
             other_terms=sum(count for cause, count in self._causes.items() if cause.old == cause.new),
             loosened=sum(count for cause, count in self._causes.items() if cause.loosened),
             outdated=self._outdated,
-            causes=dict(self._causes.most_common()),
+            causes=dict(sorted(self._causes.items(), key=_gravity)),
             asked={people: (before[people], after[people]) for people in before | after},
             changed=tuple(changed for _, _, changed in sorted(self._kept, key=_weight, reverse=True)),
         )
@@ -138,6 +138,12 @@ class Rehearsal:
             heappush(self._kept, entry)
         elif self._keep:
             heappushpop(self._kept, entry)
+
+
+def _gravity(item: tuple[Cause, int]) -> tuple[bool, bool, int]:
+    """What is loosened first, then what gets another verdict, then what happens most often."""
+    cause, count = item
+    return not cause.loosened, cause.old == cause.new, -count
 
 
 def _weight(kept: Kept) -> tuple[tuple[bool, bool], int]:

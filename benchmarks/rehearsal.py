@@ -1,0 +1,95 @@
+"""A draft policy, tried on recorded calls. `python -m benchmarks.rehearsal [CALLS]`: the store's share and core's."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.conditions import compile_condition
+from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.core.rehearsal import Recorded, rehearse
+from interlock.policy_file import load_policy
+from interlock.rehearse import rehearse as rehearse_store
+from interlock.templates import template
+from interlock.wiring import Parts, wire
+
+IN_FORCE = load_policy(template("money"), compile_condition).policy
+DRAFT = load_policy(template("money").replace("<= 100.0", "<= 250.0"), compile_condition).policy
+SPECS = (ToolSpec("fund_transfer", "write", describe="Pay {amount}"), ToolSpec("delete_page", "destructive"))
+AT_ONCE = 500
+KEEP = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    calls: int
+    turned: int
+    filled: float
+    whole: float
+    judging: float
+
+
+def measure(calls: int) -> Measured:
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_measured(calls, f"sqlite:///{Path(folder) / 'bench.db'}"))
+
+
+async def _measured(calls: int, url: str) -> Measured:
+    parts = wire(url)
+    await parts.store.open()
+    try:
+        parts.gate.policy = IN_FORCE
+        begun = time.perf_counter()
+        await _fill(parts, calls)
+        filled = time.perf_counter() - begun
+        begun = time.perf_counter()
+        found = await rehearse_store(parts.store, "default", (IN_FORCE, DRAFT), 0, KEEP, lambda *_: None)
+        whole = time.perf_counter() - begun
+        assert found.report.calls == calls
+        return Measured(calls, found.report.turned, filled, whole, _judging(calls))
+    finally:
+        await parts.store.close()
+
+
+async def _fill(parts: Parts, calls: int) -> None:
+    made = list(_calls(calls))
+    for start in range(0, calls, AT_ONCE):
+        await asyncio.gather(*(parts.gate.check(call, spec) for call, spec in made[start : start + AT_ONCE]))
+
+
+def _judging(calls: int) -> float:
+    """The pure part alone, on calls that are in memory."""
+    recorded = [Recorded(call, spec, "ask", "", number) for number, (call, spec) in enumerate(_calls(calls), 1)]
+    begun = time.perf_counter()
+    report = rehearse(recorded, IN_FORCE, DRAFT, KEEP)
+    assert report.calls == calls
+    return time.perf_counter() - begun
+
+
+def _calls(count: int) -> Iterator[tuple[ToolCall, ToolSpec]]:
+    """Payments small, large and odd, and a tenth of something else."""
+    chance = random.Random(1)
+    for number in range(count):
+        spec = SPECS[number % 10 == 0]
+        args = {
+            "amount": chance.choice([chance.uniform(1, 2_000), -5, "many"])
+            if number % 20 == 1
+            else chance.randint(1, 2_000),
+            "currency": chance.choice(["EUR", "EUR", "EUR", "USD"]),
+            "recipient": chance.choice(["ann@example.com", "eve@elsewhere.example"]),
+            "note": "x" * 100,
+        }
+        yield propose(spec.name, args, "bench", str(number), agent=f"agent{number % 7}", requester="ann"), spec
+
+
+if __name__ == "__main__":
+    found = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
+    print(f"{'recorded calls':<34}{found.calls:>12,}   filled in {found.filled:.1f} s, {found.turned:,} would change")
+    print(f"{'rehearsal, s':<34}{found.whole:>12.2f}   of which judging by two policies {found.judging:.2f}")
+    print(f"{'a call, µs':<34}{found.whole / found.calls * 1e6:>12.1f}")

@@ -1,0 +1,180 @@
+"""`interlock policy put`, `history`, `show` and `diff`: the versions of a policy, by whom and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interlock.cli.differences import difference_json, show_difference, summed_up
+from interlock.cli.output import clock_time, print_json, printable, rfc3339, say, short, show, table
+from interlock.cli.policies import Source, current, load, version_of
+from interlock.cli.shared import Desk, command, kept, made
+from interlock.cli.words import counted
+from interlock.core.card import visible
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound
+from interlock.core.ports import PolicyVersion
+from interlock.difference import Difference, compare
+from interlock.policy_file import Loaded, read_policy
+from interlock.wiring import names_of
+
+app = typer.Typer()
+
+SHORT_SHA = 12
+NOTHING = "nothing but comments and layout"
+Version = Annotated[
+    int | None, typer.Argument(metavar="VERSION", show_default="the one in force", help="As the history numbers it.")
+]
+
+
+@command(app, made)
+async def put(
+    desk: Desk,
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stands in the history.")] = "",
+) -> None:
+    """Put a policy in force, as a new version. A file with a mistake changes nothing."""
+    author, text = await _author(desk), read_policy(file)
+    if len(reason) > MAX_COMMENT:
+        raise InvalidRequest(f"The reason has {len(reason):,} characters; at most {MAX_COMMENT} are kept.")
+    names = names_of(await desk.parts.store.users(desk.workspace))
+    loaded = load(Source(text, str(file)), desk.settings, names)
+    before = await desk.parts.store.policy(desk.workspace)
+    old = load(await current(desk), desk.settings)
+    await desk.parts.put_policy(desk.workspace, text, author, desk.settings.toggles(), reason)
+    stored = await version_of(desk, None)
+    fresh = before is None or stored.version != before.version
+    if desk.json:
+        print_json({**_version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
+        return
+    for warning in loaded.warnings:
+        say(f"warning: {visible(str(file))}, {warning}", style="yellow")
+    _tell_put(stored, loaded, compare(old.policy, loaded.policy), unchanged=not fresh)
+
+
+@command(app, kept)
+async def history(
+    desk: Desk, limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many versions, the newest first.")] = 100
+) -> None:
+    """Every version that was put in force: when, by whom and why."""
+    versions = await desk.parts.store.policies(desk.workspace, limit)
+    if desk.json:
+        print_json({"items": [_version_json(version) for version in versions], "next": None})
+    elif versions:
+        rows = [_row(version, versions[0]) for version in versions]
+        show(table(("VERSION", "WHEN", "WHO", "REASON", "SHA256"), rows, stretch="REASON", spare=("SHA256",)))
+    else:
+        source = await current(desk)
+        say(f"No policy was put into this database yet. In force: {visible(source.origin)}.")
+
+
+@command(app, kept, "show")
+async def show_policy(desk: Desk, version: Version = None) -> None:
+    """Print a policy as it was put in force; off a terminal exactly, so that it can be put back."""
+    stored = None
+    if version is not None or await desk.parts.store.policy(desk.workspace) is not None:
+        stored = await version_of(desk, version)
+    text = stored.body if stored else (await current(desk)).text
+    if desk.json:
+        print_json({**(_version_json(stored) if stored else {"version": None}), "body": text})
+    else:
+        sys.stdout.write(printable(text) + "\n" if sys.stdout.isatty() else text)
+
+
+@command(app, kept)
+async def diff(
+    desk: Desk,
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|VERSION",
+            show_default=False,
+            help="A file is compared with the policy in force, and so is a version. Without any: the last change.",
+        ),
+    ] = "",
+    second: Annotated[
+        str, typer.Argument(metavar="VERSION", show_default=False, help="Compared with this one instead.")
+    ] = "",
+) -> None:
+    """What differs between two policies, rule by rule: from the older to the newer, or to the file."""
+    old, new = await _sides(desk, first, second)
+    difference = compare(load(old, desk.settings).policy, load(new, desk.settings).policy)
+    if desk.json:
+        print_json({"from": old.origin, "to": new.origin, **difference_json(difference)})
+        return
+    say(f"From {visible(old.origin)}\nto {visible(new.origin)}: {_told(difference, old, new)}.", style="bold")
+    show_difference(difference)
+
+
+async def _author(desk: Desk) -> str:
+    person = await desk.person("")
+    if person.role != "admin":
+        raise Forbidden(f"{person.name} is a {person.role} here; only an admin puts a policy in force.")
+    return person.name
+
+
+def _tell_put(stored: PolicyVersion, loaded: Loaded, difference: Difference, *, unchanged: bool) -> None:
+    if unchanged:
+        say(f"Nothing to do: this very policy is in force already, as version {stored.version}.")
+        return
+    rules = counted(len(loaded.policy.rules), "rule", "rules")
+    say(f"Version {stored.version} is in force, with {rules}. What changed: {summed_up(difference) or NOTHING}.")
+
+
+async def _sides(desk: Desk, first: str, second: str) -> tuple[Source, Source]:
+    """The older and the newer; a file is always the newer."""
+    if not first:
+        return await _last_change(desk)
+    if not second:
+        named, in_force = await _named(desk, first), await current(desk)
+        return (named, in_force) if _is_version(first) else (in_force, named)
+    one, other = await _named(desk, first), await _named(desk, second)
+    return (other, one) if _is_version(second) and not _is_version(first) else (one, other)
+
+
+async def _last_change(desk: Desk) -> tuple[Source, Source]:
+    versions = await desk.parts.store.policies(desk.workspace, 2)
+    if len(versions) < 2:
+        raise NotFound("There are no two versions to compare. Name a file: interlock policy diff FILE")
+    return _source(versions[1]), _source(versions[0])
+
+
+async def _named(desk: Desk, word: str) -> Source:
+    if _is_version(word):
+        return _source(await version_of(desk, int(word)))
+    return Source(read_policy(Path(word)), word)
+
+
+def _is_version(word: str) -> bool:
+    """A file whose name is a number is named with its folder: ./3"""
+    return word.isascii() and word.isdigit()
+
+
+def _source(version: PolicyVersion) -> Source:
+    return Source(version.body, f"version {version.version}, put there by {version.author}")
+
+
+def _told(difference: Difference, old: Source, new: Source) -> str:
+    if difference:
+        return summed_up(difference)
+    return "they are the same" if old.text == new.text else NOTHING
+
+
+def _row(version: PolicyVersion, newest: PolicyVersion) -> Sequence[str]:
+    number = f"{version.version} (in force)" if version is newest else str(version.version)
+    reason = short(visible(version.reason)) if version.reason else "-"
+    return number, clock_time(version.at), visible(version.author), reason, version.sha256[:SHORT_SHA]
+
+
+def _version_json(version: PolicyVersion) -> dict[str, object]:
+    return {
+        "version": version.version,
+        "at": rfc3339(version.at),
+        "author": version.author,
+        "reason": version.reason,
+        "sha256": version.sha256,
+    }
