@@ -55,6 +55,11 @@ def test_every_file_of_the_folder_is_a_template() -> None:
     assert sorted(path.stem for path in folder.glob("*.yaml")) == sorted(NAMES)
 
 
+def test_the_documentation_lists_the_templates_as_they_are() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+    assert [name for name in NAMES if f"\n{name:<11}{summary(name)}\n" not in page] == []
+
+
 def test_an_unknown_template_is_told_with_those_that_there_are() -> None:
     with pytest.raises(NotFound) as caught:
         template("Money")
