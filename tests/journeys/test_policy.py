@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import Any
 
 import pytest
@@ -365,7 +366,7 @@ async def test_calls_that_were_judged_by_another_policy_are_told(shell: Shell) -
     assert "1 call was judged otherwise when made" in shell("policy", "rehearse", "draft.yaml").out
 
 
-# R50
+# R9
 async def test_the_switches_of_the_configuration_count_for_both_sides(shell: Shell) -> None:
     write(shell, "interlock.yaml", "agents: {office: {tool_approvals: {pay: true}}}")
     await pay(shell, (5, "bob"), policy=ASK)
@@ -400,3 +401,17 @@ async def test_at_a_terminal_the_bar_is_gone_when_the_answer_is_there(shell: She
     with shell.terminal("policy", "rehearse", "draft.yaml") as terminal:
         assert terminal.exit_code() == 0
         assert "LOOSENED" in terminal.screen()
+
+
+# R52
+async def test_calls_whose_arguments_were_erased_are_told_and_left_out(shell: Shell) -> None:
+    await pay(shell, (5, "bob"), (50, "bob"), (50, "eve"), policy=LIMITS)
+    with sqlite3.connect(shell.path) as database:
+        database.execute("delete from payloads where sentence = 'Pay 5 to bob'")
+        database.execute("delete from contents where seq in (select seq from events where kind = 'denied')")
+    database.close()
+    body = rehearsed(shell, ASK)
+    assert (body["calls"], body["erased"]) == (1, 2)
+    told = shell("policy", "rehearse", "draft.yaml").out
+    assert "2 calls could not be rehearsed: their arguments were erased." in told
+    assert "The notes of 1 call were erased." in shell("policy", "shadow").out

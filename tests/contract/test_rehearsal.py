@@ -1,0 +1,119 @@
+"""Calls are judged again as they were made, whichever database kept them."""
+
+from typing import Any
+
+from interlock.conditions import compile_condition
+from interlock.core.call import SECRET, ToolSpec
+from interlock.core.decision import Edit, Seen
+from interlock.core.policy import Policy
+from interlock.core.rehearsal import Recorded
+from interlock.policy_file import load_policy
+from interlock.rehearse import Rehearsed, rehearse, shadowed
+from interlock.wiring import Parts
+from tests.support import BOB, READ, WRITE, Clock, call, pending
+
+PAY = ToolSpec("pay", "write", describe="Pay {amount}", secret=("key",))
+POLICY = """
+rules:
+  - {name: would stop all, tools: [pay], then: deny, mode: shadow}
+  - {name: small passes, tools: [pay], when: args.amount <= 10, then: allow}
+  - {name: large stops, tools: [pay], when: args.amount > 100, then: deny}
+"""
+NOTHING = "rules: [{name: nothing, then: deny}]"
+
+
+def policy(text: str) -> Policy:
+    return load_policy(text, compile_condition).policy
+
+
+async def pay(parts: Parts, amount: object, **more: object) -> None:
+    args = {"amount": amount, "key": "hunter2"}
+    await parts.gate.check(call(f"pay{amount}", args, tool="pay", **more), PAY)
+
+
+async def recorded(parts: Parts, since: int = 0) -> list[Recorded]:
+    return [each async for page in parts.store.recorded("default", since) for each in page]
+
+
+async def rehearsed(parts: Parts, draft: str, since: int = 0) -> Rehearsed:
+    steps: list[tuple[int, int]] = []
+    policies = (parts.gate.policy, policy(draft))
+    found = await rehearse(parts.store, "default", policies, since, 10, lambda *at: steps.append(at))
+    assert (steps[-1] if steps else (0, 0)) == (found.report.calls,) * 2, "the bar ends at its end"
+    return found
+
+
+# R52
+async def test_asked_allowed_and_denied_calls_come_back_as_they_were_made(parts: Parts) -> None:
+    await parts.put_policy("default", POLICY, "ada", {})
+    who: dict[str, Any] = {
+        "agent": "helper",
+        "agent_path": ("boss", "helper"),
+        "thread_id": "t1",
+        "requester": "rita",
+        "teams": ("ops", "dev"),
+        "priority": "high",
+        "setting": "chat",
+    }
+    for amount in (5, 50.25, 500):
+        await pay(parts, amount, **who)
+    found = await recorded(parts)
+    assert [(each.verdict, each.rule, bool(each.approval_id)) for each in found] == [
+        ("allow", "small passes", True),
+        ("ask", "", True),
+        ("deny", "large stops", False),
+    ]
+    for each, amount in zip(found, (5, 50.25, 500), strict=True):
+        made = call(f"pay{amount}", {"amount": amount, "key": "hunter2"}, tool="pay", **who)
+        assert {name: getattr(each.call, name) for name in who} == who
+        assert (each.call.tool, each.call.run_id, each.call.call_id) == ("pay", made.run_id, made.call_id)
+        assert each.call.value["amount"] == amount
+        assert (each.spec.sha256, each.sentence) == (PAY.sha256, f"Pay {amount}")
+    assert found[1].call.value["key"] == "hunter2"
+    assert list(found[2].call.value["key"]) == [SECRET]  # type: ignore[call-overload]  # an object
+
+
+# R52
+async def test_a_rehearsal_counts_every_call_but_allowed_reads(parts: Parts) -> None:
+    await parts.put_policy("default", POLICY, "ada", {})
+    for amount in (5, 50, 500):
+        await pay(parts, amount)
+    await parts.gate.check(call("read", tool=READ.name), READ)
+    found = await rehearsed(parts, NOTHING)
+    assert found.report.turns == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
+    assert (found.erased, found.report.outdated) == (0, 0)
+
+
+# R52
+async def test_only_calls_since_a_time_are_rehearsed(parts: Parts, clock: Clock) -> None:
+    await pending(parts, 1)
+    clock.forward(1_000)
+    await pending(parts, 2)
+    assert (await rehearsed(parts, NOTHING, clock.now)).report.calls == 1
+    assert (await rehearsed(parts, NOTHING)).report.calls == 2
+    assert (await rehearsed(parts, NOTHING, clock.now + 1)).report.calls == 0
+
+
+async def test_an_edited_call_is_judged_with_what_came_of_it(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    stored = await parts.store.get("default", approval_id)
+    edit = Edit(b'{"path":"/tmp/y"}', Seen(stored.approval.args_sha256))
+    await parts.inbox.decide("default", approval_id, edit, BOB)
+    (found,) = await recorded(parts)
+    assert (found.call.value, found.sentence) == ({"path": "/tmp/y"}, "Delete /tmp/y")
+
+
+async def test_workspaces_are_rehearsed_apart(parts: Parts) -> None:
+    await parts.gate.check(call(1, workspace="other"), WRITE)
+    assert (await rehearsed(parts, NOTHING)).report.calls == 0
+
+
+# R52
+async def test_shadow_rules_are_noted_with_every_kind_of_call(parts: Parts) -> None:
+    await parts.put_policy("default", POLICY, "ada", {})
+    for amount in (5, 50, 500):
+        await pay(parts, amount)
+    found = await shadowed(parts.store, "default", 0, lambda *_: None)
+    (shadow,) = found.rules
+    assert (found.calls, found.erased, shadow.rule) == (3, 0, "would stop all")
+    assert shadow.turns == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
