@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 LONGEST_FOLDER = 70  # the path of a socket has room for 107 bytes
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30  # bytes
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -30,9 +32,9 @@ PR_SET_CHILD_SUBREAPER = 36
 class Kept:
     """One kept server, seen from the tests."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, in_memory: bool = False) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-IS", __file__, name],
+            [sys.executable, "-IS", __file__, name, *(["in memory"] if in_memory else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,  # what the keeper dies of is its last answer
@@ -145,7 +147,10 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    keeper = Keeper(new_folder(sys.argv[1], user), user)
+    places = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]
+    if "in memory" in sys.argv and roomy(MEMORY):
+        places.insert(0, MEMORY)
+    keeper = Keeper(new_folder(sys.argv[1], places, user), user)
     try:
         say(str(keeper.folder))
         for line in sys.stdin:
@@ -158,15 +163,23 @@ def say(value: Any) -> None:
     print(json.dumps(value), flush=True)
 
 
-def new_folder(name: str, user: int | None) -> Path:
+def new_folder(name: str, places: Sequence[Path], user: int | None) -> Path:
     """A folder with a short path that the user of the server can reach, and nobody else but root."""
-    for place in (Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")):
+    for place in places:
         if len(str(place)) <= LONGEST_FOLDER and (user is None or reachable(place)):
             folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place))
             if user is not None:
                 shutil.chown(folder, user, pwd.getpwuid(user).pw_gid)
             return folder
     raise RuntimeError("There is no temporary folder with a short path. Set TMPDIR to one.")
+
+
+def roomy(place: Path) -> bool:
+    """Containers often have a small one, in which programs may not run."""
+    if not place.is_dir():
+        return False
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize >= ROOM and not found.f_flag & os.ST_NOEXEC
 
 
 def reachable(path: Path) -> bool:

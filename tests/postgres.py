@@ -46,18 +46,23 @@ class ForeignServer(Exception):
 
 
 class Server:
-    """One PostgreSQL in a temporary folder, reached by a socket in that folder and by nothing else."""
+    """One PostgreSQL in a temporary folder, reached by a socket in that folder and by nothing else.
+
+    `in_memory` puts the folder there if there is room: databases are made and dropped several times as fast. All else
+    is as on a disk, and no test can tell, since none can cut the power. Benchmarks leave it on the disk.
+    """
 
     def __init__(
         self,
         *,
         durable: bool = True,
+        in_memory: bool = False,
         settings: Mapping[str, str] | None = None,
         binaries: Path | None = None,
         initdb: Sequence[str] = (),
     ) -> None:
         found = binaries or find_binaries()
-        self._kept = Kept("interlock-pg")
+        self._kept = Kept("interlock-pg", in_memory=in_memory)
         try:
             self.folder = self._kept.folder
             self.data = self.folder / "data"

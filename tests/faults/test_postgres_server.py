@@ -15,6 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.keeper import MEMORY, roomy
 from tests.postgres import ForeignServer, Server, find_binaries
 
 TOP = Path(__file__).resolve().parents[2]
@@ -59,6 +60,12 @@ def test_durable_unless_told_otherwise(postgres_server: Server, server: Server) 
         with each.connect() as connection:
             answers.append([connection.execute(f"show {name}").fetchone() for name in ("fsync", "synchronous_commit")])
     assert answers == [[("on",), ("on",)], [("off",), ("off",)]]
+
+
+@pytest.mark.skipif(not roomy(MEMORY), reason="there is not enough memory to keep a server in")
+def test_a_server_in_memory_is_kept_in_memory() -> None:
+    with Server(in_memory=True) as server, server.connect():
+        assert server.data.is_relative_to(MEMORY)
 
 
 def test_each_test_gets_a_database_of_its_own(postgres_url: str, postgres_server: Server) -> None:
