@@ -10,6 +10,7 @@ from typing import assert_never
 
 from interlock.core import execution, grant, request
 from interlock.core.approval import Approval, cancel
+from interlock.core.budget import Amounts
 from interlock.core.call import Shown, ToolCall, ToolSpec, redact
 from interlock.core.card import find
 from interlock.core.errors import InvalidRequest
@@ -176,18 +177,19 @@ class Gate:
 
     def _asked(self, proposal: Proposal, terms: Ask) -> BeginStep:
         def step(moment: Moment, grants: Grants) -> Change[Approval]:
-            """Looked for inside the transaction: of two calls that race for a grant's last use, one is asked about."""
+            """Looked for inside the transaction: of two calls that race for the rest of a grant, one is asked about."""
             covering = None if proposal.alarms or moment.behind else self._covering(proposal, terms, grants(), moment)
             if covering is None:
                 return request.request(proposal, terms, moment)
-            change = request.allow_by_grant(proposal, terms, covering, moment)
-            return replace(change, grant=grant.use(covering, moment))
+            return request.allow_by_grant(proposal, terms, covering, moment)
 
         return step
 
     def _covering(self, proposal: Proposal, terms: Ask, grants: Sequence[Grant], moment: Moment) -> Grant | None:
+        amounts = Amounts(proposal.shown.data)
         for each in grants:
-            if grant.covers(each, proposal.call, proposal.spec, terms, self._conditions, moment.now):
+            meant = grant.covers(each, proposal.call, proposal.spec, terms, self._conditions, moment.now)
+            if meant and grant.affords(each, amounts):
                 return each
         return None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import cast
 
 from interlock.core import approval as approvals
@@ -15,13 +17,15 @@ from interlock.core.card import Card, find, make_card, risk_of
 from interlock.core.decision import Decision, Edit, Respond, Reviewer
 from interlock.core.errors import Error, InvalidDecision, InvalidRequest, NotFound, Problem
 from interlock.core.event import Stored
-from interlock.core.grant import Grant
+from interlock.core.grant import Grant, State
 from interlock.core.ledger import Entry
 from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, Validator
 
 QUESTION = "request_human_input"
+LOOK_AT = 50  # calls of a tool, to learn how it is defined
+LOOK_BACK = 10_000  # entries of the ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,26 @@ class View:
     status: str
     card: Card
     timeline: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class GrantView:
+    """`used` are the newest calls that it let through; `revoked` is missing where that lies too far back."""
+
+    grant: Grant
+    state: State
+    used: Sequence[Stored]
+    revoked: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tool as `agent` called it at that time; `others` counts further definitions among the newest calls."""
+
+    spec: ToolSpec
+    agent: str
+    at: int
+    others: int
 
 
 class Inbox:
@@ -93,16 +117,47 @@ class Inbox:
         )
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
+        """The newest, whatever became of them."""
         return await self._store.grants(workspace)
+
+    async def active_grants(self, workspace: str) -> Sequence[Grant]:
+        """The newest that let calls through now."""
+        return await self._store.usable_grants(workspace, self._clock())
+
+    async def show_grant(self, workspace: str, grant_id: str, uses: int = 50) -> GrantView:
+        grant = await self._store.grant(workspace, grant_id)
+        used = await self._store.grant_uses(grant, uses) if grant.uses else ()
+        revoked = None if grant.revoked_at is None else await self._revocation(grant)
+        return GrantView(grant, grants.state_at(grant, self._clock()), used, revoked)
+
+    async def definition(self, workspace: str, tool: str, agent: str = "*") -> Definition:
+        """What a new grant for a tool is tied to: its definition in the newest call, if possible of such an agent."""
+        seen = await self._store.newest_specs(workspace, tool, LOOK_AT)
+        if not seen:
+            raise NotFound(
+                f"No call of {tool!r} has been seen in the workspace {workspace!r}, and a grant is tied to the tool's "
+                "definition. Check the name, or let the agent ask once."
+            )
+        theirs = [each for each in seen if fnmatchcase(each[1], agent)] or seen
+        sha256, caller, at = theirs[0]
+        spec = await self._store.spec(sha256)
+        if spec is None:
+            raise NotFound(f"The definition of {tool!r} is missing from the database.")
+        return Definition(spec, caller, at, len({each[0] for each in theirs}) - 1)
 
     async def grant(self, draft: Grant, maker: Reviewer) -> Grant:
         """`draft` says what it covers and until when; who made it comes from the reviewer."""
         if draft.when:
             self._conditions(draft.when)
+        spec = await self._store.spec(draft.spec_sha256)
+        if spec is not None:
+            grants.fits(draft, spec)
         return await self._store.add_grant(draft.workspace, lambda moment: grants.make(draft, maker, moment))
 
-    async def revoke(self, workspace: str, grant_id: str, by: Reviewer) -> Grant:
-        return await self._store.step_grant(workspace, grant_id, lambda grant, moment: grants.revoke(grant, by, moment))
+    async def revoke(self, workspace: str, grant_id: str, by: Reviewer, reason: str = "") -> Grant:
+        return await self._store.step_grant(
+            workspace, grant_id, lambda grant, moment: grants.revoke(grant, by, moment, reason)
+        )
 
     async def reviewer(self, workspace: str, name: str, via: str, role: str = "reviewer") -> Reviewer:
         """A person as the workspace knows them; `role` is for those whom it does not know."""
@@ -110,6 +165,15 @@ class Inbox:
             if user.name == name:
                 return Reviewer(name, user.role, user.teams, via)
         return Reviewer(name, role, frozenset(), via)
+
+    async def _revocation(self, grant: Grant) -> Entry | None:
+        """Looked for among the newest entries: no index leads to it."""
+        newest = (await self._store.head(grant.workspace)).seq
+        async for page in self._store.entries(grant.workspace, max(0, newest - LOOK_BACK)):
+            for entry in page:
+                if entry.kind == "grant_revoked" and json.loads(entry.data)["grant"] == grant.id:
+                    return entry
+        return None
 
     async def _attempt(
         self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer
@@ -187,6 +251,7 @@ class Inbox:
             "agent": " > ".join(subject.agent_path) or subject.agent,
             "thread": subject.thread_id,
             "rule": approval.terms.rule or "default",
+            "grant": _grant_of(approval),
         }
         return make_card(
             tool=subject.tool,
@@ -199,6 +264,13 @@ class Inbox:
             preview=payload.preview or "",
             agent_says=payload.agent_says or "",
         )
+
+
+def _grant_of(approval: Approval) -> str:
+    """Which one let it through, and whose yes that was."""
+    if not approval.grant_id or approval.decision is None:
+        return ""
+    return f"{approval.grant_id}, made by {approval.decision.by}"
 
 
 def _call(approval: Approval, args: bytes) -> ToolCall:

@@ -1,15 +1,21 @@
 """A standing permission: scoped, expiring, revocable, and never more than its maker's own yes."""
 
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.decision import Reviewer
+from interlock.core.budget import Amounts
+from interlock.core.call import ToolSpec
+from interlock.core.canonical import canonical
+from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
-from interlock.core.grant import MAX_TERM, Grant, covers, make, revoke, usable, use
+from interlock.core.event import TIME
+from interlock.core.grant import MAX_TERM, MAX_USES, Grant, affords, covers, fits, make, revoke, state_at, usable, use
 from interlock.core.policy import Ask, Condition, Facts, People, Stage
 from tests.unit.builders import (
     ADMIN,
@@ -28,8 +34,10 @@ from tests.unit.builders import (
 )
 
 DAY = 24 * 3_600_000
+NOTHING = Amounts(b"{}")
 DRAFT = Grant("g1", "default", "pay", PAY.sha256, "", frozenset(), "", 0, NOW + DAY)
 GRANT = make(DRAFT, ALICE, at()).state
+BUDGET = make(replace(DRAFT, budget="10.50", budget_of="amount"), ALICE, at()).state
 
 
 def never(source: str) -> Condition:
@@ -39,6 +47,10 @@ def never(source: str) -> Condition:
 def covered(grant: Grant = GRANT, terms: Ask = Ask(), now: int = NOW, **more: Any) -> bool:  # noqa: B008  frozen
     spec = more.pop("spec", PAY)
     return covers(grant, call(**more), spec, terms, more.pop("compiled", never), now)
+
+
+def amounts(amount: object) -> Amounts:
+    return Amounts(canonical({"amount": amount}))
 
 
 def when(condition: Condition, **more: Any) -> bool:
@@ -62,12 +74,43 @@ def test_a_grant_is_its_makers() -> None:
     assert (grant.created_at, grant.uses, grant.revoked_at) == (NOW + 1, 0, None)
     (event,) = change.events
     assert (event.kind, event.actor, event.approval_id) == ("granted", "alice", "")
-    assert event.data == {"grant": "g1", "tool": "pay", "expires_at": NOW + DAY, "max_uses": 3}
+    assert event.data == {
+        "grant": "g1",
+        "tool": "pay",
+        "spec": PAY.sha256,
+        "expires_at": NOW + DAY,
+        "max_uses": 3,
+        "budget_of": "",
+        "budget": "",
+    }
     assert event.content == {"agent": "*", "when": "", "reason": "", "via": "web"}
 
 
 # R51
-@pytest.mark.parametrize("maker", [VIEWER, AGENT, Reviewer("rita", "user")])
+def test_a_grant_begins_with_its_whole_budget_in_one_spelling() -> None:
+    change = make(replace(DRAFT, budget="0500.50", budget_of="/sum/net", spent="-9", reason="rent"), ALICE, at())
+    grant = change.state
+    assert (grant.budget_of, grant.budget, grant.spent, grant.budget_left) == ("/sum/net", "500.5", "0", "500.5")
+    (event,) = change.events
+    assert (event.data["budget_of"], event.data["budget"]) == ("/sum/net", "500.5")
+    assert event.content is not None
+    assert event.content["reason"] == "rent"
+
+
+# R51
+@pytest.mark.parametrize(
+    "maker",
+    [
+        VIEWER,
+        AGENT,
+        Reviewer("rita", "user"),
+        Reviewer("policy", "admin"),
+        Reviewer(TIME, "admin"),
+        Reviewer("agent:helper", "admin"),
+        Reviewer("runner:host:1", "admin"),
+        Reviewer("", "admin"),
+    ],
+)
 def test_only_reviewers_and_admins_make_grants(maker: Reviewer) -> None:
     assert make(DRAFT, ADMIN, at()).state.created_by == "root"
     with pytest.raises(Forbidden):
@@ -87,9 +130,47 @@ def test_a_grant_ends_in_the_future_and_within_a_year() -> None:
 # R51
 def test_a_grant_is_good_for_at_least_one_use() -> None:
     assert make(replace(DRAFT, max_uses=1), ALICE, at()).state.max_uses == 1
-    for uses in (0, -1):
+    assert make(replace(DRAFT, max_uses=MAX_USES), ALICE, at()).state.max_uses == MAX_USES
+    for uses in (0, -1, MAX_USES + 1):
         with pytest.raises(InvalidRequest, match="at least one use"):
             make(replace(DRAFT, max_uses=uses), ALICE, at())
+
+
+# R51
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"tool": ""}, "The tool"),
+        ({"agent": "a\nb"}, "The agent"),
+        ({"agent": "a" * 201}, "The agent"),
+        ({"reason": "a" * (MAX_COMMENT + 1)}, "The reason"),
+        ({"reason": "\x00"}, "NUL"),
+        ({"budget": "5"}, "takes two"),
+        ({"budget_of": "amount"}, "takes two"),
+        ({"budget": "-5", "budget_of": "amount"}, "above 0"),
+        ({"budget": "5", "budget_of": "a" * 201}, "What a budget counts"),
+        ({"budget": "5", "budget_of": "/items/*/amount"}, "one number"),
+    ],
+)
+def test_a_grant_that_makes_no_sense_is_not_made(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InvalidRequest, match=complaint):
+        make(replace(DRAFT, **wrong), ALICE, at())
+
+
+# R51
+def test_a_budget_has_to_be_countable_with_its_tool() -> None:
+    closed = {"type": "object", "properties": {"amount": {}, "card": {}}, "additionalProperties": False}
+    spec = ToolSpec("pay", "write", schema=closed, secret=("/card/*", "pin"))
+    for place in ("amount", "/amount", "/card", ""):
+        fits(replace(DRAFT, budget_of=place), spec)
+    fits(replace(DRAFT, budget_of="anything"), PAY)
+    with pytest.raises(InvalidRequest, match=r"no argument 'amont' to count .* amount, card"):
+        fits(replace(DRAFT, budget_of="/amont"), spec)
+    for place in ("/card/limit", "/card/limit/net"):
+        with pytest.raises(InvalidRequest, match="is secret"):
+            fits(replace(DRAFT, budget_of=place), spec)
+    with pytest.raises(InvalidRequest, match="There are: none"):
+        fits(replace(DRAFT, budget_of="x"), ToolSpec("t", schema={"properties": {}, "additionalProperties": False}))
 
 
 # --- revoking and using
@@ -97,18 +178,20 @@ def test_a_grant_is_good_for_at_least_one_use() -> None:
 
 # R51
 def test_a_grant_can_be_revoked_by_its_maker_or_an_admin() -> None:
-    change = revoke(GRANT, ALICE, at(NOW + 5))
+    change = revoke(GRANT, ALICE, at(NOW + 5), "the project is over")
     assert change.state.revoked_at == NOW + 5
     (event,) = change.events
     assert (event.kind, event.actor, event.data, event.content) == (
         "grant_revoked",
         "alice",
-        {"grant": "g1"},
-        {"via": "web"},
+        {"grant": "g1", "tool": "pay"},
+        {"reason": "the project is over", "via": "web"},
     )
     assert revoke(GRANT, ADMIN, at()).state.revoked_at == NOW
     with pytest.raises(Forbidden, match="alice made this grant"):
         revoke(GRANT, BOB, at())
+    with pytest.raises(InvalidRequest, match="The reason"):
+        revoke(GRANT, ALICE, at(), "a" * (MAX_COMMENT + 1))
 
 
 # R24, R51
@@ -129,13 +212,83 @@ def test_a_grant_is_usable_within_its_time_and_uses() -> None:
 
 
 # R51
+@pytest.mark.parametrize(
+    ("changes", "now", "state"),
+    [
+        ({}, NOW, "active"),
+        ({"max_uses": 2, "uses": 1}, NOW, "active"),
+        ({"max_uses": 2, "uses": 2}, NOW, "used up"),
+        ({"max_uses": 2, "uses": 3}, NOW, "used up"),
+        ({"budget": "5", "budget_of": "amount", "spent": "4.99"}, NOW, "active"),
+        ({"budget": "5", "budget_of": "amount", "spent": "5"}, NOW, "used up"),
+        ({}, NOW + DAY, "expired"),
+        ({"max_uses": 1, "uses": 1}, NOW + DAY, "used up"),
+        ({"max_uses": 1, "uses": 1, "revoked_at": NOW}, NOW + DAY, "revoked"),
+    ],
+)
+def test_the_state_of_a_grant_is_by_the_clock(changes: dict[str, Any], now: int, state: str) -> None:
+    assert state_at(replace(GRANT, **changes), now) == state
+
+
+# R51
 def test_uses_are_counted_and_the_last_one_is_the_last() -> None:
-    last = use(replace(GRANT, max_uses=1), at())
-    assert last.uses == 1
+    last = use(replace(GRANT, max_uses=1), NOTHING, at())
+    assert (last.uses, last.uses_left, last.spent) == (1, 0, "0")
+    assert (GRANT.uses_left, GRANT.budget_left) == (None, None)
     for grant, moment in ((last, at()), (GRANT, at(NOW + DAY)), (GRANT, behind())):
         with pytest.raises(Conflict, match="used up, expired or revoked") as caught:
-            use(grant, moment)
+            use(grant, NOTHING, moment)
         assert caught.value.ids == {"grant_id": "g1"}
+
+
+# R51
+def test_amounts_are_added_up_exactly() -> None:
+    grant = BUDGET
+    for amount in (0.1, 0.2, 10, 0):
+        grant = use(grant, amounts(amount), at())
+    assert (grant.uses, grant.spent, grant.budget_left) == (4, "10.3", "0.2")
+    assert affords(grant, amounts(0.2))
+    assert not affords(grant, amounts(0.2000000000000001))
+    with pytest.raises(Conflict):
+        use(grant, amounts(0.21), at())
+    assert state_at(use(grant, amounts(0.2), at()), NOW) == "used up"
+
+
+# R51
+@pytest.mark.parametrize("amount", [-1, -0.01, True, False, None, "5", [5], {"net": 5}, 10.51, 11, 10**39, 1e300])
+def test_an_amount_that_cannot_be_counted_or_afforded_is_not_covered(amount: object) -> None:
+    assert not affords(BUDGET, amounts(amount))
+    assert affords(GRANT, amounts(amount)), "without a budget any will do"
+
+
+# R51
+def test_a_missing_amount_is_not_covered() -> None:
+    assert not affords(BUDGET, NOTHING)
+    with pytest.raises(Conflict):
+        use(BUDGET, NOTHING, at())
+
+
+NUMBERS = st.integers(-5, 10**39) | st.floats(0, 20) | st.floats(allow_nan=False, allow_infinity=False) | st.booleans()
+BUDGETS = st.integers(1, 10**40 - 1).map(str) | st.decimals("0.01", 100, places=2).map(str)
+
+
+# R51
+@given(st.none() | st.integers(1, 5), BUDGETS, st.lists(NUMBERS, max_size=30))
+def test_no_sequence_of_uses_exceeds_the_budget_or_the_uses(
+    max_uses: int | None, budget: str, tried: list[object]
+) -> None:
+    grant = make(replace(DRAFT, max_uses=max_uses, budget=budget, budget_of="amount"), ALICE, at()).state
+    total, count = Fraction(0), 0
+    for amount in tried:
+        try:
+            grant = use(grant, amounts(amount), at())
+        except Conflict:
+            continue
+        assert isinstance(amount, int | float)
+        total, count = total + Fraction(Decimal(repr(amount))), count + 1
+        assert Fraction(grant.spent) == total <= Fraction(budget)
+        assert grant.uses == count <= (max_uses or len(tried))
+    assert Fraction(grant.budget_left or "") == Fraction(budget) - total
 
 
 # --- what it covers

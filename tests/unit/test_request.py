@@ -102,6 +102,23 @@ def test_a_grant_stands_for_the_yes_of_its_maker() -> None:
     assert approval.decision == Decided("approve", "alice", NOW, "grant", "Covered by the grant g1.")
     (event,) = change.events
     assert (event.kind, event.data["by"], event.data["grant"], event.data["rule"]) == ("allowed", "grant", "g1", "two")
+    assert (event.data["granted_by"], event.data["use"], event.data["uses_left"]) == ("alice", 1, None)
+    assert event.content is not None
+    assert event.content["reason"] == "Covered by the grant g1, which alice made."
+    assert "amount" not in event.content
+    assert change.grant == replace(GRANT, uses=1), "the use is written with the approval"
+
+
+# R51
+def test_what_a_use_took_of_a_budget_is_told_and_can_be_erased() -> None:
+    grant = replace(GRANT, max_uses=3, uses=1, budget="20", budget_of="amount", spent="7.5")
+    change = allow_by_grant(proposal(), TERMS, grant, at())
+    (event,) = change.events
+    assert (event.data["use"], event.data["uses_left"]) == (2, 1)
+    assert event.content is not None
+    assert (event.content["amount"], event.content["budget_left"]) == ("5", "7.5")
+    assert {"amount", "budget_left"}.isdisjoint(event.data)
+    assert change.grant == replace(grant, uses=2, spent="12.5")
 
 
 # design rule 7

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fnmatch import fnmatchcase
+from typing import Literal
 
-from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.decision import Reviewer
+from interlock.core.budget import Amounts, added, left_of, read_budget, steps_of, within
+from interlock.core.call import MAX_NAME, ToolCall, ToolSpec
+from interlock.core.canonical import canonical
+from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
-from interlock.core.event import Change, Event, Moment
+from interlock.core.event import TIME, Change, Event, Moment
 from interlock.core.policy import Ask, Condition, facts_of
 from interlock.core.voting import DECIDERS
 
 MAX_TERM = 366 * 24 * 3_600_000
+MAX_USES = 10**9
+NOT_PEOPLE = frozenset({"", TIME, "policy"})  # actors of the record; agents and runners have a prefix
+State = Literal["active", "revoked", "used up", "expired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,43 +49,91 @@ class Grant:
     budget: str = ""
     spent: str = "0"
 
+    @property
+    def uses_left(self) -> int | None:
+        return None if self.max_uses is None else self.max_uses - self.uses
+
+    @property
+    def budget_left(self) -> str | None:
+        return left_of(self.budget, self.spent) if self.budget else None
+
 
 Compile = Callable[[str], Condition]
 
 
 def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
-    if maker.role not in DECIDERS:
-        raise Forbidden("Only reviewers and admins can make a grant.")
-    if not moment.now < draft.expires_at <= moment.now + MAX_TERM:
-        raise InvalidRequest("A grant ends in the future, within a year.")
-    if draft.max_uses is not None and draft.max_uses < 1:
-        raise InvalidRequest("A grant is good for at least one use.")
+    """`draft` says what is covered, until when and how often; who made it comes from authentication."""
+    _check_maker(maker)
+    _check_scope(draft)
+    _check_limits(draft, moment.now)
     who = replace(draft, created_by=maker.name, teams=maker.teams, role=maker.role, created_at=moment.now)
-    grant = replace(who, uses=0, revoked_at=None)
+    budget = read_budget(draft.budget) if draft.budget else ""
+    grant = replace(who, uses=0, revoked_at=None, budget=budget, spent="0")
+    data = {
+        "grant": grant.id,
+        "tool": grant.tool,
+        "spec": grant.spec_sha256,
+        "expires_at": grant.expires_at,
+        "max_uses": grant.max_uses,
+        "budget_of": grant.budget_of,
+        "budget": grant.budget,
+    }
     content = {"agent": grant.agent, "when": grant.when, "reason": grant.reason, "via": maker.via}
-    data = {"grant": grant.id, "tool": grant.tool, "expires_at": grant.expires_at, "max_uses": grant.max_uses}
     return Change(grant, (Event("granted", maker.name, data, "", content),))
 
 
-def revoke(grant: Grant, by: Reviewer, moment: Moment) -> Change[Grant]:
+def fits(draft: Grant, spec: ToolSpec) -> None:
+    """Says no to a budget that could never be counted with this tool; every call would be asked about."""
+    if not draft.budget_of:
+        return
+    first = steps_of(draft.budget_of)[0]
+    known = spec.known_arguments
+    if known is not None and first not in known:
+        there = ", ".join(sorted(known)) or "none"
+        raise InvalidRequest(f"{spec.name} has no argument {first!r} to count for a budget. There are: {there}.")
+    if any(_hides(pointer, draft.budget_of) for pointer in spec.secret):
+        raise InvalidRequest(f"{draft.budget_of!r} of {spec.name} is secret: a sum would tell it. Limit the uses.")
+
+
+def revoke(grant: Grant, by: Reviewer, moment: Moment, reason: str = "") -> Change[Grant]:
     if by.role != "admin" and by.name != grant.created_by:
-        raise Forbidden(f"{grant.created_by} made this grant; only they or an admin can revoke it.")
+        raise Forbidden(f"{grant.created_by} made this grant; only they or an admin can revoke it.", grant_id=grant.id)
     if grant.revoked_at is not None:
         return Change(grant)
+    _check_text("The reason", reason, MAX_COMMENT)
+    data, content = {"grant": grant.id, "tool": grant.tool}, {"reason": reason, "via": by.via}
     revoked = replace(grant, revoked_at=moment.now)
-    return Change(revoked, (Event("grant_revoked", by.name, {"grant": grant.id}, "", {"via": by.via}),))
+    return Change(revoked, (Event("grant_revoked", by.name, data, "", content),))
 
 
-def use(grant: Grant, moment: Moment) -> Grant:
-    """Checked again inside the transaction: of two last uses one wins."""
-    if not usable(grant, moment.now) or moment.behind:
+def use(grant: Grant, amounts: Amounts, moment: Moment) -> Grant:
+    """Checked again inside the transaction: of two that want the last use, or the rest of the budget, one wins."""
+    if not usable(grant, moment.now) or moment.behind or not affords(grant, amounts):
         raise Conflict("The grant is used up, expired or revoked.", grant_id=grant.id)
-    return replace(grant, uses=grant.uses + 1)
+    amount = amounts.at(grant.budget_of) if grant.budget else None
+    return replace(grant, uses=grant.uses + 1, spent=added(grant.spent, amount or Decimal(0)))
 
 
 def usable(grant: Grant, now: int) -> bool:
-    spent = grant.max_uses is not None and grant.uses >= grant.max_uses
-    return grant.revoked_at is None and now < grant.expires_at and not spent
+    return state_at(grant, now) == "active"
+
+
+def state_at(grant: Grant, now: int) -> State:
+    """By the clock: nothing is written when a grant ends by itself."""
+    if grant.revoked_at is not None:
+        return "revoked"
+    full = grant.max_uses is not None and grant.uses >= grant.max_uses
+    if full or (grant.budget and grant.spent == grant.budget):
+        return "used up"
+    return "active" if now < grant.expires_at else "expired"
+
+
+def affords(grant: Grant, amounts: Amounts) -> bool:
+    """A call whose amount cannot be counted, or is more than what is left, is not covered."""
+    if not grant.budget:
+        return True
+    amount = amounts.at(grant.budget_of)
+    return amount is not None and within(amount, grant.budget, grant.spent)
 
 
 def covers(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, compile_condition: Compile, now: int) -> bool:
@@ -103,3 +158,39 @@ def _may_approve(grant: Grant, call: ToolCall, terms: Ask) -> bool:
         return False
     approvers = terms.stages[0].approvers
     return grant.role in DECIDERS if approvers is None else approvers.include(grant.created_by, grant.teams)
+
+
+def _check_maker(maker: Reviewer) -> None:
+    ours = maker.name in NOT_PEOPLE or maker.name.startswith(("agent:", "runner:"))
+    if ours or maker.role not in DECIDERS:
+        raise Forbidden("Only reviewers and admins can make a grant: people, never a program.")
+
+
+def _check_scope(draft: Grant) -> None:
+    for label, name in (("The tool", draft.tool), ("The agent", draft.agent)):
+        if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+            raise InvalidRequest(f"{label} of a grant is a name of 1 to {MAX_NAME} characters that can be seen.")
+    _check_text("The reason", draft.reason, MAX_COMMENT)
+
+
+def _check_limits(draft: Grant, now: int) -> None:
+    if not now < draft.expires_at <= now + MAX_TERM:
+        raise InvalidRequest("A grant ends in the future, within a year.")
+    if draft.max_uses is not None and not 1 <= draft.max_uses <= MAX_USES:
+        raise InvalidRequest(f"A grant is good for at least one use, and for at most {MAX_USES:,}.")
+    if bool(draft.budget) != bool(draft.budget_of):
+        raise InvalidRequest("A budget takes two: the most that may be spent, and the argument that is counted.")
+    _check_text("What a budget counts", draft.budget_of, MAX_NAME)
+    if "*" in steps_of(draft.budget_of):
+        raise InvalidRequest("A budget counts one number of a call: its place has no '*'.")
+
+
+def _hides(secret: str, place: str) -> bool:
+    pattern, steps = steps_of("/" + secret.removeprefix("/")), steps_of(place)
+    return len(pattern) <= len(steps) and all(p in (step, "*") for p, step in zip(pattern, steps, strict=False))
+
+
+def _check_text(label: str, text: str, limit: int) -> None:
+    if len(text) > limit:
+        raise InvalidRequest(f"{label} has at most {limit} characters.")
+    canonical(text)  # NUL and lone surrogates cannot be kept

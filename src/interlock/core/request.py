@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.core.approval import Approval, Decided
+from interlock.core.budget import Amounts, plain
 from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
 from interlock.core.changing import but
 from interlock.core.errors import CallMismatch, ClockBehind
 from interlock.core.event import Change, Event, Moment, Payload
-from interlock.core.grant import Grant
+from interlock.core.grant import Grant, use
 from interlock.core.policy import Allow, Ask, Deny
 
 
@@ -45,9 +46,17 @@ def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval
 
 
 def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:
-    """The caller counts the use in the same transaction."""
+    """Counts the use: the grant as it is afterwards goes into the same transaction."""
     by = Decided("approve", grant.created_by, moment.now, "grant", reason=f"Covered by the grant {grant.id}.")
-    return _allowed(proposal, terms, by, {"by": "grant", "grant": grant.id, "rule": terms.rule}, moment)
+    data = {"by": "grant", "grant": grant.id, "granted_by": grant.created_by, "rule": terms.rule}
+    amounts = Amounts(proposal.shown.data)
+    change = _allowed(proposal, terms, by, data, moment)
+    used = use(grant, amounts, moment)
+    (event,) = change.events
+    counted = {"use": used.uses, "uses_left": used.uses_left}
+    told = {"reason": f"Covered by the grant {grant.id}, which {grant.created_by} made."} | _spent(used, amounts)
+    event = replace(event, data={**event.data, **counted}, content={**(event.content or {}), **told})
+    return replace(change, events=(event,), grant=used)
 
 
 def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
@@ -129,6 +138,11 @@ def _matched_on(call: ToolCall) -> dict[str, object]:
     facts: dict[str, object] = {"priority": call.priority} if call.priority else {}
     facts |= {"teams": list(call.teams)} if call.teams else {}
     return facts | ({"setting": call.setting} if call.setting != "queue" else {})
+
+
+def _spent(used: Grant, amounts: Amounts) -> dict[str, object]:
+    amount = amounts.at(used.budget_of) if used.budget else None
+    return {} if amount is None else {"amount": plain(amount), "budget_left": used.budget_left}
 
 
 def _payload(proposal: Proposal) -> Payload:

@@ -155,7 +155,44 @@ from grants where workspace = ? and id = ?
 select
     workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
     uses, revoked_at, reason, budget_of, budget, spent
-from grants where workspace = ? order by created_at desc limit 1000
+from grants where workspace = ? order by created_at desc, id desc limit 1000
+
+-- name: usable_grants
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+from grants where workspace = ? and revoked_at is null and expires_at > cast(? as bigint)
+    and (max_uses is null or uses < max_uses) and (budget = '' or spent <> budget)
+order by created_at desc, id desc limit 1000
+
+-- name: usable_grants_of_tool
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+from grants where workspace = ? and tool = ? and revoked_at is null and expires_at > cast(? as bigint)
+    and (max_uses is null or uses < max_uses) and (budget = '' or spent <> budget)
+order by created_at desc, id desc limit 1000
+
+-- name: grant_ids_like
+select id from grants where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
+
+-- name: grant_uses
+select {approval}, {payload}
+from (
+    select workspace, id, grant_id from approvals where workspace = ? and created_at between ? and ?
+    order by created_at desc, id desc limit 10000
+) as recent
+join approvals a on a.workspace = recent.workspace and a.id = recent.id
+left join payloads p on p.workspace = a.workspace and p.id = a.id
+where recent.grant_id = ? limit ?
+
+-- name: newest_specs_of_tool
+select spec_sha256, agent, created_at
+from (
+    select tool, spec_sha256, agent, created_at from approvals where workspace = ?
+    order by created_at desc, id desc limit 100000
+) as recent
+where tool = ? limit ?
 
 -- name: policy
 select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from interlock.core.call import ToolSpec
+from interlock.core.errors import Conflict
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.ports import Begin, GrantStep, PolicyVersion, RunStep, Step, StoredStep, User
@@ -15,21 +16,25 @@ from interlock.stores import rows
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
+MINUTE = 60_000
 
-def begin(begin: Begin) -> Work:
+
+def begin(begin: Begin, now: int) -> Work:
+    """`now` need not be exact: it only keeps grants that ended long ago out of the look-up."""
     call = begin.proposal.call
+    grants = ("usable_grants_of_tool", call.workspace, call.tool, _a_while_before(now))
 
     def run(tx: Transaction) -> Stored:
         known = tx.by_call(call.workspace, call.run_id, call.call_id)
         if known is not None:
             same_call(known.approval, call)
             return known
-        change = begin.step(tx.moment(call.workspace), lambda: tx.grants(call.workspace))
+        change = begin.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
         tx.insert(change, begin.proposal.spec)
         return Stored(change.state, change.payload or Payload())
 
     by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
-    return Work(run, call.workspace, (by_call, ("grants", call.workspace)))
+    return Work(run, call.workspace, (by_call, grants))
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> Work:
@@ -72,7 +77,13 @@ def step_run(workspace: str, run_id: str, step: RunStep) -> Work:
 
 
 def add_grant(workspace: str, new: Callable[[Moment], Change[Grant]]) -> Work:
-    return Work(lambda tx: _save_grant(tx, workspace, new(tx.moment(workspace))), workspace)
+    def run(tx: Transaction) -> Grant:
+        change = new(tx.moment(workspace))
+        if tx.has_grant(workspace, change.state.id):  # writing it again would revive one that was revoked
+            raise Conflict("There is a grant with this id already. Give the new one another.", grant_id=change.state.id)
+        return _save_grant(tx, workspace, change)
+
+    return Work(run, workspace)
 
 
 def step_grant(workspace: str, grant_id: str, step: GrantStep) -> Work:
@@ -110,6 +121,11 @@ def put_user(workspace: str, user: User, author: str) -> Work:
 
 def add_workspace(workspace: str, key: bytes, at: int) -> Work:
     return Work(lambda tx: tx.write("insert_workspace", workspace, key, at), workspace)
+
+
+def _a_while_before(now: int) -> str:
+    """The same for a whole minute, so that the look-ups of a batch are one."""
+    return str((now // MINUTE - 1) * MINUTE)
 
 
 def _save_run(tx: Transaction, workspace: str, change: Change[Run]) -> Run:

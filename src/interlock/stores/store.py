@@ -123,7 +123,7 @@ class SqlStore:
         return [(row[0], row[1], row[2]) for row in await self._database.fetch("running")]
 
     async def begin(self, begin: Begin) -> Stored:
-        return cast(Stored, await self._database.write(steps.begin(begin)))
+        return cast(Stored, await self._database.write(steps.begin(begin, self._database.clock())))
 
     async def deny(self, workspace: str, events: Sequence[Event], spec: ToolSpec) -> None:
         await self._database.write(steps.deny(workspace, events, spec))
@@ -169,7 +169,37 @@ class SqlStore:
         return cast(Run, await self._database.write(steps.step_run(workspace, run_id, step)))
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
+        """The newest 1,000, whatever became of them."""
         return [rows.grant_of(row) for row in await self._database.fetch("grants", workspace)]
+
+    async def usable_grants(self, workspace: str, now: int) -> Sequence[Grant]:
+        """The newest 1,000 that are good for a use."""
+        return [rows.grant_of(row) for row in await self._database.fetch("usable_grants", workspace, now)]
+
+    async def grant(self, workspace: str, grant_id: str) -> Grant:
+        found = await self._database.fetch("grant", workspace, grant_id)
+        if not found:
+            raise NotFound("There is no grant with this id.", grant_id=grant_id)
+        return rows.grant_of(found[0])
+
+    async def grant_ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
+        """As `ids_like`."""
+        if not part.replace("-", "").isalnum():
+            return []
+        found = await self._database.fetch("grant_ids_like", workspace, f"{part}%", f"%{part}", limit)
+        return [row[0] for row in found]
+
+    async def grant_uses(self, grant: Grant, limit: int) -> Sequence[Stored]:
+        """The newest calls that it let through, among the newest 10,000 of its time."""
+        end = grant.expires_at if grant.revoked_at is None else grant.revoked_at
+        times = (grant.created_at, end)
+        found = await self._database.fetch("grant_uses", grant.workspace, *times, grant.id, limit)
+        return sorted(await self._stored(found), key=lambda stored: stored.approval.created_at, reverse=True)
+
+    async def newest_specs(self, workspace: str, tool: str, limit: int) -> Sequence[tuple[str, str, int]]:
+        """Definition, agent and time of a tool's newest calls, among the workspace's newest 100,000."""
+        found = await self._database.fetch("newest_specs_of_tool", workspace, tool, limit)
+        return sorted(((row[0], row[1], row[2]) for row in found), key=lambda seen: -seen[2])
 
     async def add_grant(self, workspace: str, new: Callable[[Moment], Change[Grant]]) -> Grant:
         return cast(Grant, await self._database.write(steps.add_grant(workspace, new)))

@@ -54,7 +54,9 @@ class Memory:
 
     approvals: dict[Key, Approval] = field(default_factory=dict)
     heads: dict[str, Head] = field(default_factory=dict)
-    grants: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
+    grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
+
+    TOOLS = 1_000
 
     def forget(self) -> None:
         self.approvals.clear()
@@ -145,12 +147,19 @@ class Transaction:
             raise NotFound("There is no grant with this id.", grant_id=grant_id)
         return known or rows.grant_of(found[0])
 
-    def grants(self, workspace: str) -> Sequence[Grant]:
-        """All of a workspace, with the uses that this batch has counted."""
-        known = self._memory.grants.get(workspace)
+    def has_grant(self, workspace: str, grant_id: str) -> bool:
+        return (workspace, grant_id) in self._grants or bool(self._connection.fetch("grant", workspace, grant_id))
+
+    def grants(self, workspace: str, tool: str, since: str) -> Sequence[Grant]:
+        """Those of a tool that were good for a use at this time, with the uses that this batch has counted."""
+        remembered = self._memory.grants
+        known = remembered.get((workspace, tool))
         if known is None:
-            known = tuple(rows.grant_of(row) for row in self._connection.fetch("grants", workspace))
-            self._memory.grants[workspace] = known
+            found = self._connection.fetch("usable_grants_of_tool", workspace, tool, since)
+            known = tuple(rows.grant_of(row) for row in found)
+            if len(remembered) >= Memory.TOOLS:  # agents can make up names of tools without end
+                remembered.clear()
+            remembered[workspace, tool] = known
         return [self._grants.get((workspace, grant.id), grant) for grant in known]
 
     def fetch(self, name: str, *values: object) -> list[Row]:
@@ -233,8 +242,8 @@ class Transaction:
             else:
                 self._memory.approvals[key] = approval
         self._memory.heads.update(self._heads)
-        for workspace, _ in self._grants:
-            self._memory.grants.pop(workspace, None)
+        for (workspace, _), grant in self._grants.items():
+            self._memory.grants.pop((workspace, grant.tool), None)
         return changed
 
     def moved(self) -> list[Head]:

@@ -1,0 +1,283 @@
+"""Grants on both databases: what they cover, that limits hold when calls race, and that dead ones cost nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.core.decision import Reviewer
+from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from interlock.core.grant import Grant
+from interlock.core.ledger import Entry
+from interlock.core.outcome import Outcome, Proceed, Waiting
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
+
+PAY = ToolSpec("pay", "write", describe="Pay {amount}")
+HOUR = 3_600_000
+DRAFT = Grant("g1", "default", "pay", PAY.sha256, "", frozenset(), "", 0, START + HOUR)
+DEAD = """
+insert into grants (workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition,
+    max_uses, uses, revoked_at, reason, budget_of, budget, spent)
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 1100)
+select 'default', 'dead' || i, 'pay', '{spec}', 'bob', '[]', 'reviewer', {now}, {end}, '*', '', {limits} from n
+"""
+
+
+def pay(number: int | str, amount: object, **more: Any) -> ToolCall:
+    return propose("pay", {"amount": amount}, "run", f"call{number}", **more)
+
+
+async def check(parts: Parts, number: int | str, amount: object, **more: Any) -> Outcome:
+    return await parts.gate.check(pay(number, amount, **more), PAY)
+
+
+async def passes(parts: Parts, number: int | str, amount: object, **more: Any) -> bool:
+    return isinstance(await check(parts, number, amount, **more), Proceed)
+
+
+async def granted(parts: Parts, maker: Reviewer = BOB, **scope: Any) -> Grant:
+    return await parts.inbox.grant(replace(DRAFT, **scope), maker)
+
+
+async def entries(parts: Parts, kind: str) -> list[Entry]:
+    return [entry async for page in parts.store.entries("default") for entry in page if entry.kind == kind]
+
+
+async def standing(parts: Parts, grant_id: str = "g1") -> Grant:
+    return await parts.store.grant("default", grant_id)
+
+
+# Budgets
+
+
+async def test_a_budget_is_spent_exactly_and_no_further(parts: Parts) -> None:  # R51
+    await granted(parts, budget="1", budget_of="amount")
+    assert [await passes(parts, n, amount) for n, amount in enumerate((0.1, 0.2, 0.71, 0.7, 0, 0.01))] == [
+        *(True, True, False, True, False, False),
+    ]
+    grant = await standing(parts)
+    assert (grant.uses, grant.spent, grant.budget_left) == (3, "1", "0")
+    assert await parts.inbox.active_grants("default") == []
+    assert await faults(parts) == []
+
+
+async def test_what_cannot_be_counted_is_asked_about(parts: Parts) -> None:  # R51
+    await granted(parts, budget="100", budget_of="/amount")
+    for number, amount in enumerate((-1, True, "5", None, [5], {"net": 5}, 100.01, 10**39, 1e300)):
+        assert isinstance(await check(parts, number, amount), Waiting), amount
+    missing = propose("pay", {"sum": 5}, "run", "missing")
+    assert isinstance(await parts.gate.check(missing, PAY), Waiting)
+    assert (await standing(parts)).spent == "0"
+    assert await passes(parts, "fine", 100)
+
+
+async def test_a_call_that_comes_back_is_counted_once(parts: Parts) -> None:  # R24, R51
+    await granted(parts, budget="10", budget_of="amount", max_uses=5)
+    first = await check(parts, 1, 4)
+    assert [await check(parts, 1, 4) for _ in range(3)] == [first] * 3
+    grant = await standing(parts)
+    assert (grant.uses, grant.spent) == (1, "4")
+
+
+async def test_of_calls_that_race_for_the_rest_only_what_fits_passes(parts: Parts) -> None:  # R51
+    await granted(parts, budget="10", budget_of="amount")
+    race = await asyncio.gather(*(passes(parts, n, 3) for n in range(12)))
+    assert sum(race) == 3
+    assert (await standing(parts)).spent == "9"
+    assert await faults(parts) == []
+
+
+async def test_two_programs_share_one_budget(place: Place, clock: Clock) -> None:  # R51
+    async with opened(place, clock) as one, opened(place, clock) as other:
+        await granted(one, budget="100", budget_of="amount", max_uses=20)
+        race = await asyncio.gather(*(passes((one, other)[n % 2], n, 6) for n in range(60)))
+        grant = await standing(other)
+        assert (sum(race), grant.uses, grant.spent) == (16, 16, "96")
+        assert grant == await standing(one)
+        amounts = [json.loads(entry.content or b"")["amount"] for entry in await entries(one, "allowed")]
+        assert amounts == ["6"] * 16
+        assert await faults(other) == []
+
+
+async def test_two_programs_share_the_last_use(place: Place, clock: Clock) -> None:  # R51
+    async with opened(place, clock) as one, opened(place, clock) as other:
+        for number in range(10):
+            await granted(one, id=f"g{number}", max_uses=1)
+            race = await asyncio.gather(*(passes(each, f"{number}-{each is one}", 1) for each in (one, other)))
+            assert sorted(race) == [False, True]
+
+
+async def test_a_secret_amount_is_never_added_up(parts: Parts) -> None:  # R51, design rule 11
+    spec = replace(PAY, secret=("amount",))
+    await granted(parts, spec_sha256=spec.sha256, budget="10", budget_of="amount")
+    assert isinstance(await parts.gate.check(pay(1, 5), spec), Waiting)
+    with pytest.raises(InvalidRequest, match="is secret"):
+        await granted(parts, id="g2", spec_sha256=spec.sha256, budget="10", budget_of="amount")
+    assert await kinds(parts) == ["granted", "proposed"]
+
+
+# The record
+
+
+async def test_the_record_says_which_grant_and_whose(parts: Parts) -> None:  # R41, R51
+    await granted(parts, budget="20", budget_of="amount", max_uses=2, reason="rent week", agent="off*")
+    outcome = await check(parts, 1, 7.5, agent="office")
+    assert isinstance(outcome, Proceed)
+    view = await parts.inbox.show("default", outcome.approval_id)
+    assert dict(view.card.facts)["grant"] == "g1, made by bob"
+    (entry,) = view.timeline
+    data, content = json.loads(entry.data), json.loads(entry.content or b"")
+    assert (entry.kind, entry.actor, data["grant"], data["granted_by"]) == ("allowed", "agent:office", "g1", "bob")
+    assert (data["use"], data["uses_left"]) == (1, 1)
+    assert (content["amount"], content["budget_left"]) == ("7.5", "12.5")
+    assert content["reason"] == "Covered by the grant g1, which bob made."
+    (made,) = await entries(parts, "granted")
+    limits = {name: json.loads(made.data)[name] for name in ("max_uses", "budget", "budget_of", "expires_at")}
+    assert limits == {"max_uses": 2, "budget": "20", "budget_of": "amount", "expires_at": START + HOUR}
+    assert (made.actor, json.loads(made.content or b"")["reason"]) == ("bob", "rent week")
+
+
+async def test_a_revocation_has_its_reason_and_counts_at_once_everywhere(place: Place, clock: Clock) -> None:  # R51
+    async with opened(place, clock) as one, opened(place, clock) as other:
+        await granted(one)
+        assert await passes(one, 1, 1)
+        assert await passes(other, 2, 1)
+        await other.inbox.revoke("default", "g1", ADA, "the project is over")
+        assert not await passes(one, 3, 1)
+        assert not await passes(other, 4, 1)
+        view = await one.inbox.show_grant("default", "g1")
+        assert (view.state, view.grant.uses) == ("revoked", 2)
+        assert view.revoked is not None
+        assert view.revoked.actor == "ada"
+        assert json.loads(view.revoked.content or b"")["reason"] == "the project is over"
+
+
+async def test_nobody_but_its_maker_or_an_admin_revokes_and_no_program_makes_one(parts: Parts) -> None:  # R48, R51
+    for maker in (Reviewer("agent:office", "admin"), Reviewer("office", "agent"), Reviewer("vic", "viewer")):
+        with pytest.raises(Forbidden):
+            await granted(parts, maker)
+    await granted(parts)
+    with pytest.raises(Forbidden, match="bob made this grant"):
+        await parts.inbox.revoke("default", "g1", EVE)
+    assert await kinds(parts) == ["granted"]
+    with pytest.raises(NotFound, match="no grant with this id"):
+        await parts.inbox.revoke("default", "g2", ADA)
+
+
+async def test_an_id_is_given_once_so_that_nothing_revoked_comes_back(parts: Parts) -> None:  # R51
+    await granted(parts, max_uses=1)
+    await parts.inbox.revoke("default", "g1", BOB)
+    with pytest.raises(Conflict, match="already"):
+        await granted(parts)
+    twice = await asyncio.gather(*(granted(parts, id="g2") for _ in range(2)), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in twice) == ["Conflict", "Grant"]
+    assert (await standing(parts)).revoked_at == START
+    assert await kinds(parts) == ["granted", "grant_revoked", "granted"]
+
+
+async def test_a_grant_shows_the_calls_that_it_let_through(parts: Parts, clock: Clock) -> None:  # R41, R51
+    await granted(parts, budget="100", budget_of="amount")
+    await granted(parts, id="g0", tool="other")
+    ids = []
+    for number, amount in enumerate((5, 200, 7)):
+        clock.forward(1)
+        outcome = await check(parts, number, amount)
+        ids += [outcome.approval_id] if isinstance(outcome, Proceed) else []
+    execution = await parts.gate.start("default", ids[1], "runner")
+    await parts.gate.finish("default", ids[1], execution.fence, ok=True, payload=OK)
+    view = await parts.inbox.show_grant("default", "g1")
+    assert [(stored.approval.id, stored.approval.status) for stored in view.used] == [
+        (ids[1], "succeeded"),
+        (ids[0], "approved"),
+    ]
+    assert [stored.payload.sentence for stored in view.used] == ["Pay 7", "Pay 5"]
+    assert (view.state, view.revoked) == ("active", None)
+    assert len((await parts.inbox.show_grant("default", "g1", uses=1)).used) == 1
+    assert (await parts.inbox.show_grant("default", "g0")).used == ()
+
+
+# What is over
+
+
+async def test_a_grant_ends_by_the_clock(parts: Parts, clock: Clock) -> None:  # R51
+    await granted(parts, expires_at=START + 30_000)
+    clock.forward(29_999)
+    assert await passes(parts, 1, 1)
+    assert len(await parts.inbox.active_grants("default")) == 1
+    clock.forward(1)
+    assert not await passes(parts, 2, 1)
+    assert await parts.inbox.active_grants("default") == []
+    assert (await parts.inbox.show_grant("default", "g1")).state == "expired"
+    clock.forward(10 * 60_000)
+    assert not await passes(parts, 3, 1)
+    assert [grant.id for grant in await parts.inbox.grants("default")] == ["g1"]
+
+
+@pytest.mark.parametrize(
+    ("end", "limits"),
+    [
+        pytest.param(START - 600_000, "null, 0, null, '', '', '', '0'", id="expired"),
+        pytest.param(START + HOUR, f"null, 0, {START}, '', '', '', '0'", id="revoked"),
+        pytest.param(START + HOUR, "3, 3, null, '', '', '', '0'", id="used"),
+        pytest.param(START + HOUR, "null, 3, null, '', 'amount', '9.5', '9.5'", id="spent"),
+    ],
+)
+async def test_no_number_of_dead_grants_hides_a_living_one(
+    parts: Parts, place: Place, clock: Clock, end: int, limits: str
+) -> None:  # R51
+    await granted(parts, max_uses=2)
+    assert await passes(parts, 1, 1)
+    place.sql(DEAD.format(spec=PAY.sha256, now=START + 1, end=end, limits=limits))
+    clock.forward(1)
+    assert await passes(parts, 2, 1)
+    assert not await passes(parts, 3, 1)
+    await granted(parts, id="g2")
+    assert [grant.id for grant in await parts.inbox.active_grants("default")] == ["g2"]
+    assert "g1" not in [grant.id for grant in await parts.inbox.grants("default")], "that list has an end"
+
+
+async def test_tools_of_all_names_are_looked_up(parts: Parts) -> None:  # R51
+    """More names than are remembered between batches, and several in one batch."""
+    many = [ToolSpec(f"tool{number}", "write") for number in range(1_010)]
+    for number in (3, 1_009):
+        await granted(parts, id=f"g{number}", tool=many[number].name, spec_sha256=many[number].sha256)
+    for _ in range(2):
+        outcomes = await asyncio.gather(
+            *(parts.gate.check(propose(s.name, {}, "run", f"{s.name}-{_}"), s) for s in many)
+        )
+        assert [n for n, outcome in enumerate(outcomes) if isinstance(outcome, Proceed)] == [3, 1_009]
+
+
+# What a new one is tied to
+
+
+async def test_a_grant_is_tied_to_the_newest_definition(parts: Parts, clock: Clock) -> None:  # R47, R51
+    with pytest.raises(NotFound, match="No call of 'pay' has been seen"):
+        await parts.inbox.definition("default", "pay")
+    changed = replace(PAY, describe="Send {amount}")
+    for number, (spec, agent) in enumerate(((PAY, "office"), (changed, "shop"), (changed, "shop"))):
+        await parts.gate.check(pay(number, 1, agent=agent), spec)
+        clock.forward(1_000)
+    newest = await parts.inbox.definition("default", "pay")
+    assert (newest.spec.sha256, newest.agent, newest.at, newest.others) == (changed.sha256, "shop", START + 2_000, 1)
+    theirs = await parts.inbox.definition("default", "pay", "off*")
+    assert (theirs.spec.sha256, theirs.agent, theirs.others) == (PAY.sha256, "office", 0)
+    strangers = await parts.inbox.definition("default", "pay", "nobody")
+    assert strangers.spec.sha256 == changed.sha256
+    with pytest.raises(NotFound, match="'other'"):
+        await parts.inbox.definition("other", "pay")
+
+
+async def test_ids_of_grants_may_be_shortened(parts: Parts) -> None:  # R51
+    for grant_id in ("0190-aaaa", "0190-bbbb"):
+        await granted(parts, id=grant_id)
+    assert await parts.store.grant_ids_like("default", "aaaa", 5) == ["0190-aaaa"]
+    assert set(await parts.store.grant_ids_like("default", "0190", 5)) == {"0190-aaaa", "0190-bbbb"}
+    assert await parts.store.grant_ids_like("default", "%", 5) == []
