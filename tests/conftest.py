@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.places import Base, File, Place, migrated
 
 if TYPE_CHECKING:
     from tests.pooler import Pooler
@@ -22,7 +25,7 @@ def postgres_server() -> Iterator[Server]:
     """One for each process that runs tests. A test that stops or restarts a server takes one of its own."""
     from tests.postgres import Server  # a run of the unit tests does not load the driver
 
-    with Server() as server:
+    with Server(in_memory=True) as server:
         yield server
 
 
@@ -56,3 +59,16 @@ def postgres_url(postgres_server: Server, postgres_database: str) -> str:
 def pooled_url(postgres_pooler: Pooler, postgres_database: str) -> str:
     """The same database, through the pooler."""
     return postgres_pooler.url(postgres_database)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A database that is ready: whoever asks for it runs on both kinds."""
+    if request.param == "sqlite":
+        yield File(tmp_path / "interlock.db")
+        return
+    server = request.getfixturevalue("postgres_server")
+    name = f"test_{uuid.uuid4().hex}"
+    server.create_database(name, migrated(server))
+    yield Base(server, name)
+    server.drop_database(name)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tests.postgres import Server
 
-Changed = Callable[[int], None]
+
+TEST = "clock_for_tests"
 
 
 class Place(Protocol):
@@ -25,6 +27,9 @@ class Place(Protocol):
 
     def set_clock(self, now: int) -> None:
         """From now on the database's own clock stands at this time."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """While it lasts, somebody else holds the lock that every batch takes first."""
 
 
 class File:
@@ -47,6 +52,12 @@ class File:
     def set_clock(self, now: int) -> None:
         """SQLite has none; the store is given the test's."""
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with open(f"{self.path}.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
 
 class Base:
     kind = "postgres"
@@ -55,6 +66,7 @@ class Base:
         self._server = server
         self._name = name
         self.url = server.url(name)
+        self._led = False
 
     def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         with self._server.connect(self._name) as connection:
@@ -62,10 +74,26 @@ class Base:
             return cursor.fetchall() if cursor.description else []
 
     def tables(self) -> list[str]:
-        return [name for (name,) in self.sql("select tablename from pg_tables where schemaname = 'public'")]
+        return [
+            name for (name,) in self.sql("select tablename from pg_tables where schemaname = 'public'") if name != TEST
+        ]
 
     def set_clock(self, now: int) -> None:
-        self.sql(f"create or replace function interlock_now() returns bigint language sql as 'select {now}::bigint'")
+        if not self._led:
+            self.sql("create table if not exists clock_for_tests (now bigint)")
+            self.sql("insert into clock_for_tests select 0 where not exists (select from clock_for_tests)")
+            self.sql(
+                "create or replace function interlock_now() returns bigint language plpgsql as "
+                "'begin return (select now from clock_for_tests); end'"
+            )
+            self._led = True
+        self.sql("update clock_for_tests set now = ?", now)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with self._server.connect(self._name) as connection, connection.transaction():
+            connection.execute("select from heads for update")
+            yield
 
 
 def migrated(server: Server) -> str:

@@ -76,10 +76,10 @@ async def pending(parts: Parts, number: int | str = 1, spec: ToolSpec = WRITE, *
     return outcome.approval_id
 
 
-async def approve(parts: Parts, approval_id: str, reviewer: Reviewer = BOB) -> str:
-    stored = await parts.store.get("default", approval_id)
+async def approve(parts: Parts, approval_id: str, reviewer: Reviewer = BOB, workspace: str = "default") -> str:
+    stored = await parts.store.get(workspace, approval_id)
     approval = await parts.inbox.decide(
-        "default", approval_id, Approve(Seen(stored.approval.args_sha256, stored.approval.alarms)), reviewer
+        workspace, approval_id, Approve(Seen(stored.approval.args_sha256, stored.approval.alarms)), reviewer
     )
     return approval.status
 

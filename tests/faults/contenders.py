@@ -1,7 +1,9 @@
 """Processes that want the same thing at the same moment. Run as a program of its own, since it forks:
 
-    python -m tests.faults.contenders FOLDER start COUNT     two processes start COUNT approved calls each
-    python -m tests.faults.contenders FOLDER decide COUNT    COUNT processes decide one approval
+    python -m tests.faults.contenders URL start COUNT     two processes start COUNT approved calls each
+    python -m tests.faults.contenders URL decide COUNT    COUNT processes decide one approval
+    python -m tests.faults.contenders URL batches COUNT   8 processes write COUNT batches to four ledgers, one follows;
+                                                          --broken: every other one locks in reverse
 
 Prints one JSON line.
 """
@@ -11,36 +13,48 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
+import signal
 import sys
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 from interlock.audit import verify
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
 from interlock.core.errors import AlreadyDecided, AlreadyStarted
-from interlock.wiring import Parts, wall_clock, wire
-from tests.support import approve, pending
+from interlock.core.event import Event
+from interlock.stores.postgres import database
+from interlock.wiring import Parts, wire
+from tests.support import WRITE, approve, pending
+
+LEDGERS = ["north", "east", "south", "west"]
 
 
 def main() -> None:
-    folder, contest, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    path = folder / "interlock.db"
-    work = {"start": start, "decide": decide}[contest]
-    ids = child(path, lambda parts: prepare(parts, contest, count))
+    url, contest, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    work = {"start": start, "decide": decide, "batches": batches}[contest]
+    contenders = {"start": 2, "decide": count, "batches": 9}[contest]
+    ids = child(url, lambda parts: prepare(parts, contest, count))
     go = os.pipe()
-    results = [fork(path, work(ids, name), go) for name in range(2 if contest == "start" else count)]
+    results = [fork(url, work(ids, name), go) for name in range(contenders)]
     os.close(go[0])
     for _, ready in results:
         ready.readline()  # each says that it is open and waiting
     os.close(go[1])  # and they are off
-    reports = [json.loads(pipe.read()) for _, pipe in results]
+    try:
+        reports = [json.loads(pipe.read()) for _, pipe in results]
+    except ValueError:  # one of them died; the others would wait for it
+        for pid, _ in results:
+            os.kill(pid, signal.SIGKILL)
+        raise
     for pid, _ in results:
         os.waitpid(pid, 0)
-    print(json.dumps({"reports": reports, "faults": child(path, laws)}))
+    print(json.dumps({"reports": reports, "faults": child(url, laws)}))
 
 
 async def prepare(parts: Parts, contest: str, count: int) -> list[str]:
+    if contest == "batches":
+        return [str(count)]
     ids = [await pending(parts, n) for n in range(count if contest == "start" else 1)]
     if contest == "start":
         await asyncio.gather(*(approve(parts, approval_id) for approval_id in ids))
@@ -74,11 +88,58 @@ def decide(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, A
     return run
 
 
+def batches(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:
+    """Eight write to all ledgers at once, each in an order of its own; the ninth follows the ledgers meanwhile."""
+    return follow if name == 8 else lambda parts: write(parts, name, int(ids[0]) // 8)
+
+
+async def write(parts: Parts, name: int, share: int) -> dict[str, Any]:
+    if "--broken" in sys.argv and name % 2:
+        database._LOCK = database._LOCK.replace("order by workspace", "order by workspace desc")
+    written, chance, number, failed = Counted(parts), random.Random(name), 0, 0
+    while written.batches < share:
+        number += 1
+        order = chance.sample(LEDGERS, len(LEDGERS))
+        asked = [pending(parts, f"{name}.{number}", workspace=ledger) for ledger in order]
+        made = await asyncio.gather(*asked, return_exceptions=True)
+        ids = {ledger: each for ledger, each in zip(order, made, strict=True) if isinstance(each, str)}
+        told = [approve(parts, ids[ledger], workspace=ledger) for ledger in reversed(order) if ledger in ids]
+        done = [each for each in await asyncio.gather(*told, return_exceptions=True) if isinstance(each, str)]
+        failed += 2 * len(order) - len(ids) - len(done)
+    await parts.store.deny("done", [Event("denied", f"writer{name}", {})], WRITE)
+    return {"batches": written.batches, "events": number * 2 * len(LEDGERS) - failed, "failed": failed}
+
+
+async def follow(parts: Parts) -> dict[str, Any]:
+    """Reads on from where it was: what turns up behind it is never seen, so the counts would not agree."""
+    seen, skipped, ended = dict.fromkeys(LEDGERS, 0), 0, 0
+    while ended < 8:
+        ended = (await parts.store.head("done")).seq
+        for ledger in LEDGERS:
+            numbers = [entry.seq async for page in parts.store.entries(ledger, seen[ledger]) for entry in page]
+            skipped += numbers != list(range(seen[ledger] + 1, seen[ledger] + 1 + len(numbers)))
+            seen[ledger] = numbers[-1] if numbers else seen[ledger]
+    return {"followed": sum(seen.values()), "skipped": skipped}
+
+
+class Counted:
+    """How many batches a store has sent."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.batches = 0
+        parts.store._database.record(self._count)  # type: ignore[attr-defined]
+
+    def _count(self, connection: Any) -> Any:
+        self.batches += 1
+        return connection
+
+
 async def laws(parts: Parts) -> list[str]:
-    return [fault.message for fault in (await verify(parts.store, "default")).faults]
+    found = [await verify(parts.store, workspace) for workspace in ("default", "done", *LEDGERS)]
+    return [fault.message for report in found for fault in report.faults]
 
 
-def fork(path: Path, work: Callable[[Parts], Coroutine[Any, Any, Any]], go: tuple[int, int]) -> tuple[int, Any]:
+def fork(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]], go: tuple[int, int]) -> tuple[int, Any]:
     read, write = os.pipe()
     pid = os.fork()
     if pid:
@@ -92,15 +153,15 @@ def fork(path: Path, work: Callable[[Parts], Coroutine[Any, Any, Any]], go: tupl
         await asyncio.to_thread(os.read, go[0], 1)  # ends when the parent closes the pipe
         return await work(parts)
 
-    os.write(write, json.dumps(asyncio.run(opened(path, contend))).encode())
+    os.write(write, json.dumps(asyncio.run(opened(url, contend))).encode())
     os._exit(0)
 
 
-def child(path: Path, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
+def child(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
-        os.write(write, json.dumps(asyncio.run(opened(path, work))).encode())
+        os.write(write, json.dumps(asyncio.run(opened(url, work))).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
@@ -109,8 +170,8 @@ def child(path: Path, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
     return result
 
 
-async def opened(path: Path, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
-    parts = wire(f"sqlite:///{path}", wall_clock)
+async def opened(url: str, work: Callable[[Parts], Coroutine[Any, Any, Any]]) -> Any:
+    parts = wire(url)
     await parts.store.open()
     try:
         return await work(parts)

@@ -1,4 +1,4 @@
-"""Many processes, one database file."""
+"""Many processes, one database."""
 
 import json
 import subprocess
@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.places import Base, Place, migrated
+from tests.postgres import Server
+
 TOP = Path(__file__).resolve().parents[2]
 
 
-def contend(folder: Path, contest: str, count: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.faults.contenders", str(folder), contest, str(count)]
+def contend(place: Place, contest: str, count: int, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.faults.contenders", place.url, contest, str(count), *options]
     done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -21,16 +24,49 @@ def contend(folder: Path, contest: str, count: int) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_two_processes_that_start_a_thousand_calls_start_each_once(tmp_path: Path) -> None:  # R46
-    one, two = contend(tmp_path, "start", 1000)["reports"]
+def test_two_processes_that_start_a_thousand_calls_start_each_once(place: Place) -> None:  # R46
+    one, two = contend(place, "start", 1000)["reports"]
     assert len(one["won"]) + len(two["won"]) == 1000
     assert set(one["won"]) == set(two["lost"])
     assert set(two["won"]) == set(one["lost"])
 
 
 @pytest.mark.slow
-def test_of_32_processes_that_decide_one_wins_and_all_others_get_its_decision(tmp_path: Path) -> None:  # R24
-    reports = contend(tmp_path, "decide", 32)["reports"]
+def test_of_32_processes_that_decide_one_wins_and_all_others_get_its_decision(place: Place) -> None:  # R24
+    reports = contend(place, "decide", 32)["reports"]
     winners = [report["won"] for report in reports if "won" in report]
     assert len(winners) == 1
     assert {report["standing"]["by"] for report in reports if "standing" in report} == set(winners)
+
+
+@pytest.mark.slow
+def test_racing_batches_never_deadlock_and_no_event_appears_behind_a_cursor() -> None:
+    """10,000 batches by 8 processes over four ledgers, each in an order of its own."""
+    with Server(durable=False) as server:
+        *writers, follower = race(server, 10_000)
+        assert [report["failed"] for report in writers] == [0] * 8
+        assert sum(report["batches"] for report in writers) >= 10_000
+        assert follower == {"followed": sum(report["events"] for report in writers), "skipped": 0}
+        assert deadlocks(server) == 0
+
+
+@pytest.mark.slow
+def test_batches_that_lock_in_another_order_would_deadlock() -> None:
+    """The red control of the test above."""
+    with Server(durable=False, settings={"deadlock_timeout": "50ms"}) as server:
+        race(server, 400, "--broken")
+        assert deadlocks(server) > 0
+
+
+def race(server: Server, count: int, *options: str) -> list[dict[str, Any]]:
+    server.create_database("races", migrated(server))
+    reports: list[dict[str, Any]] = contend(Base(server, "races"), "batches", count, *options)["reports"]
+    return reports
+
+
+def deadlocks(server: Server) -> int:
+    """As the server itself counts them."""
+    with server.connect("races") as connection:
+        row = connection.execute("select deadlocks from pg_stat_database where datname = 'races'").fetchone()
+    assert row is not None
+    return int(row[0])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.shared import Desk, Options, command, given, made
+from interlock.cli.shared import Options, command, given
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -39,6 +39,7 @@ def _later(name: str) -> type[TyperGroup]:
 
 GROUPS = {
     "approvals": "What waits on people: list, look, decide.",
+    "grants": "Standing permissions: make, list, revoke.",
     "policy": "Check a policy file; see which rule a call meets.",
     "audit": "Prove that the record is whole.",
     "users": "The people of a workspace.",
@@ -76,12 +77,12 @@ def _root(
     """The help of the program is given to the app."""
 
 
-@command(app, made)
-async def migrate(desk: Desk) -> None:
+@command(app, given)
+async def migrate(options: Options) -> None:
     """Make the database, or bring it up to date. Safe to run again."""
     from interlock.cli.doctor import migrated
 
-    await migrated(desk)
+    await migrated(options)
 
 
 @command(app, given)

@@ -21,24 +21,27 @@ from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
 from interlock.settings import Settings
 from interlock.stores.health import Check, State
-from interlock.wiring import absent, names_of
+from interlock.wiring import absent, names_of, wire
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)
 
 
-async def migrated(desk: Desk) -> None:
-    """Opening the database has migrated it; what is new since then was done now."""
-    store = desk.parts.store
-    rows = await store.migrations()
-    done = [name for name, at in rows if at >= desk.opened_at]
-    path = store.name
-    if desk.json:
-        print_json({"database": path, "applied": done, "migrations": [str(name) for name, _ in rows]})
+async def migrated(options: Options) -> None:
+    """Also for a database that cannot be opened before it is done."""
+    store = wire(options.settings().storage.url).store
+    try:
+        done = await store.migrate()
+        await store.open()
+        every = [name for name, _ in await store.migrations()]
+    finally:
+        await store.close()
+    if options.json:
+        print_json({"database": store.name, "applied": list(done), "migrations": every})
     elif done:
-        say(f"{path}: applied {counted(len(done), 'migration', 'migrations')}: {', '.join(done)}.")
+        say(f"{store.name}: applied {counted(len(done), 'migration', 'migrations')}: {', '.join(done)}.")
     else:
-        say(f"{path}: up to date; there was nothing to do.")
+        say(f"{store.name}: up to date; there was nothing to do.")
 
 
 async def examine(options: Options) -> None:

@@ -67,7 +67,6 @@ class Desk:
     options: Options
     settings: Settings
     parts: Parts
-    opened_at: int
 
     @property
     def workspace(self) -> str:
@@ -115,10 +114,9 @@ async def made(options: Options) -> AsyncIterator[Desk]:
 
     settings = options.settings()
     parts = wire(settings.storage.url)
-    opened_at = parts.clock()
     await parts.store.open()
     try:
-        yield Desk(options, settings, parts, opened_at)
+        yield Desk(options, settings, parts)
     finally:
         await parts.store.close()
 

@@ -166,8 +166,12 @@ class PostgresDatabase:
         return await asyncio.to_thread(self._migrate)
 
     def _migrate(self) -> list[str]:
-        with translated(self.name):
-            return migrate(self._link.get())
+        link = Link(self._url, {})
+        try:
+            with translated(self.name):
+                return migrate(link.get())
+        finally:
+            link.drop()
 
     def record(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""

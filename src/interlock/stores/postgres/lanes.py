@@ -99,6 +99,11 @@ class Lane:
 
     def _ask(self, lookups: list[Lookup], link: Link) -> list[object]:
         pipe = link.pipe()
+        if link.pooled:  # settings hold for a transaction only
+            pipe.send("begin")
+            link.set_up(pipe)
         answers = [pipe.send(each.text, each.values) for each in lookups]
+        if link.pooled:
+            pipe.send("commit")
         pipe.sync()
         return [answer.rows() for answer in answers]

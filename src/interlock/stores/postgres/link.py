@@ -46,6 +46,11 @@ class Link:
             self._pipe = Pipe(connection, prepare=not self.pooled)
         return self._pipe
 
+    def set_up(self, pipe: Pipe) -> None:
+        """Inside a transaction, where settings cannot last longer."""
+        for name, value in self.settings.items():
+            pipe.send("select set_config($1, $2, true)", (name, value))
+
     def get(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
             self._connection = self._connect()
@@ -97,6 +102,8 @@ def is_lost(error: psycopg.Error, link: Link) -> bool:
     """Whether nobody is there any more, as opposed to a server that says no."""
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
         return True
+    if _REFUSED.search(str(error)):
+        return False
     if isinstance(error, errors.ReadOnlySqlTransaction | errors.IdleInTransactionSessionTimeout):
         return True  # the old primary after a fail-over; or this process was stopped for too long
     return (
@@ -105,6 +112,12 @@ def is_lost(error: psycopg.Error, link: Link) -> bool:
         or link._connection is None
         or bool(link._connection.closed)
     )
+
+
+# While connecting there is only the server's sentence to go by.
+_REFUSED = re.compile(
+    "does not exist|authentication failed|no pg_hba.conf entry|no password supplied|permission denied"
+)
 
 
 @contextmanager
@@ -124,14 +137,9 @@ _SENTENCES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
         "The database {name} is busy: another program held what was needed for too long. Try again.",
     ),
     (
-        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),
-        "The database {name} refused the user or the password. Check the address.",
-    ),
-    (
         (errors.InsufficientPrivilege,),
         "This user may not do that in the database {name}: {reason}. Give it the rights, or use its owner.",
     ),
-    ((errors.InvalidCatalogName,), "There is no database {name}. Make it: createdb, then interlock migrate."),
     ((errors.DiskFull,), "The disk of the database {name} is full. Free some space; nothing was lost."),
     ((errors.ReadOnlySqlTransaction,), "The database {name} is read-only: is it a standby? Name the primary."),
     ((errors.TooManyConnections,), "The database {name} has no connection left. Raise max_connections."),
@@ -153,6 +161,8 @@ def unavailable(error: psycopg.Error, name: str) -> Error:
     for kinds, sentence in _SENTENCES:
         if isinstance(error, kinds):
             return StoreUnavailable(sentence.format(name=name, reason=reason))
+    if isinstance(error, LOST) and _REFUSED.search(str(error)):
+        return StoreUnavailable(f"The database {name} does not let this program in: {reason}. Check the address.")
     if isinstance(error, LOST):
         return StoreUnavailable(f"The database {name} cannot be reached: {reason}. Is the server running?")
     return StoreUnavailable(f"The database {name} answered: {reason}.")

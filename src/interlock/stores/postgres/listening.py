@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import select
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -72,6 +74,7 @@ class Listener:
         self._origin = origin
         self._news = News(fetch, watchers)
         self._stopping = threading.Event()
+        self._wake = os.pipe()  # ends a wait that nothing else would end
         self._thread = threading.Thread(target=self._loop, name="interlock-listener", daemon=True)
 
     def start(self) -> None:
@@ -80,8 +83,11 @@ class Listener:
     def stop(self) -> None:
         self._stopping.set()
         self._watchers.anyone.set()
+        os.write(self._wake[1], b"stop")
         self._thread.join()
         self._link.drop()
+        for end in self._wake:
+            os.close(end)
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
@@ -108,6 +114,9 @@ class Listener:
             if self._watchers.anyone.wait(SLOWLY):
                 self._stopping.wait(POLL)
             return
-        for heard in connection.notifies(timeout=SLOWLY, stop_after=1):
-            if heard.payload != self._origin:
+        ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], SLOWLY)
+        while ready and not self._stopping.is_set():
+            heard = list(connection.notifies(timeout=0))
+            if any(message.payload != self._origin for message in heard):
                 return
+            ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], SLOWLY)

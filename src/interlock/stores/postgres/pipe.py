@@ -8,6 +8,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import psycopg
@@ -17,8 +18,9 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from interlock.stores.rows import Row
 
+MOST = 500  # statements that are kept prepared
 PATIENCE = 30_000  # milliseconds without any sign of life from the server
-ABORTED = ExecStatus.PIPELINE_ABORTED
+DONE = ExecStatus.COMMAND_OK
 FAILED = ExecStatus.FATAL_ERROR
 SYNC = ExecStatus.PIPELINE_SYNC
 
@@ -53,14 +55,15 @@ class Pipe:
         self._pgconn.enter_pipeline_mode()
         self._prepare = prepare
         self._names: dict[str, bytes] = {}
-        self._sent: list[Answer | None] = []  # None for a statement that was only prepared
+        self._numbers = count()
+        self._sent: list[Answer | str] = []  # a text for a statement that was only prepared
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, select.POLLIN)
 
     def send(self, text: str, values: Sequence[object] = ()) -> Answer:
         """Values are texts, numbers, bytes or None."""
         encoded = [_encode(value) for value in values] or None
-        if self._prepare:
+        if self._prepare and (text in self._names or len(self._names) < MOST):
             self._pgconn.send_query_prepared(self._name(text), encoded)
         else:
             self._pgconn.send_query_params(text.encode(), encoded)
@@ -78,8 +81,10 @@ class Pipe:
             while (result := self._next()) is not None:
                 if result.status == FAILED and failed is None:
                     failed = result
-                if answer is not None:
+                if isinstance(answer, Answer):
                     answer.result = result
+                elif result.status != DONE:
+                    self._names.pop(answer, None)  # behind something that failed: it was not prepared
         if (end := self._next()) is None or end.status != SYNC:
             raise psycopg.OperationalError("the server's answers are out of step")
         if failed is not None:
@@ -100,9 +105,9 @@ class Pipe:
     def _name(self, text: str) -> bytes:
         name = self._names.get(text)
         if name is None:
-            name = self._names[text] = f"i{len(self._names)}".encode()
+            name = self._names[text] = f"i{next(self._numbers)}".encode()
             self._pgconn.send_prepare(name, text.encode())
-            self._sent.append(None)
+            self._sent.append(text)
         return name
 
     def _flush(self) -> None:

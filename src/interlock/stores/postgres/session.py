@@ -48,8 +48,7 @@ class Session:
         self._found.clear()
         self.send(_BEGIN)
         if link.pooled:
-            for name, value in link.settings.items():
-                self.send("select set_config($1, $2, true)", (name, value))
+            link.set_up(self._pipe)
 
     def end(self) -> None:
         self._pipe.abandon()

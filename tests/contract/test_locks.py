@@ -1,0 +1,57 @@
+"""Who waits for a lock is judged by the time at which they get it."""
+
+import asyncio
+
+import pytest
+
+from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.errors import Expired
+from interlock.wiring import wire
+from tests.places import Place
+from tests.support import BOB, faults, pending, status
+
+
+async def waited_for(condition) -> None:  # type: ignore[no-untyped-def]
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110  a clock sets no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_decision_that_waited_for_a_lock_across_the_deadline_does_not_count(place: Place) -> None:
+    """By the real clocks: the decision is made in time and gets its turn when the time is over."""
+    parts = wire(place.url)
+    await parts.store.open()
+    try:
+        approval_id = await pending(parts, expires_in=400)
+        approval = (await parts.store.get("default", approval_id)).approval
+        with place.held():
+            assert parts.clock() < approval.expires_at, "the machine was too slow to decide in time"
+            decision = asyncio.create_task(
+                parts.inbox.decide("default", approval_id, Approve(Seen(approval.args_sha256)), BOB)
+            )
+            await waited_for(lambda: parts.clock() > approval.expires_at)
+            assert not decision.done()
+        with pytest.raises(Expired):
+            await decision
+        assert await status(parts, approval_id) == "expired"
+        assert await faults(parts) == []
+    finally:
+        await parts.store.close()
+
+
+async def test_a_start_that_waited_for_a_lock_beyond_its_time_does_not_run(place: Place) -> None:
+    parts = wire(place.url)
+    await parts.store.open()
+    try:
+        await parts.put_policy("default", "version: 1\ndefaults: {start_within: 1s}\n", "ada", {})
+        approval_id = await pending(parts)
+        seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+        approval = await parts.inbox.decide("default", approval_id, Approve(seen), Reviewer("bob"))
+        with place.held():
+            started = asyncio.create_task(parts.gate.start("default", approval_id, "r"))
+            await waited_for(lambda: parts.clock() > (approval.start_by or 0))
+        with pytest.raises(Expired):
+            await started
+        assert await faults(parts) == []
+    finally:
+        await parts.store.close()

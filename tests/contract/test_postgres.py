@@ -1,0 +1,227 @@
+"""What is about PostgreSQL alone: lost connections, commits in doubt, foreign tables, several workers, its address."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from interlock.core.errors import AlreadyDecided, Misconfigured, StoreUnavailable
+from interlock.stores.postgres.database import PostgresDatabase
+from interlock.stores.postgres.migrate import migrate
+from interlock.stores.postgres.pipe import Pipe
+from interlock.stores.store import SqlStore
+from interlock.wiring import Parts, hidden, wire, wire_store
+from tests.places import Base, Place, migrated
+from tests.postgres import Server
+from tests.support import OK, Clock, approve, faults, kinds, opened, pending, status
+
+
+@pytest.fixture
+def place(postgres_server: Server) -> Iterator[Place]:
+    name = f"test_pg_{id(object())}"
+    postgres_server.create_database(name, migrated(postgres_server))
+    yield Base(postgres_server, name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+async def database(place: Place) -> AsyncIterator[PostgresDatabase]:
+    made = PostgresDatabase(place.url)
+    yield made
+    await made.close()
+
+
+class Cut:
+    """A pipe whose connection breaks at the n-th sync from now: before what was sent is heard of, or after."""
+
+    def __init__(self, at: int, *, heard: bool) -> None:
+        self.left = at
+        self.heard = heard
+        self.pipe: Pipe
+
+    def around(self, pipe: Pipe) -> "Cut":
+        self.pipe = pipe
+        return self
+
+    def sync(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            if self.heard:
+                self.pipe.sync()  # the server did it; only its answer is lost
+            self.pipe._pgconn.finish()
+            raise psycopg.OperationalError("the connection was cut")
+        self.pipe.sync()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.pipe, name)
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize("at", [1, 2])
+async def test_a_cut_connection_changes_nothing_but_the_wait(
+    database: PostgresDatabase, at: int, *, heard: bool
+) -> None:
+    """The second sync is the commit: whether it stands is read from the ledger, and it is never done twice."""
+    parts = wire_store(SqlStore(database))
+    await parts.store.open()
+    approval_id = await pending(parts)
+    database.record(Cut(at, heard=heard).around)
+    assert await approve(parts, approval_id) == "approved"
+    assert await kinds(parts) == ["proposed", "approved"]
+    execution = await parts.gate.start("default", approval_id, "r")
+    await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+    assert await status(parts, approval_id) == "succeeded"
+    assert await faults(parts) == []
+
+
+async def test_a_commit_in_doubt_that_was_done_again_would_be_noticed(
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The red control: without the look into the ledger the person is told that somebody else decided."""
+    parts = wire_store(SqlStore(database))
+    await parts.store.open()
+    approval_id = await pending(parts)
+    monkeypatch.setattr(PostgresDatabase, "_stands", lambda *_: False)
+    database.record(Cut(2, heard=True).around)
+    with pytest.raises(AlreadyDecided):
+        await approve(parts, approval_id)
+
+
+async def test_the_servers_end_of_a_connection_is_survived_by_readers_and_writers(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts:
+        approval_id = await pending(parts)
+        for _ in range(3):
+            place.sql(
+                "select pg_terminate_backend(pid) from pg_stat_activity "
+                "where datname = current_database() and pid <> pg_backend_pid()"
+            )
+            assert await status(parts, approval_id) == "pending"
+            assert len((await parts.store.list("default", _every())).items) == 1
+        assert await approve(parts, approval_id) == "approved"
+
+
+async def test_a_waiter_is_woken_after_its_listener_lost_the_connection(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as here, opened(place, clock) as there:
+        approval_id = await pending(here)
+        waiting = asyncio.create_task(here.gate.wait("default", approval_id))
+        await asyncio.sleep(0)
+        place.sql("select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%'")
+        await approve(there, approval_id)
+        assert type(await waiting).__name__ == "Proceed"
+
+
+async def test_several_workers_share_what_is_due(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as one, opened(place, clock) as two:
+        for number in range(20):
+            await pending(one, number)
+        clock.forward(10 * 60_000)
+        first = await one.store.due(clock(), 12)
+        second = await two.store.due(clock(), 12)
+        assert (len(first), len(second)) == (12, 8)
+        assert not set(first) & set(second)
+        clock.forward(2_001)  # the lease of a worker that died with what it had claimed
+        assert len(await two.store.due(clock(), 100)) == 20
+        assert await one.worker.sweep() == 0  # claimed by the other one
+        clock.forward(2_001)
+        assert await one.worker.sweep() == 20
+
+
+async def test_a_ledgers_first_entry_is_made_by_one_of_many(place: Place, clock: Clock) -> None:
+    """There is no head to lock yet."""
+    async with opened(place, clock) as one, opened(place, clock) as two:
+        await asyncio.gather(
+            *(
+                pending(parts, f"{n}{name}", workspace=f"w{n % 5}")
+                for n in range(20)
+                for name, parts in (("a", one), ("b", two))
+            )
+        )
+        for n in range(5):
+            assert await faults(one, f"w{n}") == []
+            assert (await one.store.head(f"w{n}")).seq == 8
+
+
+async def test_a_database_that_is_not_migrated_says_what_to_run(postgres_server: Server, place: Place) -> None:
+    place.sql("delete from migrations where number = 2")
+    with pytest.raises(Misconfigured, match="interlock migrate"):
+        await wire(place.url).store.open()
+
+
+async def test_an_empty_database_is_made_ready_and_a_foreign_one_is_not_touched(postgres_url: str) -> None:
+    parts = wire(postgres_url)
+    await parts.store.open()
+    assert [name for name, _ in await parts.store.migrations()] == ["heart", "memory"]
+    await parts.store.close()
+
+
+async def test_tables_of_another_program_are_not_touched(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("create table theirs (x int)")
+    with pytest.raises(Misconfigured, match="another program"):
+        await wire(postgres_url).store.open()
+    with pytest.raises(Misconfigured, match="another program"):
+        await wire(postgres_url).store.migrate()
+
+
+async def test_a_schema_of_its_own_is_enough(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("create table theirs (x int); create schema gate")
+    parts = wire(f"{postgres_url}&options=-csearch_path%3Dgate")
+    await parts.store.open()
+    await pending(parts)
+    assert await faults(parts) == []
+    await parts.store.close()
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL takes tables back too, so half a migration is none."""
+    from interlock.stores.postgres import migrate as module
+
+    known = module.load_migrations("postgres")
+    broken = [*known, module.Migration(3, "broken", "create table more (x int); select 1 / 0", 1)]
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        monkeypatch.setattr(module, "load_migrations", lambda _: broken)
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            migrate(connection)
+        assert connection.execute("select count(*) from pg_tables where schemaname = 'public'").fetchone() == (0,)
+        monkeypatch.setattr(module, "load_migrations", lambda _: known)
+        assert migrate(connection) == ["heart", "memory"]
+        assert migrate(connection) == []
+
+
+async def test_two_that_migrate_at_once_do_it_once(postgres_url: str) -> None:
+    done = await asyncio.gather(*(wire(postgres_url).store.migrate() for _ in range(8)))
+    assert sorted(done, key=len)[-1] == ["heart", "memory"]
+    assert sum(map(len, done)) == 2
+
+
+async def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+        await wire("postgresql://ann:hunter2@127.0.0.1:1/x").store.open()
+    assert "hunter2" not in str(caught.value)
+    assert hidden("postgresql://ann:hunter2@db/x") == "postgresql://ann:…@db/x"
+
+
+async def test_a_busy_database_is_said_to_be_busy(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    from interlock.stores.postgres import database
+
+    monkeypatch.setitem(database.WRITING, "lock_timeout", "50ms")
+    async with opened(place, clock) as parts:
+        approval_id = await pending(parts)
+        with place.held(), pytest.raises(StoreUnavailable, match="busy"):
+            await approve(parts, approval_id)
+        assert await approve(parts, approval_id) == "approved"
+
+
+def _every() -> Any:
+    from interlock.core.ports import Query
+
+    return Query()
+
+
+async def test_what_the_database_says_of_itself(parts: Parts) -> None:
+    checks = {check.what: check for check in await parts.store.examine()}
+    assert checks["postgresql"].state == "ok"
+    assert "2 migrations" in checks["database"].found
