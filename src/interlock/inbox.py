@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import cast
 
@@ -15,7 +16,8 @@ from interlock.core.call import Args, ToolCall, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Card, find, make_card, risk_of
 from interlock.core.decision import Decision, Edit, Respond, Reviewer
-from interlock.core.errors import Error, InvalidDecision, InvalidRequest, NotFound, Problem
+from interlock.core.erasure import Erased, Erasure
+from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
 from interlock.core.event import Stored
 from interlock.core.grant import Grant, State
 from interlock.core.ledger import Entry
@@ -24,6 +26,7 @@ from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, Validator
 
 QUESTION = "request_human_input"
+ERASED = "The content of this call was erased."
 LOOK_AT = 50  # calls of a tool, to learn how it is defined
 LOOK_BACK = 10_000  # entries of the ledger
 
@@ -159,6 +162,15 @@ class Inbox:
             workspace, grant_id, lambda grant, moment: grants.revoke(grant, by, moment, reason)
         )
 
+    async def erase(
+        self, workspace: str, erasure: Erasure, reviewer: Reviewer, *, dry_run: bool = False
+    ) -> AsyncIterator[Erased]:
+        """Lot by lot, for good; whoever stops half way can begin again. Who wanted it is the reviewer, nobody else."""
+        if reviewer.role != "admin":
+            raise Forbidden(f"{reviewer.name} may not erase anything. Ask an admin of the workspace.")
+        async for erased in self._store.erase(workspace, replace(erasure, by=reviewer.name), dry_run=dry_run):
+            yield erased
+
     async def reviewer(self, workspace: str, name: str, via: str, role: str = "reviewer") -> Reviewer:
         """A person as the workspace knows them; `role` is for those whom it does not know."""
         for user in await self._store.users(workspace):
@@ -251,11 +263,12 @@ class Inbox:
             "agent": " > ".join(subject.agent_path) or subject.agent,
             "thread": subject.thread_id,
             "rule": approval.terms.rule or "default",
+            "erased": _erased(approval),
             "grant": _grant_of(approval),
         }
         return make_card(
             tool=subject.tool,
-            sentence=payload.sentence or f"Execute {subject.tool}?",
+            sentence=payload.sentence or (ERASED if approval.erased_by else f"Execute {subject.tool}?"),
             risk=risk_of(subject.effect, subject.priority),
             facts=tuple((label, text) for label, text in facts.items() if text),
             args=value,
@@ -271,6 +284,12 @@ def _grant_of(approval: Approval) -> str:
     if not approval.grant_id or approval.decision is None:
         return ""
     return f"{approval.grant_id}, made by {approval.decision.by}"
+
+
+def _erased(approval: Approval) -> str:
+    if approval.erased_at is None:
+        return ""
+    return f"{datetime.fromtimestamp(approval.erased_at // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC by {approval.erased_by}"
 
 
 def _call(approval: Approval, args: bytes) -> ToolCall:

@@ -71,18 +71,21 @@ def names_of(users: Sequence[User]) -> Names:
     return Names(teams=frozenset(team for user in users for team in user.teams) or None)
 
 
-def wire(url: str, clock: Clock | None = None, point: Point | None = None) -> Parts:
-    """A database of its own clock counts by that one; `clock` is for tests, and for SQLite, which has none."""
-    return wire_store(SqlStore(database_of(url, clock, point)))
+def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, retention: int | None = None) -> Parts:
+    """A database of its own clock counts by that one; `clock` is for tests, and for SQLite, which has none.
+
+    With a `retention` the worker forgets what ended longer ago: for what keeps running, since a look erases nothing.
+    """
+    return wire_store(SqlStore(database_of(url, clock, point)), retention=retention)
 
 
-def wire_store(store: SqlStore) -> Parts:
+def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
     policy, clock = Policy(), store.clock
     return Parts(
         store,
         Gate(store, policy, clock, compile_condition, validate, is_dead),
         Inbox(store, policy, clock, compile_condition, validate),
-        Worker(store, clock, is_dead),
+        Worker(store, clock, is_dead, retention),
         clock,
     )
 

@@ -1,4 +1,4 @@
-"""Time's door: expire, remind, escalate, lapse, and recover calls whose runner died."""
+"""Time's door: expire, remind, escalate, lapse, recover calls whose runner died, and forget."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from interlock.core.routing import tick
 
 BATCH = 100
 LOOK_EVERY = 1.0  # seconds between looks for dead runners and for rows that other processes made
+FORGET_MOST = 10  # transactions of one sweep; what is left waits for the next
+FORGET_LATE = 300_000  # milliseconds that something may be kept too long, so that much is forgotten in one go
 
 
 class Worker:
     """Any number may run at once: each thing is done in a transaction that finds it done already."""
 
-    def __init__(self, store: Store, clock: Clock, is_dead: IsDead) -> None:
+    def __init__(self, store: Store, clock: Clock, is_dead: IsDead, retention: int | None = None) -> None:
+        """`retention`: for how many milliseconds the content of what has ended is kept; None keeps it."""
         self._store = store
         self._clock = clock
         self._is_dead = is_dead
+        self._retention = retention
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sleeps until something is due, and never longer than a second."""
@@ -42,11 +46,21 @@ class Worker:
             done += sum(results)
             if not any(results):
                 break  # the clock stands before the ledger, or somebody else did it all
-        return done + await self._recover()
+        return done + await self._recover() + await self._forget()
 
     async def _recover(self) -> int:
         lost = [(w, a) for w, a, runner in await self._store.running() if self._is_dead(runner)]
         return sum([await self._tick(workspace, approval_id) for workspace, approval_id in lost])
+
+    async def _forget(self) -> int:
+        forgotten = 0
+        for _ in range(FORGET_MOST if self._retention is not None else 0):
+            retention = self._retention or 0
+            done = await self._store.forget(retention, min(FORGET_LATE, retention // 10))
+            if done is None:
+                break
+            forgotten += done.approvals
+        return forgotten
 
     async def _tick(self, workspace: str, approval_id: str) -> int:
         changed: list[bool] = []

@@ -85,6 +85,8 @@ class Approval:
     lease_until: int | None = None
     runner: str = ""
     grant_id: str = ""
+    erased_at: int | None = None
+    erased_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,7 @@ def fingerprint(value: object, key: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an approval is about; nothing in it ever changes."""
+    """What an approval is about; nothing in it ever changes, until erasing takes the nonce."""
 
     workspace: str
     run_id: str
@@ -245,8 +245,11 @@ class Subject:
     proposed: str
 
     def same(self, call: ToolCall) -> bool:
-        """Whether a call that comes back under this id is the one that was proposed, whatever people edited since."""
-        return self.tool == call.tool and self.proposed == proposed_digest(call, self.nonce)
+        """Whether a call that comes back under this id is the one that was proposed, whatever people edited since.
+
+        Once it was erased there is nothing left to compare arguments with, and nothing that could run.
+        """
+        return self.tool == call.tool and (not self.nonce or self.proposed == proposed_digest(call, self.nonce))
 
     def binding(self, args_sha256: str, terms_sha256: str, secret_args: bytes | None = None) -> str:
         """Ties the approval to all that it covers; `secret_args` are the bytes that run where people saw others.

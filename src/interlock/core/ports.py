@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
+from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Problem
 from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
@@ -155,3 +156,6 @@ class Watch(Protocol):
 
     async def changed(self, timeout: float | None) -> None:
         """Returns when something may have changed, or the time is up; the caller looks for itself."""
+    def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[Erased]: ...
+    async def forget(self, retention: int, patience: int = 0) -> Erased | None: ...
+

@@ -230,3 +230,51 @@ from events e
     left join contents c on c.workspace = e.workspace and c.seq = e.seq and e.kind = 'denied'
     left join payloads p on p.workspace = e.workspace and p.id = e.approval_id and p.args is not null
 where e.workspace = ? and e.at >= ? and e.kind in ('proposed', 'allowed', 'denied')
+
+-- name: erase_approval
+update approvals set args_sha256 = ?, nonce = ?, decision = ?, progress = ?, version = ?
+where workspace = ? and id = ? and version = ?
+
+-- name: erase_payload
+delete from payloads where workspace = ? and id = ?
+
+-- name: erase_doc
+delete from docs where workspace = ? and id = ?
+
+-- name: erase_content
+delete from contents where workspace = ? and seq = ?
+
+-- name: trail
+select e.seq, e.at, c.seq
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.seq
+
+-- name: content_of
+select seq from contents where workspace = ? and seq = cast(? as bigint)
+
+-- name: said_by
+select e.seq, e.approval_id
+from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.actor = ? and e.seq > ? order by e.seq limit ?
+
+-- name: denied_contents
+select e.seq, c.content
+from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.kind = 'denied' and e.seq > ? order by e.seq limit ?
+
+-- name: mark
+select seq from marks where workspace = ? and name = ?
+
+-- name: write_mark
+insert into marks (workspace, name, seq) values (?, ?, ?)
+on conflict (workspace, name) do update set seq = excluded.seq
+
+-- name: retained
+select h.workspace, coalesce(m.seq, 0), e.at, f.at
+from heads h
+    left join marks m on m.workspace = h.workspace and m.name = 'retention'
+    join events e on e.workspace = h.workspace and e.seq = coalesce(m.seq, 0) + 1
+    left join events f on f.workspace = h.workspace and f.seq = coalesce(m.seq, 0) + cast(? as bigint)
+
+-- name: retained_entries
+select seq, at, kind, approval_id from events where workspace = ? and seq > ? order by seq limit ?

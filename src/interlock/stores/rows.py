@@ -58,6 +58,12 @@ def advance_values(a: Approval, old_version: int) -> tuple[object, ...]:
     return (*state, a.subject.workspace, a.id, old_version)
 
 
+def erase_values(a: Approval, old_version: int) -> tuple[object, ...]:
+    decision = None if a.decision is None else _decision(a.decision)
+    taken = (a.args_sha256, a.subject.nonce, decision, _progress(a), a.version)
+    return (*taken, a.subject.workspace, a.id, old_version)
+
+
 def only_advances(old: Approval, new: Approval) -> bool:
     """Whether a change is the runner's or time's: what people said stays as it is and need not be written again."""
     return (
@@ -129,9 +135,9 @@ def _decision(d: Decided) -> str:
 
 
 def _progress(a: Approval) -> str | None:
-    if not (a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded):
+    if not (a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded or a.erased_by):
         return None
-    body = {
+    body: dict[str, object] = {
         "alarms": a.alarms,
         "votes": [[v.by, v.seat, v.stage, v.args_sha256, v.at, v.via] for v in a.votes],
         "editors": a.editors,
@@ -139,11 +145,12 @@ def _progress(a: Approval) -> str | None:
         "escalated": a.escalated,
         "reminded": a.reminded,
     }
-    return encode(body)
+    return encode(body | {"erased": [a.erased_at, a.erased_by]} if a.erased_by else body)
 
 
 def _read_progress(text: str) -> dict[str, Any]:
     body = cast(dict[str, Any], json.loads(text))
+    erased_at, erased_by = body.get("erased", (None, ""))
     return {
         "alarms": tuple(body["alarms"]),
         "votes": tuple(Vote(*vote) for vote in body["votes"]),
@@ -154,6 +161,8 @@ def _read_progress(text: str) -> dict[str, Any]:
         ),
         "escalated": body["escalated"],
         "reminded": body["reminded"],
+        "erased_at": erased_at,
+        "erased_by": erased_by,
     }
 
 

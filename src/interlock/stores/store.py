@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec, spec_of
+from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
@@ -29,7 +30,7 @@ from interlock.core.ports import (
 from interlock.core.ports import Watch as WatchPort
 from interlock.core.rehearsal import Recorded
 from interlock.core.run import Run
-from interlock.stores import recording, rows, steps
+from interlock.stores import erasing, recording, rows, steps
 from interlock.stores.health import Check
 from interlock.stores.queries import MAX_LIMIT, list_query, make_cursor
 from interlock.stores.rows import Row
@@ -259,6 +260,24 @@ class SqlStore:
 
     def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[WatchPort]:
         return self._database.watchers.watch(workspace, approval_id)
+
+    # Forgetting
+
+    async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[Erased]:
+        """One transaction after the other, with what each has come to."""
+        async for lot in erasing.lots(self._database.fetch, self.list, workspace, erasure):
+            work = erasing.erase(workspace, erasure, lot, dry_run=dry_run)
+            yield cast(Erased, await self._database.write(work))
+
+    async def forget(self, retention: int, patience: int = 0) -> Erased | None:
+        """At most one lot of each workspace, of what ended longer ago than `retention`; None when all of it is gone."""
+        before, done = self.clock() - retention, None
+        for workspace, mark in await erasing.overdue(self._database.fetch, before, patience):
+            work = await erasing.retain(self._database.fetch, workspace, mark, before)
+            erased, reached = cast(tuple[Erased, int], await self._database.write(work))
+            if reached > mark:
+                done = erased if done is None else done + erased
+        return done
 
     # The database itself
 

@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 from interlock.core.approval import FINAL, Approval
 from interlock.core.call import ToolSpec
@@ -123,7 +123,8 @@ class Transaction:
         if known is None and not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         approval = known or rows.approval_of(found[0], self._terms)
-        payload = rows.payload_of(found[0][-rows.PAYLOAD :]) if found else Payload()
+        kept = found and not approval.erased_by  # what this batch erases is in the database to its end
+        payload = rows.payload_of(found[0][-rows.PAYLOAD :]) if kept else Payload()
         return Stored(approval, _merged(payload, self._payloads.get(key)))
 
     def by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
@@ -165,6 +166,14 @@ class Transaction:
     def fetch(self, name: str, *values: object) -> list[Row]:
         return self._connection.fetch(name, *values)
 
+    def unwritten(self, workspace: str) -> dict[str, list[int]]:
+        """The entries with content that this batch has yet to write, by approval."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, seq, _, _, _, approval_id, _, digest, _ in self._sets.get("insert_event", ()):
+            if place == workspace and digest:
+                found[str(approval_id)].append(cast(int, seq))
+        return found
+
     # What steps write
 
     def insert(self, change: Change[Approval], spec: ToolSpec) -> None:
@@ -195,6 +204,16 @@ class Transaction:
         if change.payload is not None:
             self._pay(workspace, new.id, change.payload)
         self._follow_up(workspace, change, entries)
+
+    def forget(self, old: Approval, new: Approval) -> None:
+        """Writes what erasing leaves of an approval; with its content go its payload and the words it is found by."""
+        key = (old.subject.workspace, new.id)
+        self._sets["erase_approval"].append(rows.erase_values(new, old.version))
+        self._approvals[key] = new
+        if new.erased_by and not old.erased_by:
+            self._payloads.pop(key, None)
+            self.write("erase_payload", *key)
+            self.write("erase_doc", *key)
 
     def save_run(self, workspace: str, change: Change[Run]) -> None:
         run = change.state
@@ -320,7 +339,7 @@ def learn_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
     return terms
 
 
-# The order of the sets in a transaction: rows before what is updated in them, the head last.
+# The order of the sets in a transaction: rows before what is updated or erased in them, the head last.
 NAMES = (
     "insert_workspace",
     "insert_terms",
@@ -329,8 +348,11 @@ NAMES = (
     "insert_payload",
     "advance_approval",
     "update_approval",
+    "erase_approval",
     "edit_payload",
     "end_payload",
+    "erase_payload",
+    "erase_doc",
     "write_grant",
     "write_run",
     "insert_policy",
@@ -338,11 +360,13 @@ NAMES = (
     "write_reads",
     "insert_event",
     "insert_content",
+    "erase_content",
+    "write_mark",
     "write_tally",
     "write_head",
 )
 _ORDER = {name: place for place, name in enumerate(NAMES)}
-COMPARED = frozenset({"update_approval", "advance_approval"})
+COMPARED = frozenset({"update_approval", "advance_approval", "erase_approval"})
 
 
 def _merged(old: Payload, new: Payload | None) -> Payload:

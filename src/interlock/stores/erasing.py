@@ -1,0 +1,217 @@
+"""Erasing in lots: each is one transaction that takes content away and writes the event that says so, or nothing.
+
+An erasure that was interrupted is simply run again: what is gone already is not found a second time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from interlock.core.approval import Approval
+from interlock.core.erasure import (
+    RETENTION,
+    Erased,
+    Erasure,
+    erased_event,
+    has_ended,
+    without_content,
+    without_words_of,
+)
+from interlock.core.errors import InvalidRequest, NotFound
+from interlock.core.ports import Page, Query
+from interlock.stores.rows import Row
+from interlock.stores.transaction import Transaction
+from interlock.stores.writer import Read, Work
+
+LOT = 200  # approvals in a transaction: more would keep others waiting for the ledger
+ENTRIES = 1_000  # entries that are looked at for one lot
+MARK = "retention"
+LOOSE = frozenset({"denied", "erased"})  # entries about no approval whose content goes with time
+
+Fetch = Callable[..., Awaitable[list[Row]]]
+List = Callable[[str, Query], Awaitable[Page]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """What one transaction looks at: whole approvals, and single entries with the approval they are about, or ""."""
+
+    approvals: tuple[str, ...] = ()
+    entries: tuple[tuple[int, str], ...] = ()
+
+    def reads(self, workspace: str) -> tuple[Read, ...]:
+        """`content_of` takes its number as a text, since that is how look-ups of a batch are sent."""
+        about = {approval_id for _, approval_id in self.entries if approval_id} | set(self.approvals)
+        rows: list[Read] = [("approval", workspace, approval_id) for approval_id in sorted(about)]
+        rows += [("trail", workspace, approval_id) for approval_id in self.approvals]
+        return (*rows, *(("content_of", workspace, str(seq)) for seq, _ in self.entries))
+
+
+async def lots(fetch: Fetch, listed: List, workspace: str, erasure: Erasure) -> AsyncIterator[Lot]:
+    """Of a person: what they asked for, what they said about the calls of others, and what a policy denied them."""
+    if not erasure.what:  # an empty filter would find everything
+        raise InvalidRequest("Say what to erase: the id of an approval, a thread or a person's name.")
+    match erasure.scope:
+        case "approval":
+            yield Lot((erasure.what,))
+        case "thread":
+            async for lot in _listed(listed, workspace, Query(thread_id=erasure.what, limit=LOT)):
+                yield lot
+        case _:
+            async for lot in _listed(listed, workspace, Query(requester=erasure.what, limit=LOT)):
+                yield lot
+            async for lot in _said(fetch, workspace, erasure.what):
+                yield lot
+            async for lot in _denied(fetch, workspace, erasure.what):
+                yield lot
+
+
+def erase(workspace: str, erasure: Erasure, lot: Lot, *, dry_run: bool) -> Work:
+    def run(tx: Transaction) -> Erased:
+        plan = Plan(tx, workspace, erasure)
+        plan.look_at(lot)
+        if not dry_run:
+            plan.write()
+        return plan.erased()
+
+    return Work(run, workspace, lot.reads(workspace))
+
+
+async def overdue(fetch: Fetch, before: int, patience: int) -> list[tuple[str, int]]:
+    """Workspaces whose ledger has something older than `before` to forget, and how far each has come.
+
+    A lot that is not full waits for `patience`: a busy ledger must not get an entry for every single approval.
+    """
+    return [
+        (workspace, mark)
+        for workspace, mark, oldest, filled in await fetch("retained", ENTRIES)
+        if oldest < before - patience or (filled is not None and filled < before)
+    ]
+
+
+async def retain(fetch: Fetch, workspace: str, mark: int, before: int) -> Work:
+    """The next lot behind the mark. What is skipped has a later entry, which brings it up again."""
+    approvals: dict[str, int] = {}
+    loose: list[tuple[int, str]] = []
+    end = mark
+    for seq, at, kind, approval_id in await fetch("retained_entries", workspace, mark, ENTRIES):
+        if at >= before or (len(approvals) == LOT and approval_id not in approvals):
+            break
+        if approval_id:
+            approvals.setdefault(approval_id, seq)
+        elif kind in LOOSE:
+            loose.append((seq, ""))
+        end = seq
+    lot = Lot(tuple(approvals), tuple(loose))
+
+    def run(tx: Transaction) -> tuple[Erased, int]:
+        found = tx.fetch("mark", workspace, MARK)
+        if (found[0][0] if found else 0) != mark:
+            return Erased(), mark  # another worker was here
+        plan = Plan(tx, workspace, RETENTION, before)
+        plan.look_at(lot)
+        plan.write()
+        undoable = [approvals[each] - 1 for each, status in plan.open.items() if status == "rejected"]
+        reached = min([end, *undoable])  # no entry will say that a rejection can no longer be undone
+        tx.write("write_mark", workspace, MARK, reached)
+        return plan.erased(), reached
+
+    return Work(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)))
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a lot comes to, looked at under the lock. `before`: only approvals with no entry since then."""
+
+    tx: Transaction
+    workspace: str
+    erasure: Erasure
+    before: int | None = None
+    rows: dict[str, tuple[Approval, Approval]] = field(default_factory=dict)
+    entries: set[int] = field(default_factory=set)
+    open: dict[str, str] = field(default_factory=dict)
+
+    def look_at(self, lot: Lot) -> None:
+        unwritten = self.tx.unwritten(self.workspace)
+        for approval_id in lot.approvals:
+            trail = self.tx.fetch("trail", self.workspace, approval_id)
+            if not self._is_recent(trail, unwritten.get(approval_id, [])):
+                self._take(approval_id, [row[2] for row in trail if row[2]] + unwritten.get(approval_id, []))
+        for seq, approval_id in lot.entries:
+            if self.tx.fetch("content_of", self.workspace, str(seq)):
+                self._take_entry(seq, approval_id)
+
+    def write(self) -> None:
+        for old, new in self.rows.values():
+            self.tx.forget(old, new)
+        for seq in sorted(self.entries):
+            self.tx.write("erase_content", self.workspace, seq)
+        taken = self.erased()
+        if taken.approvals or taken.entries:
+            self.tx.tell(self.workspace, [erased_event(self.erasure, self.entries, taken.approvals)])
+
+    def erased(self) -> Erased:
+        whole = sum(bool(new.erased_by) and not old.erased_by for old, new in self.rows.values())
+        return Erased(whole, len(self.entries), tuple(self.open.items()))
+
+    def _is_recent(self, trail: Sequence[Row], unwritten: Sequence[int]) -> bool:
+        return self.before is not None and (bool(unwritten) or any(row[1] >= self.before for row in trail[-1:]))
+
+    def _take(self, approval_id: str, entries: Sequence[int]) -> None:
+        approval, now = self._ended(approval_id), self.tx.moment(self.workspace).now
+        if approval is not None:
+            self.entries.update(entries)
+            if not approval.erased_by:
+                self.rows[approval_id] = (approval, without_content(approval, self.erasure.by, now))
+
+    def _take_entry(self, seq: int, approval_id: str) -> None:
+        """What a person said is in the entry, and in the row of the approval if it was decided by that."""
+        if not approval_id:
+            self.entries.add(seq)
+        elif (approval := self._ended(approval_id)) is not None:
+            self.entries.add(seq)
+            without = without_words_of(approval, self.erasure.what)
+            if without is not approval:
+                self.rows[approval_id] = (approval, without)
+
+    def _ended(self, approval_id: str) -> Approval | None:
+        """None if it is still open, or if its row is gone, which the verifier complains of."""
+        try:
+            approval = self.tx.approval(self.workspace, approval_id)
+        except NotFound:
+            if self.erasure.scope == "approval":
+                raise
+            return None
+        if has_ended(approval, self.tx.moment(self.workspace).now):
+            return approval
+        self.open[approval_id] = approval.status
+        return None
+
+
+async def _listed(listed: List, workspace: str, query: Query) -> AsyncIterator[Lot]:
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await listed(workspace, replace(query, cursor=cursor))
+        if page.items:
+            yield Lot(tuple(stored.approval.id for stored in page.items))
+        cursor = page.next
+
+
+async def _said(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]:
+    after, end = 0, (await fetch("head", workspace) or [(workspace, 0)])[0][1]
+    # Behind the end lies what this erasure itself has said.
+    while found := [row for row in await fetch("said_by", workspace, person, after, ENTRIES) if row[0] <= end]:
+        yield Lot(entries=tuple((row[0], row[1]) for row in found))
+        after = found[-1][0]
+
+
+async def _denied(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]:
+    """A denied call has no row; who asked for it is in the content."""
+    after = 0
+    while found := await fetch("denied_contents", workspace, after, ENTRIES):
+        theirs = [row[0] for row in found if json.loads(bytes(row[1])).get("requester") == person]
+        if theirs:
+            yield Lot(entries=tuple((seq, "") for seq in theirs))
+        after = found[-1][0]

@@ -1,0 +1,99 @@
+"""What of an approval is erased, what stays, and what the ledger says about it."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.approval import STATUSES, Decided, decide
+from interlock.core.erasure import (
+    RETENTION,
+    Erased,
+    Erasure,
+    erased_event,
+    has_ended,
+    ranges,
+    without_content,
+    without_words_of,
+)
+from interlock.core.event import Event
+from interlock.core.policy import Ask, Stage
+from tests.unit.builders import ALICE, NOW, approve, at, call, in_status, pending
+
+OPEN = {"pending", "approved", "running", "unknown", "rejected"}  # a rejection until it cannot be undone
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_only_what_has_ended_can_be_erased(status: str) -> None:  # R49
+    assert has_ended(in_status(status), NOW) is (status not in OPEN)
+
+
+def test_a_rejection_ends_when_it_can_no_longer_be_undone() -> None:
+    rejected = in_status("rejected")
+    assert rejected.release_at is not None
+    assert not has_ended(rejected, rejected.release_at - 1)
+    assert has_ended(rejected, rejected.release_at)
+
+
+def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
+    waiting = replace(pending(Ask("two", (Stage(None, 2),))), alarms=("bidi:/to",))
+    voted = decide(waiting, approve(waiting, "bidi:/to"), ALICE, at()).state
+    ended = replace(voted, status="failed", decision=Decided("approve", "bob", NOW, "web", "a reason", "a comment"))
+    left = without_content(ended, "ada", NOW + 5)
+    assert left.decision == Decided("approve", "bob", NOW, "web")
+    assert left.votes == (replace(voted.votes[0], args_sha256=""),)
+    assert left.subject == replace(ended.subject, nonce="")
+    assert (left.args_sha256, left.alarms, left.version) == ("", (), ended.version + 1)
+    assert (left.erased_at, left.erased_by) == (NOW + 5, "ada")
+    changed = {"decision", "votes", "subject", "args_sha256", "alarms", "version", "erased_at", "erased_by"}
+    assert {name for name, value in vars(left).items() if vars(ended)[name] != value} == changed
+
+
+def test_what_nobody_decided_can_be_erased_too() -> None:
+    assert without_content(in_status("cancelled"), "ada", NOW).decision is None
+
+
+def test_the_words_of_one_person_go_and_nothing_else() -> None:
+    decided = Decided("reject", "bob", NOW, "web", "a reason", "a comment")
+    rejected = in_status("rejected", decision=decided)
+    left = without_words_of(rejected, "bob")
+    assert left == replace(rejected, decision=Decided("reject", "bob", NOW, "web"), version=rejected.version + 1)
+    assert without_words_of(left, "bob") is left
+    assert without_words_of(rejected, "ann") is rejected
+    undecided = in_status("cancelled")
+    assert without_words_of(undecided, "bob") is undecided
+
+
+def test_an_erased_call_comes_back_by_its_tool_alone() -> None:  # R24
+    subject = pending().subject
+    assert subject.same(call())
+    assert not subject.same(call({"amount": 6, "to": "ann"}))
+    erased = replace(subject, nonce="")
+    assert erased.same(call({"amount": 6, "to": "ann"}))
+    assert not erased.same(call(tool="drop"))
+
+
+def test_the_event_names_entries_and_keeps_what_was_asked_for_in_its_content() -> None:  # R49
+    event = erased_event(Erasure("person", "ann", "she asked", "ada"), {7, 3, 4, 5}, 2)
+    data = {"scope": "person", "entries": [[3, 5], [7, 7]], "approvals": 2}
+    assert event == Event("erased", "ada", data, "", {"what": "ann", "reason": "she asked"})
+
+
+def test_time_has_no_reason_of_its_own() -> None:
+    data = {"scope": "retention", "entries": [[1, 1]], "approvals": 0}
+    assert erased_event(RETENTION, [1], 0) == Event("erased", "interlock", data, "", None)
+
+
+@given(st.lists(st.integers(1, 60)))
+def test_ranges_hold_the_same_numbers_sorted_and_merged(numbers: list[int]) -> None:
+    found = ranges(numbers)
+    assert {n for first, last in found for n in range(first, last + 1)} == set(numbers)
+    assert all(first <= last for first, last in found)
+    assert all(one[1] + 1 < two[0] for one, two in pairwise(found))
+
+
+def test_what_was_erased_adds_up_and_names_what_is_open_once() -> None:
+    one, two = Erased(1, 2, (("a", "pending"),)), Erased(3, 4, (("a", "pending"), ("b", "running")))
+    assert one + two == Erased(4, 6, (("a", "pending"), ("b", "running")))
