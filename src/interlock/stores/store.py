@@ -14,6 +14,7 @@ from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head
+from interlock.core.policy import Ask
 from interlock.core.ports import (
     Begin,
     Clock,
@@ -137,12 +138,13 @@ class SqlStore:
 
     async def _stored(self, found: Sequence[Row]) -> Sequence[Stored]:
         """Rows of an approval and its payload; terms that are not known yet are read first."""
-        terms = self._database.interned.terms
-        unknown = {row[rows.TERMS] for row in found} - terms.keys()
-        for sha256 in unknown:
-            learn_terms(sha256, await self._database.fetch("terms", sha256), self._database.interned)
-        known = terms.__getitem__
-        return [Stored(rows.approval_of(row, known), rows.payload_of(row[rows.APPROVAL :])) for row in found]
+        interned, known = self._database.interned, dict[str, Ask]()
+        for sha256 in {row[rows.TERMS] for row in found}:  # kept here: another thread may clear what is interned
+            terms = interned.terms.get(sha256)
+            known[sha256] = terms or learn_terms(sha256, await self._database.fetch("terms", sha256), interned)
+        return [
+            Stored(rows.approval_of(row, known.__getitem__), rows.payload_of(row[rows.APPROVAL :])) for row in found
+        ]
 
     # What belongs to a workspace
 

@@ -47,6 +47,10 @@ class Interned:
             if len(known) > self.LIMIT:
                 known.clear()
 
+    def clear(self) -> None:
+        self.terms.clear()
+        self.specs.clear()
+
 
 @dataclass
 class Memory:

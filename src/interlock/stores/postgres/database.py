@@ -26,6 +26,7 @@ from interlock.stores.postgres.lanes import Lane
 from interlock.stores.postgres.link import LOST, Link, conninfo_of, is_lost, persist, translated
 from interlock.stores.postgres.listening import Listener, Notifier
 from interlock.stores.postgres.migrate import column_types, migrate, outstanding
+from interlock.stores.postgres.pipe import Pipe
 from interlock.stores.postgres.session import Session, Statements
 from interlock.stores.postgres.sets import array, placeholders
 from interlock.stores.queries import load_queries
@@ -47,19 +48,9 @@ WRITING = {
 }
 READING = {"statement_timeout": "5s", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
 SLOWLY = {"statement_timeout": "60s", "synchronous_commit": "off", "jit": "off"}
-SLOW = frozenset(
-    {
-        "recorded",
-        "count_recorded",
-        "entries",
-        "timeline",
-        "ids_like",
-        "running",
-        "waiting_runs",
-        "allowed_reads",
-        "policies",
-        "grants",
-    }
+QUICK = frozenset(  # look-ups by key; whatever else may take long, and must not hold these up
+    {"approval", "approval_by_call", "head", "changed_since", "grant", "link", "next_due", "open_runs", "payload"}
+    | {"policy", "run", "spec", "stored", "stored_by_call", "tallies", "terms", "users", "workspace_key"}
 )
 QUICK_MOST = 64
 SLOW_LINKS = 3
@@ -106,6 +97,7 @@ class PostgresDatabase:
         self._link = Link(url, WRITING)
         self._wrap: Callable[[Any], Any] = lambda connection: connection
         self._stopping = threading.Event()
+        self._pipe: Pipe | None = None
         self._doubt: InDoubt | None = None
         self._opened = False
 
@@ -183,7 +175,7 @@ class PostgresDatabase:
     # Reading
 
     async def fetch(self, name: str, *values: object) -> list[Row]:
-        lane = self._slow if name in SLOW else self._quick
+        lane = self._quick if name in QUICK else self._slow
         return await lane.fetch(self._texts[name], values)
 
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
@@ -220,7 +212,11 @@ class PostgresDatabase:
 
     def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
         """The only lock order: heads, by name; then the clock; then rows, in the order of the sets."""
-        session = Session(self._wrap(self._link.pipe()), self._statements, self._point)
+        pipe = self._link.pipe()
+        if pipe is not self._pipe:  # a server that took over may lack what the old one had
+            self._pipe = pipe
+            self.interned.clear()
+        session = Session(self._wrap(pipe), self._statements, self._point)
         workspaces = sorted({work.workspace for work in batch if work.workspace})
         counted = self._counts.take()
         try:

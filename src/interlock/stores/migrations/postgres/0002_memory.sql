@@ -10,6 +10,8 @@ alter table grants add column spent     text not null default '0';
 -- What is neither waiting nor well, by status: few rows, so that an ordinary call touches this index little.
 create index approvals_odd on approvals (status, workspace, created_at, id) where status not in ('pending', 'succeeded');
 
+create index grants_usable on grants (workspace, tool, expires_at) where revoked_at is null;
+
 create index events_denied on events (workspace, seq) where kind = 'denied';
 
 create table marks (                       -- how far work that follows the ledger has come: search, retention

@@ -1,0 +1,372 @@
+"""The same random scenarios on SQLite and on PostgreSQL: outcomes, errors, rows and the ledger, hashes included.
+
+    python -m tests.faults.parity [--scenarios N] [--seed S] [--broken]
+
+Starts a PostgreSQL of its own. Chance is taken out of both sides (ids, salts), so that everything can be compared
+as it is. Prints one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from interlock.core.call import ToolSpec, propose
+from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.errors import Error
+from interlock.core.event import Payload
+from interlock.core.grant import Grant
+from interlock.core.policy import People
+from interlock.core.ports import Query, User
+from interlock.wiring import Parts, wire
+from tests.places import migrated
+from tests.postgres import Server
+from tests.support import START, Clock
+
+POLICIES = (
+    "version: 1\n",
+    "version: 1\ndefaults: {expires_in: 90s, undo_window: 5s, start_within: 60s}\nrules:\n"
+    "  - {name: free, tools: [note], then: allow}\n"
+    "  - {name: two, tools: [pay], when: args.amount > 100, then: ask, approvers: {teams: [finance]}, quorum: 2,"
+    " exclude: [requester], expires_in: 5m, escalate: [{after: 2m, to: {users: [ada]}}]}\n"
+    "  - {name: never, tools: [wipe], then: deny, reason: Not that.}\n"
+    "  - {name: shy, tools: [pay], then: deny, mode: shadow}\n",
+    "version: 1\nrules:\n  - {name: steps, tools: ['*'], then: ask, stages: [{approvers: {teams: [finance]}},"
+    " {approvers: {teams: [legal]}, quorum: 2}], on_expiry: approve, expires_in: 3m}\n",
+)
+SPECS = (
+    ToolSpec("pay", "write", {"type": "object", "properties": {"amount": {"type": "number"}}}, "Pay {amount} to {to}"),
+    ToolSpec("note", "write", describe="Note {text}", secret=("text",)),
+    ToolSpec("put", "write", idempotent=True),
+    ToolSpec("look", "read"),
+    ToolSpec("wipe", "destructive"),
+    ToolSpec("guess", ""),
+)
+PEOPLE = (
+    Reviewer("ann", "reviewer", frozenset({"finance"}), "web"),
+    Reviewer("bob", "reviewer", frozenset({"finance", "legal"}), "slack"),
+    Reviewer("cid", "reviewer", frozenset({"legal"}), "web"),
+    Reviewer("ada", "admin", frozenset(), "cli"),
+    Reviewer("vic", "viewer"),
+    Reviewer("bot", "agent"),
+)
+TEXTS = ("", "fine", "größer 🙂", "a\x00b", "half \ud800", "'; drop table approvals; --", '\\x41 \\ " {a,b}', "x" * 400)
+NUMBERS = (0, 5, 100, 101, -3, 2**53 + 1, 10**39, 0.1, 1e300, 5.0)
+STEPS = {
+    "propose": 6, "decide": 6, "start": 3, "finish": 3, "wait": 3, "sweep": 2, "undo": 1, "cancel": 1, "renew": 1,
+    "delegate": 1, "resolve": 1, "ask": 1, "grant": 1, "revoke": 1, "list": 1, "look": 1, "together": 2, "policy": 1,
+    "replay": 1, "abandon": 1, "back": 1, "user": 1, "live": 4,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--scenarios", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--broken", action="store_true", help="PostgreSQL forgets one thing: the red control")
+    options = parser.parse_args()
+    no_chance()
+    with tempfile.TemporaryDirectory() as folder, Server(durable=False) as server:
+        server.create_database("parity", migrated(server))
+        result = asyncio.run(compare(Path(folder) / "parity.db", server.url("parity"), options))
+    print(json.dumps(result))
+
+
+def no_chance() -> None:
+    """Ids come from a generator that every scenario sets anew; salts are all the same."""
+    os.urandom = bytes  # type: ignore[assignment]
+    secrets.token_hex = lambda n=32: CHANCE.randbytes(n).hex()  # type: ignore[assignment]
+    secrets.token_bytes = lambda n=32: bytes(range(n))  # type: ignore[assignment]
+
+
+CHANCE = random.Random(0)
+
+
+async def compare(path: Path, url: str, options: argparse.Namespace) -> dict[str, Any]:
+    clock = Clock()
+    with psycopg.connect(url, autocommit=True) as side:
+        follow(clock, side)
+        one, two = wire(f"sqlite:///{path}", clock), wire(url, clock)
+        await asyncio.gather(one.store.open(), two.store.open())
+        seen: Counter[str] = Counter()
+        different: list[dict[str, Any]] = []
+        for number in range(options.seed * 1_000_000, options.seed * 1_000_000 + options.scenarios):
+            left = await Scenario(one, clock, number).play()
+            right = await Scenario(two, clock, number).play()
+            if options.broken:
+                right = [line.replace("bob", "rob") for line in right]
+            seen.update(line[2:].split("(")[0].split(":")[0] for line in left if line.startswith(">"))
+            if left != right:
+                place = next(
+                    n for n, pair in enumerate(zip([*left, ""], [*right, ""], strict=False)) if pair[0] != pair[1]
+                )
+                different.append(
+                    {"scenario": number, "sqlite": left[place : place + 2], "postgres": right[place : place + 2]}
+                )
+        await asyncio.gather(one.store.close(), two.store.close())
+    return {"scenarios": options.scenarios, "different": different[:5], "count": len(different), "seen": dict(seen)}
+
+
+def follow(clock: Clock, side: psycopg.Connection[Any]) -> None:
+    """The server's clock is the test's."""
+    side.execute("create table clock_for_tests (now bigint)")
+    side.execute("insert into clock_for_tests values (0)")
+    side.execute(
+        "create or replace function interlock_now() returns bigint language plpgsql as "
+        "'begin return (select now from clock_for_tests); end'"
+    )
+
+    class Follower:
+        url = "parity"
+
+        def set_clock(self, now: int) -> None:
+            side.execute("update clock_for_tests set now = %s", (now,))
+
+    clock.lead(Follower())  # type: ignore[arg-type]
+
+
+class Scenario:
+    """One workspace, some thirty steps, everything that came of them as lines of text."""
+
+    def __init__(self, parts: Parts, clock: Clock, number: int) -> None:
+        self.parts, self.clock, self.number = parts, clock, number
+        self.chance = random.Random(number)
+        self.workspace = f"w{number}"
+        self.ids: list[str] = []
+        self.calls: list[tuple[Any, ToolSpec]] = []
+        self.grants: list[str] = []
+        self.lines: list[str] = []
+        self.fences: dict[str, int] = {}
+
+    async def play(self) -> list[str]:
+        CHANCE.seed(self.number)
+        self.clock.now = START
+        await self.parts.put_policy(self.workspace, self.chance.choice(POLICIES), "ada", {})
+        steps = self.chance.choices(list(STEPS), list(STEPS.values()), k=self.chance.randint(8, 30))
+        for step in ["propose"] * 3 + steps:
+            await self.note(step, getattr(self, f"do_{step}"))
+        return [*self.lines, *await self.rest()]
+
+    async def note(self, step: str, work: Callable[[], Awaitable[object]]) -> None:
+        try:
+            told = await work()
+        except Error as error:
+            told = f"{type(error).__name__}: {error.message} {sorted(error.ids.items(), key=str)!r}"
+        except (ValueError, TypeError) as error:
+            told = type(error).__name__
+        self.lines.append(f"> {step} {told!r}")
+
+    async def rest(self) -> list[str]:
+        """All that is stored, at the end."""
+        store = self.parts.store
+        page = await store.list(self.workspace, Query(limit=500, payload="whole"))
+        entries = [entry async for chunk in store.entries(self.workspace) for entry in chunk]
+        others = [
+            await store.stats(self.workspace),
+            await store.grants(self.workspace),
+            await store.users(self.workspace),
+        ]
+        return [repr(each) for each in (*page.items, *entries, await store.head(self.workspace), *others)]
+
+    # Steps
+
+    async def do_propose(self) -> object:
+        spec, chance = self.chance.choice(SPECS), self.chance
+        args = {"amount": chance.choice(NUMBERS), "to": self.text(), "text": self.text()}
+        wanted = {"agent": chance.choice(("", "helper", "größe")), "requester": chance.choice(("ann", "rita"))}
+        if chance.random() < 0.2:
+            wanted |= {"priority": "high", "thread_id": "t1", "agent_path": ("boss", "helper"), "agent_says": "please"}
+        if chance.random() < 0.2:
+            wanted["expires_in"] = chance.choice((0, 1, 30_000, 10**15))
+        call = propose(
+            spec.name, args, f"run{chance.randint(1, 2)}", f"c{len(self.calls)}", workspace=self.workspace, **wanted
+        )
+        self.calls.append((call, spec))
+        return self.known(await self.parts.gate.check(call, spec))
+
+    async def do_replay(self) -> object:
+        if not self.calls:
+            return "nothing"
+        call, spec = self.chance.choice(self.calls)
+        if self.chance.random() < 0.3:
+            call = propose(spec.name, {"other": 1}, call.run_id, call.call_id, workspace=self.workspace)
+        return await self.parts.gate.check(call, spec)
+
+    async def do_ask(self) -> object:
+        args = {"question": "Which?", "choices": ["a", "b"]}
+        call = propose("request_human_input", args, "run1", f"q{len(self.lines)}", workspace=self.workspace)
+        return self.known(await self.parts.gate.ask(call, ToolSpec("request_human_input", "write")))
+
+    async def do_decide(self) -> object:
+        approval_id = self.one()
+        stored = await self.parts.store.get(self.workspace, approval_id)
+        decision = self.decision(stored.approval.args_sha256)
+        return await self.parts.inbox.decide(self.workspace, approval_id, decision, self.person())
+
+    def decision(self, digest: str) -> Decision:
+        chance = self.chance
+        digest = chance.choice((digest, digest, digest, None, "0" * 64))
+        seen = Seen(digest, ("alarm",) if chance.random() < 0.1 else (), self.text(), self.text())
+        match chance.randint(0, 9):
+            case 0:
+                return Reject(self.text(), seen)
+            case 1:
+                return Edit({"amount": chance.choice(NUMBERS), "to": self.text()}, seen)
+            case 2:
+                return Respond(self.text(), chance.choice((None, "a", {"x": [1]})), seen)
+            case _:
+                return Approve(seen)
+
+    async def do_live(self) -> object:
+        """A whole life, as far as it goes."""
+        approval_id = self.one()
+        stored = await self.parts.store.get(self.workspace, approval_id)
+        seen = Seen(stored.approval.args_sha256, stored.approval.alarms)
+        for person in PEOPLE[:4]:
+            await self.note(
+                "vote", lambda p=person: self.parts.inbox.decide(self.workspace, approval_id, Approve(seen), p)
+            )
+        started = await self.parts.gate.start(self.workspace, approval_id, "runner")
+        self.fences[approval_id] = started.fence
+        if self.chance.random() < 0.3:
+            return started
+        payload = Payload(result=b'{"done":true}')
+        return await self.parts.gate.finish(self.workspace, approval_id, started.fence, ok=True, payload=payload)
+
+    async def do_start(self) -> object:
+        approval_id = self.one()
+        started = await self.parts.gate.start(
+            self.workspace, approval_id, "runner", self.chance.choice((1_000, 60_000))
+        )
+        self.fences[approval_id] = started.fence
+        return started
+
+    async def do_finish(self) -> object:
+        approval_id, ok = self.one(), self.chance.random() < 0.7
+        fence = self.fences.get(approval_id, 1) + self.chance.choice((0, 0, 0, 1, -1))
+        payload = Payload(result=b'{"done":true}') if ok else Payload(error=self.chance.choice(("no", "größer")))
+        return await self.parts.gate.finish(self.workspace, approval_id, fence, ok=ok, payload=payload)
+
+    async def do_renew(self) -> object:
+        approval_id = self.one()
+        return await self.parts.gate.renew(self.workspace, approval_id, self.fences.get(approval_id, 1))
+
+    async def do_abandon(self) -> object:
+        approval_id = self.one()
+        return await self.parts.gate.abandon(self.workspace, approval_id, self.fences.get(approval_id, 1))
+
+    async def do_undo(self) -> object:
+        return await self.parts.inbox.undo(self.workspace, self.one(), self.person())
+
+    async def do_cancel(self) -> object:
+        return await self.parts.gate.cancel(self.workspace, self.one(), "agent", self.text())
+
+    async def do_delegate(self) -> object:
+        to = People(frozenset({"ada"}), frozenset({"legal"}))
+        return await self.parts.inbox.delegate(self.workspace, self.one(), to, self.person())
+
+    async def do_resolve(self) -> object:
+        return await self.parts.inbox.resolve_unknown(self.workspace, self.one(), self.person(), ok=True, note="seen")
+
+    async def do_grant(self) -> object:
+        spec = self.chance.choice(SPECS)
+        grant_id = f"g{len(self.lines)}"
+        until = self.clock() + self.chance.choice((-1, 60_000, 3_600_000))
+        when = self.chance.choice(("", "args.amount < 50", "args.nothing > 1"))
+        draft = Grant(
+            grant_id, self.workspace, spec.name, spec.sha256, "", frozenset(), "", 0, until, when=when, max_uses=2
+        )
+        made = await self.parts.inbox.grant(draft, self.person())
+        self.grants.append(grant_id)
+        return made
+
+    async def do_revoke(self) -> object:
+        grant_id = self.chance.choice(self.grants) if self.grants else "none"
+        return await self.parts.inbox.revoke(self.workspace, grant_id, self.person())
+
+    async def do_list(self) -> object:
+        chance = self.chance
+        statuses = chance.choice(((), ("pending",), ("approved", "running"), ("failed",), ("expired", "rejected")))
+        query = Query(statuses, agent=chance.choice(("", "helper")), limit=chance.randint(1, 3))
+        page = await self.parts.store.list(self.workspace, query)
+        rest = await self.parts.store.list(self.workspace, Query(statuses, cursor=page.next)) if page.next else None
+        return page, rest
+
+    async def do_look(self) -> object:
+        view = await self.parts.inbox.show(self.workspace, self.one())
+        return view, await self.parts.gate.look(self.workspace, view.stored.approval.id)
+
+    async def do_together(self) -> object:
+        """Submitted at once: they share a batch, whole or in parts."""
+        person, chance = self.person(), self.chance
+        works: list[Awaitable[object]] = []
+        for _ in range(chance.randint(2, 5)):
+            approval_id = self.one()
+            works.append(
+                chance.choice(
+                    (
+                        lambda i=approval_id: self.parts.inbox.decide(self.workspace, i, Approve(), person),
+                        lambda i=approval_id: self.parts.gate.start(self.workspace, i, "runner"),
+                        lambda i=approval_id: self.parts.gate.finish(
+                            self.workspace, i, 1, ok=True, payload=Payload(result=b"1")
+                        ),
+                        lambda i=approval_id: self.parts.gate.cancel(self.workspace, i, "agent"),
+                        lambda i=approval_id: self.parts.inbox.undo(self.workspace, i, person),
+                    )
+                )()
+            )
+        return [plain(each) for each in await asyncio.gather(*works, return_exceptions=True)]
+
+    async def do_wait(self) -> object:
+        self.clock.forward(self.chance.choice((0, 1, 999, 5_000, 8_000, 30_000, 60_000, 200_000)))
+        return self.clock()
+
+    async def do_back(self) -> object:
+        self.clock.forward(-self.chance.choice((1, 10_000)))
+        return self.clock()
+
+    async def do_sweep(self) -> object:
+        """Only what is due here: workers look at all workspaces."""
+        due = sorted(self.ids, key=str)
+        return [plain(await self.parts.worker._tick(self.workspace, approval_id)) for approval_id in due]
+
+    async def do_policy(self) -> object:
+        loaded = await self.parts.put_policy(self.workspace, self.chance.choice(POLICIES), "ada", {}, "a reason")
+        return loaded.policy.sha256
+
+    async def do_user(self) -> object:
+        user = User(self.chance.choice(("ann", "größe")), "reviewer", frozenset({"finance"}))
+        return await self.parts.store.put_user(self.workspace, user, "ada")
+
+    def known(self, outcome: Any) -> Any:
+        if getattr(outcome, "approval_id", ""):
+            self.ids.append(outcome.approval_id)
+        return outcome
+
+    def one(self) -> str:
+        return self.chance.choice(self.ids) if self.ids and self.chance.random() < 0.97 else "no-such-id"
+
+    def person(self) -> Reviewer:
+        return self.chance.choices(PEOPLE, (6, 6, 3, 6, 1, 1))[0]
+
+    def text(self) -> str:
+        return self.chance.choice(TEXTS) if self.chance.random() < 0.15 else "fine"
+
+
+def plain(each: object) -> object:
+    return f"{type(each).__name__}: {each}" if isinstance(each, Exception) else each
+
+
+if __name__ == "__main__":
+    main()
