@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,8 @@ from interlock.core.approval import Approval, cancel, decide, delegate, resolve_
 from interlock.core.canonical import canonical
 from interlock.core.event import Change, Event, Payload
 from interlock.core.execution import abandon, finish, start
-from interlock.core.ledger import GENESIS, Entry, Fault, Head, Verifier, linked, seal, skeleton
+from interlock.core.laws import Fault
+from interlock.core.ledger import GENESIS, Entry, Head, Verifier, linked, seal, skeleton
 from interlock.core.policy import Allow, Ask, Rung, Stage
 from interlock.core.request import allow, request
 from interlock.core.routing import tick
@@ -68,23 +70,33 @@ def verify(entries: Sequence[Entry], exported: Head | None = None, kept: Head | 
 
 
 def faults(*events: Event) -> list[str]:
-    """What the verifier says of a forged chain; its links are whole, so only laws can be broken."""
-    return [fault.message for fault in verify(chain(*events)).faults]
+    """What the verifier says of a forged chain; its links are whole, so only laws can be broken.
+
+    It says the same when it has seen such entries before, and may take the quick way.
+    """
+    found = [fault.message for fault in verify(chain(*events)).faults]
+    before = [replace(one, approval_id="before") for one in (*LIFE[:1], VOTED, *LIFE[1:])]
+    assert [fault.message for fault in verify(chain(*before, *events)).faults] == found
+    return found
+
+
+B1, B2, B9 = "b1" * 32, "b2" * 32, "b9" * 32  # as long as a digest, so that the quick way is taken where there is one
 
 
 def event(kind: str, status: str | None, actor: str = "alice", **data: object) -> Event:
-    facts = {"binding": "b1", **data} if status is None else {"status": status, "binding": "b1", **data}
+    facts = {"binding": B1, **data} if status is None else {"status": status, "binding": B1, **data}
     return Event(kind, actor, facts, "a1", {"via": "web"})
 
 
 PROPOSED = event("proposed", "pending", "agent", quorum=[1])
 APPROVED = event("approved", "approved")
+VOTED = event("voted", "pending")
 STARTED = event("started", "running", "r1", fence=1)
 SUCCEEDED = event("succeeded", "succeeded", "r1", fence=1)
 LIFE = (PROPOSED, APPROVED, STARTED, SUCCEEDED)
-MIXED = chain(
-    Event("denied", "agent", {"tool": "x"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {"run": "r"})
-)
+TOLD = (Event("denied", "agent", {"tool": "x"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {"run": "r"}))
+MIXED = chain(*TOLD)
+ALTERED_LINK = "The entry was altered, or one before it was: its link does not fit."
 
 
 # --- sealing
@@ -244,8 +256,9 @@ def test_an_honest_life_breaks_no_law(name: str) -> None:
     told = [one for change in changes for one in change.events]
     verifier = verify(chain(*told))
     assert verifier.faults == []
-    (standing,) = verifier.approvals.values()
-    last = changes[-1].state
+    (approval_id,) = verifier.laws
+    standing, last = verifier.laws.standing(approval_id), changes[-1].state
+    assert standing is not None
     assert (standing.status, standing.binding, standing.fence) == (last.status, last.binding, last.fence)
 
 
@@ -317,7 +330,7 @@ def test_every_insertion_is_found(number: int) -> None:
 
 # R49
 @pytest.mark.parametrize("length", range(len(MIXED)))
-def test_a_cut_tail_is_found_by_the_head_that_was_exported(length: int) -> None:
+def test_a_cut_tail_is_found_by_the_head_that_was_kept(length: int) -> None:
     cut = MIXED[:length]
     end = head_of(cut) if cut else Head("default")
     assert verify(cut, None, end).faults == [], "a chain alone does not show it"
@@ -328,7 +341,7 @@ def test_a_cut_tail_is_found_by_the_head_that_was_exported(length: int) -> None:
 
 
 # R49
-def test_a_whole_rewrite_is_found_by_the_head_that_was_exported() -> None:
+def test_a_whole_rewrite_is_found_by_the_head_that_was_kept() -> None:
     other = chain(Event("denied", "agent", {"tool": "y"}, "", {"reason": "no"}), *LIFE, Event("run_closed", "r1", {}))
     assert verify(other).faults == [], "a chain alone does not show it"
     for exported in (head_of(MIXED), head_of(MIXED[:1]), head_of(MIXED[:3])):
@@ -337,7 +350,7 @@ def test_a_whole_rewrite_is_found_by_the_head_that_was_exported() -> None:
 
 
 # R49
-def test_an_old_exported_head_fits_a_chain_that_grew() -> None:
+def test_an_old_head_fits_a_chain_that_grew() -> None:
     for length in range(1, len(MIXED)):
         assert verify(MIXED, head_of(MIXED[:length])).faults == []
     assert verify(MIXED, Head("default")).faults == []
@@ -375,19 +388,264 @@ def test_time_that_runs_backwards_is_found() -> None:
 # --- erasure
 
 
+def erased(*ranges: object, actor: str = "ann", scope: object = "thread", **more: object) -> Event:
+    return Event("erased", actor, {"scope": scope, "entries": list(ranges), "approvals": 1, **more})
+
+
+def without_content(entries: Sequence[Entry], numbers: set[int]) -> list[Entry]:
+    return [entry._replace(salt=None, content=None) if entry.seq in numbers else entry for entry in entries]
+
+
 # R49
-@given(st.sets(st.integers(0, 4)))
+@given(st.sets(st.integers(1, 5), min_size=1))
 def test_erasure_leaves_the_chain_whole_and_is_counted(numbers: set[int]) -> None:
-    kept = [entry._replace(salt=None, content=None) if n in numbers else entry for n, entry in enumerate(MIXED)]
-    verifier = verify(kept, head_of(MIXED))
+    entries = chain(*TOLD, erased(*([number, number] for number in sorted(numbers))))
+    verifier = verify(without_content(entries, numbers), head_of(entries))
     assert (verifier.faults, verifier.erased) == ([], len(numbers))
 
 
 # R49
-def test_content_without_its_salt_counts_as_erased() -> None:
+@pytest.mark.parametrize(
+    ("ranges", "found"),
+    [
+        ([], {1: "The contents of the entries 1 to 3 are gone and nothing says who erased them."}),
+        ([[1, 2]], {3: "The content of entry 3 is gone and nothing says who erased it."}),
+        ([[2, 2]], {1: "The content of entry 1 is gone", 3: "The content of entry 3 is gone"}),
+        ([[3, 5]], {1: "The contents of the entries 1 to 2 are gone"}),
+        ([[1, 1], [2, 3]], {}),
+        ([[2, 3], [1, 2]], {}),
+        ([[1, 5]], {}),
+    ],
+)
+def test_content_that_is_gone_needs_an_entry_that_says_who_erased_it(
+    ranges: list[object], found: dict[int, str]
+) -> None:
+    entries = chain(*TOLD, erased(*ranges)) if ranges else chain(*TOLD)
+    verifier = verify(without_content(entries, {1, 2, 3}))
+    assert [fault.seq for fault in verifier.faults] == list(found)
+    assert all(fault.message.startswith(found[fault.seq]) for fault in verifier.faults)
+    assert verifier.erased == len([n for n in (1, 2, 3) if any(a <= n <= b for a, b in ranges)])
+
+
+# R49
+def test_content_without_its_salt_is_gone_too() -> None:
     kept = [MIXED[0]._replace(salt=None), MIXED[1]._replace(content=None), *MIXED[2:]]
-    verifier = verify(kept)
-    assert (verifier.faults, verifier.erased) == ([], 2)
+    found = "The contents of the entries 1 to 2 are gone and nothing says who erased them."
+    assert verify(kept).faults == [Fault(1, found)]
+
+
+# R49
+def test_content_that_was_kept_before_it_was_erased_is_no_fault() -> None:
+    assert verify(chain(*TOLD, erased([1, 3]))).faults == []
+
+
+# R49
+@pytest.mark.parametrize("ranges", [[[1, 7]], [[7, 7]], [[8, 9]], [[0, 1]], [[3, 2]], [[1, 2], [6, 7]]])
+def test_only_what_came_before_can_be_said_to_be_erased(ranges: list[object]) -> None:
+    entries = chain(*TOLD, erased(*ranges), *TOLD[:1])
+    found = verify(without_content(entries, {1})).faults
+    assert found[0] == Fault(7, "The entry names entries as erased that do not come before it.")
+    assert found[1].seq == 1, "and so it covers nothing"
+
+
+# R49
+@pytest.mark.parametrize(
+    "data",
+    [
+        "[]",
+        "{",
+        "{}",
+        '{"approvals":1,"entries":[[1,1]]}',
+        '{"approvals":1,"entries":[[1,1]],"scope":"all"}',
+        '{"approvals":1,"entries":[[1,1]],"scope":5}',
+        '{"approvals":1,"entries":[[1]],"scope":"person"}',
+        '{"approvals":1,"entries":[[true,1]],"scope":"person"}',
+        '{"approvals":1,"entries":[5],"scope":"person"}',
+        '{"approvals":1,"entries":"all","scope":"person"}',
+        '{"approvals":null,"entries":[[1,1]],"scope":"person"}',
+    ],
+)
+def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
+    entries = chain(*TOLD[:2], erased([1, 1]))
+    last = entries[-1]
+    forged = last._replace(data=data, link=linked(entries[-2].link, skeleton(*last[:6], data, last.digest)))
+    found = verify([*entries[:-1], forged]).faults
+    assert found == [Fault(3, "The entry does not say in the known form what was erased.")]
+
+
+# R49
+def test_an_erasure_does_not_belong_to_an_approval() -> None:
+    stray = replace(erased([1, 1]), approval_id="a1")
+    entries = chain(PROPOSED, stray)
+    found = verify(without_content(entries, {1})).faults
+    assert found[0] == Fault(2, "An entry of the kind erased cannot lead to None.")
+    assert found[1].seq == 1
+
+
+# R49
+def test_erasures_are_summed_up_by_scope_and_actor() -> None:
+    events = (
+        *TOLD,
+        erased([1, 2], actor="interlock", scope="retention"),
+        erased([3, 3], reason="asked for"),
+        erased([5, 5], [7, 8], actor="interlock", scope="retention"),
+    )
+    verifier = verify(chain(*events))
+    assert [told.to_json() for told in verifier.gaps.summary()] == [
+        {
+            "scope": "retention",
+            "actor": "interlock",
+            "entries": 5,
+            "approvals": 2,
+            "times": 2,
+            "since": NOW + 6,
+            "until": NOW + 8,
+        },
+        {
+            "scope": "thread",
+            "actor": "ann",
+            "entries": 1,
+            "approvals": 1,
+            "times": 1,
+            "since": NOW + 7,
+            "until": NOW + 7,
+        },
+    ]
+
+
+# --- parts
+
+
+def in_parts(entries: Sequence[Entry], cuts: Sequence[int], exported: Head | None = None) -> Verifier:
+    """Each part alone, then joined; where that fails, one after the other: as `audit verify` does it."""
+    edges = [0, *sorted(cuts), len(entries)]
+    whole = Verifier("default", exported)
+    for begin, end in pairwise(edges):
+        part = Verifier("default", exported, head_of(entries[:begin]) if begin else None)
+        part.feed(entries[begin:end])
+        if not whole.join(part):
+            return verify(entries, exported)
+    whole.finish(head_of(entries) if entries else Head("default"))
+    return whole
+
+
+def said(verifier: Verifier) -> tuple[object, ...]:
+    standings = {name: verifier.laws.standing(name) for name in verifier.laws}
+    return verifier.faults, verifier.erased, verifier.head, standings, verifier.gaps.summary()
+
+
+LONG = chain(
+    *TOLD,
+    *(replace(one, approval_id="a2") for one in LIFE[:2]),
+    erased([1, 2]),
+    replace(event("decision_refused", None), approval_id="a2"),
+    replace(STARTED, approval_id="a2"),
+    replace(PROPOSED, approval_id="a3"),
+    erased([3, 3], actor="bob"),
+)
+
+
+# R49
+@given(st.lists(st.integers(0, len(LONG)), max_size=4))
+def test_a_chain_can_be_verified_in_parts(cuts: list[int]) -> None:
+    entries = without_content(LONG, {1, 2, 3})
+    assert said(in_parts(entries, cuts, head_of(LONG))) == said(verify(entries, head_of(LONG)))
+    assert in_parts(entries, cuts).faults == []
+
+
+damages: st.SearchStrategy[Callable[[list[Entry], int], list[Entry]]] = st.sampled_from(
+    [
+        lambda entries, n: [*entries[:n], *entries[n + 1 :]],
+        lambda entries, n: [*entries[:n], entries[n], *entries[n:]],
+        lambda entries, n: [*entries[:n], *entries[n:][1::-1], *entries[n + 2 :]],
+        lambda entries, n: [*entries[:n], entries[n]._replace(actor="eve"), *entries[n + 1 :]],
+        lambda entries, n: [*entries[:n], entries[n]._replace(salt=None, content=None), *entries[n + 1 :]],
+        lambda entries, n: [*entries[:n], entries[n]._replace(data="{"), *entries[n + 1 :]],
+        lambda entries, n: entries,
+    ]
+)
+lives = st.lists(
+    st.tuples(
+        st.sampled_from([*LIFE, event("rejected", "rejected"), event("undone", "pending")]),
+        st.sampled_from(["a1", "a2"]),
+    ).map(lambda pair: replace(pair[0], approval_id=pair[1])),
+    min_size=1,
+    max_size=8,
+)
+
+
+# R49
+@given(lives, damages, st.integers(0, 7), st.lists(st.integers(0, 8), max_size=3))
+def test_parts_find_what_the_whole_finds(
+    events: list[Event], damage: Callable[[list[Entry], int], list[Entry]], place: int, cuts: list[int]
+) -> None:
+    entries = chain(*events)
+    damaged = damage(entries, place % len(entries))
+    kept = head_of(entries)
+    assert said(in_parts(damaged, [min(cut, len(damaged)) for cut in cuts], kept)) == said(verify(damaged, kept))
+
+
+# R49
+def test_an_approval_that_begins_in_two_parts_is_found() -> None:
+    twice = chain(PROPOSED, PROPOSED)
+    assert said(in_parts(twice, [1])) == said(verify(twice))
+    assert [fault.seq for fault in verify(twice).faults] == [2]
+
+
+# R49
+def test_a_part_that_begins_elsewhere_is_not_joined() -> None:
+    whole = Verifier("default")
+    whole.feed(MIXED[:2])
+    late = Verifier("default", start=head_of(MIXED[:3]))
+    assert not whole.join(late)
+
+
+# R49
+def test_what_began_before_the_first_entry_is_set_aside() -> None:
+    verifier = Verifier("default", start=head_of(LONG[:3]))
+    verifier.feed(LONG[3:])
+    verifier.finish(head_of(LONG))
+    assert verifier.faults == []
+    assert [entry.seq for entry in verifier.laws.strangers] == [4, 5]
+    assert sorted(verifier.laws) == ["a2", "a3"]
+
+
+# R49
+def test_a_head_must_not_be_older_than_the_first_entry() -> None:
+    for kept, found in ((MIXED[:1], "is older than the first entry"), (MIXED[:2], ""), (MIXED[:3], "")):
+        verifier = Verifier("default", head_of(kept), head_of(MIXED[:2]))
+        verifier.feed(MIXED[2:])
+        verifier.finish()
+        assert [found in fault.message for fault in verifier.faults] == ([True] if found else [])
+    (fault,) = Verifier("default", Head("default", 2, "f" * 64), head_of(MIXED[:2])).faults
+    assert "does not pass through the head" in fault.message
+
+
+# R49
+def test_raw_skeletons_are_hashed_as_they_are() -> None:
+    verifier = Verifier("default")
+    verifier.feed_raw((entry, body_of(entry)) for entry in MIXED)
+    verifier.finish(head_of(MIXED))
+    assert verifier.faults == []
+    spaced = Verifier("default")
+    spaced.feed_raw([(MIXED[0], body_of(MIXED[0]).replace(b":", b": "))])
+    assert [fault.message for fault in spaced.faults] == [ALTERED_LINK]
+
+
+# R49
+@pytest.mark.parametrize("fields", [{"at": "noon"}, {"content": "text"}, {"data": 5}, {"salt": 5}])
+def test_an_entry_that_cannot_be_read_is_a_fault_and_no_crash(fields: dict[str, object]) -> None:
+    forged = [*MIXED[:4], MIXED[4]._replace(**fields), *MIXED[5:]]
+    for found in (verify(forged).faults, verify_raw(forged)):
+        assert {fault.seq for fault in found} == {5}
+        assert found[-1].message.startswith("The entry was altered: it cannot be read: ")
+
+
+def verify_raw(entries: Sequence[Entry]) -> list[Fault]:
+    verifier = Verifier("default")
+    verifier.feed_raw((entry, body_of(whole)) for entry, whole in zip(entries, MIXED, strict=True))
+    verifier.finish(head_of(MIXED))
+    return verifier.faults
 
 
 # --- the laws, each broken once
@@ -415,13 +673,13 @@ ONCE = "An approval is proposed once, and before all else."
         ((*LIFE[:3], event("lost", "unknown"), event("started", "running", fence=2)), "unknown became running"),
         ((*LIFE[:2], event("started", "running", fence=2)), "The fence is 2 where 1 comes next."),
         ((*LIFE[:2], event("started", "running")), "The fence is None where 1 comes next."),
-        ((*LIFE[:2], event("started", "running", fence=1, binding="b2")), "What ran is not what was approved."),
-        ((*LIFE[:2], event("started", "running", fence=1, binding="b2")), "The entry speaks of other arguments"),
-        ((PROPOSED, event("approved", "approved", binding="b2")), "The entry speaks of other arguments"),
+        ((*LIFE[:2], event("started", "running", fence=1, binding=B2)), "What ran is not what was approved."),
+        ((*LIFE[:2], event("started", "running", fence=1, binding=B2)), "The entry speaks of other arguments"),
+        ((PROPOSED, event("approved", "approved", binding=B2)), "The entry speaks of other arguments"),
         ((PROPOSED, event("delegated", "approved"), STARTED), "What ran is not what was approved."),
-        ((PROPOSED, event("proposed", "pending", binding="b2")), ONCE),
-        ((PROPOSED, event("allowed", "approved", binding="b2")), ONCE),
-        ((PROPOSED, event("edited", "pending", binding="b2"), APPROVED), "The entry speaks of other arguments"),
+        ((PROPOSED, event("proposed", "pending", binding=B2)), ONCE),
+        ((PROPOSED, event("allowed", "approved", binding=B2)), ONCE),
+        ((PROPOSED, event("edited", "pending", binding=B2), APPROVED), "The entry speaks of other arguments"),
         ((PROPOSED, event("approved", "melted")), "An entry of the kind approved cannot lead to melted"),
         ((PROPOSED, event("reminded", "running")), "An entry of the kind reminded cannot lead to running"),
         ((PROPOSED, event("melted", "pending")), "An entry of the kind melted cannot lead to pending"),
@@ -435,7 +693,6 @@ def test_a_broken_law_is_found(events: tuple[Event, ...], found: str) -> None:
 
 
 TWO = event("proposed", "pending", "agent", quorum=[1, 1])
-VOTED = event("voted", "pending")
 BOBS = event("approved", "approved", "bob")
 
 
@@ -471,16 +728,16 @@ def test_an_idempotent_call_may_be_started_again_with_the_next_fence() -> None:
 
 # R49
 def test_an_edit_binds_what_comes_after_it() -> None:
-    edited = event("edited", "pending", binding="b2", quorum=[1])
-    approved = event("approved", "approved", binding="b2")
-    assert faults(PROPOSED, edited, approved, event("started", "running", fence=1, binding="b2")) == []
+    edited = event("edited", "pending", binding=B2, quorum=[1])
+    approved = event("approved", "approved", binding=B2)
+    assert faults(PROPOSED, edited, approved, event("started", "running", fence=1, binding=B2)) == []
     old = faults(PROPOSED, edited, approved, STARTED)
     assert old[0] == "What ran is not what was approved."
 
 
 # R41, R49
 def test_refused_attempts_and_evidence_change_nothing() -> None:
-    attempts = (event("decision_refused", None), event("finished_late", None, fence=7, binding="b9"))
+    attempts = (event("decision_refused", None), event("finished_late", None, fence=7, binding=B9))
     assert faults(PROPOSED, *attempts, APPROVED, *attempts, STARTED, *attempts, SUCCEEDED) == []
 
 
@@ -494,8 +751,31 @@ def test_data_that_is_no_object_is_a_fault_and_no_crash(data: str) -> None:
 
 
 # R49
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        '{"binding":"%s","binding":"%s",',
+        '{"binding":"%s","x":"%s","binding":"",',
+        '{"binding":"%s","x":"%s","\\u0062inding":"",',
+    ],
+)
+def test_a_binding_cannot_be_said_twice(spelled: str) -> None:
+    """The last one counts, as for every reader of JSON, though the data begins as it should."""
+    entries = chain(*(replace(one, approval_id="before") for one in LIFE), *LIFE[:1])
+    last = seal(APPROVED, head_of(entries), NOW + 9, SALT)
+    data = last.data.replace(f'{{"binding":"{B1}",', spelled % (B1, B2))
+    assert data != last.data
+    forged = last._replace(data=data, link=linked(entries[-1].link, skeleton(*last[:6], data, last.digest)))
+    assert verify([*entries, forged]).faults[0].message.startswith("The entry speaks of other arguments")
+    others = chain(*(replace(one, approval_id=name) for name in ("a1", "a2", "a3") for one in (PROPOSED, APPROVED)))
+    copied = [entry._replace(data=data) if entry.kind == "approved" else entry for entry in others]
+    found = [fault for fault in verify(copied).faults if fault.message.startswith("The entry speaks of")]
+    assert [fault.seq for fault in found] == [2, 4, 6], "nor by saying it again"
+
+
+# R49
 def test_approvals_do_not_mix() -> None:
-    other = Event("started", "r1", {"status": "running", "binding": "b1", "fence": 1}, "a2")
+    other = Event("started", "r1", {"status": "running", "binding": B1, "fence": 1}, "a2")
     said = faults(PROPOSED, APPROVED, other)
     assert said[0].startswith("nothing became running")
     assert json.loads(chain(other)[0].data)["fence"] == 1

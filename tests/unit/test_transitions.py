@@ -474,7 +474,8 @@ class Life(RuleBasedStateMachine):
         verifier.feed(self.entries)
         verifier.finish(self.head)
         assert verifier.faults == []
-        told = verifier.approvals["id"]
+        told = verifier.laws.standing("id")
+        assert told is not None
         approval = self.row.approval
         assert (told.status, told.fence, told.binding) == (approval.status, approval.fence, approval.binding)
         self.seen[approval.status] += 1
