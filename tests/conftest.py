@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.places import Base, File, Place, migrated
+from tests.support import Clock
 
 if TYPE_CHECKING:
     from tests.pooler import Pooler
@@ -72,3 +73,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     server.create_database(name, migrated(server))
     yield Base(server, name)
     server.drop_database(name)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()

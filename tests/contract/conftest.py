@@ -12,11 +12,6 @@ from tests.support import Clock, opened
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
     async with opened(place, clock) as doors:
         yield doors

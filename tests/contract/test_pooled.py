@@ -1,0 +1,58 @@
+"""Through a transaction-mode pooler everything works but notifications, and the program says so."""
+
+import asyncio
+
+import pytest
+
+from interlock.core.errors import AlreadyDecided
+from interlock.core.outcome import Proceed
+from interlock.wiring import wire
+from tests.support import OK, approve, faults, pending, status
+
+
+async def test_a_call_is_asked_about_decided_and_run_through_a_pooler(pooled_url: str) -> None:
+    parts = wire(pooled_url)
+    await parts.store.open()
+    try:
+        approval_id = await pending(parts)
+        await approve(parts, approval_id)
+        execution = await parts.gate.start("default", approval_id, "r")
+        await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
+        assert await status(parts, approval_id) == "succeeded"
+        assert await faults(parts) == []
+        warned = [check for check in await parts.store.examine() if check.what == "pooler"]
+        assert [check.state for check in warned] == ["warn"]
+    finally:
+        await parts.store.close()
+
+
+async def test_a_decision_by_another_process_wakes_the_waiter_without_notifications(
+    pooled_url: str, postgres_url: str
+) -> None:
+    here, there = wire(pooled_url), wire(postgres_url)
+    await asyncio.gather(here.store.open(), there.store.open())
+    try:
+        approval_id = await pending(here)
+        async with here.store.watch("default", approval_id) as watch:
+            await approve(there, approval_id)
+            await asyncio.wait_for(watch.changed(None), 10)
+        assert isinstance(await here.gate.look("default", approval_id), Proceed)
+    finally:
+        await asyncio.gather(here.store.close(), there.store.close())
+
+
+async def test_one_wins_among_those_who_decide_on_both_sides_of_a_pooler(pooled_url: str, postgres_url: str) -> None:
+    """Settings and locks of one transaction do not leak into another one's."""
+    stores = [wire(url) for url in (pooled_url, postgres_url, pooled_url, pooled_url)]
+    await stores[0].store.open()
+    await asyncio.gather(*(parts.store.open() for parts in stores[1:]))
+    try:
+        ids = [await pending(stores[0], n) for n in range(20)]
+        for approval_id in ids:
+            told = await asyncio.gather(*(approve(parts, approval_id) for parts in stores), return_exceptions=True)
+            assert sorted(type(each).__name__ for each in told) == ["AlreadyDecided"] * 3 + ["str"]
+        assert await faults(stores[0]) == []
+        with pytest.raises(AlreadyDecided):
+            await approve(stores[2], ids[0])
+    finally:
+        await asyncio.gather(*(parts.store.close() for parts in stores))

@@ -1,0 +1,141 @@
+"""Old and new programs on one database: a migration that only adds is applied while old ones work and start."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from interlock.core.errors import Misconfigured
+from interlock.stores import migrate as migrations
+from interlock.stores.postgres.sets import placeholders
+from interlock.wiring import wire
+from tests.places import Place
+from tests.support import Clock, faults, kinds, opened, pending
+
+TOP = Path(__file__).resolve().parents[2]
+EXPANDED = """-- since: 2
+alter table approvals add column colour text;
+create index approvals_colour on approvals (colour) where colour is not null;
+create table colours (name text primary key);
+"""
+CONTRACTED = "-- since: 4\ndrop table colours;\n"
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Path:
+    """The program as it will be: it knows one migration more."""
+    copy = tmp_path / "newer"
+    shutil.copytree(TOP / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for kind in ("sqlite", "postgres"):
+        (copy / "interlock/stores/migrations" / kind / "0003_colours.sql").write_text(EXPANDED)
+    return copy
+
+
+def interlock(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    command = [sys.executable, "-m", "interlock", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def started(source: Path, place: Place, told: Path) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "PYTHONPATH": f"{source}:{TOP}"}
+    command = [sys.executable, "-m", "tests.faults.upgrading", place.url, str(told)]
+    return subprocess.Popen(command, cwd=source, env=environment, stdin=subprocess.PIPE)
+
+
+def grown(path: Path, program: subprocess.Popen[bytes], by: int = 10) -> None:
+    before, deadline = written(path), time.monotonic() + 60
+    while written(path) < before + by:
+        assert program.poll() is None, "the program ended"
+        assert time.monotonic() < deadline, "the program does not go on"
+        time.sleep(0.01)
+
+
+def written(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+@pytest.mark.slow
+async def test_old_and_new_programs_work_on_one_database(place: Place, tmp_path: Path, newer: Path) -> None:
+    old = TOP / "src"
+    told = [tmp_path / name for name in ("old.txt", "new.txt", "late.txt")]
+    programs = [started(old, place, told[0])]
+    try:
+        grown(told[0], programs[0])
+        done = interlock(newer, "migrate", "--database", place.url)
+        assert "applied 1 migration: colours" in done.stdout, done.stderr
+        programs.append(started(newer, place, told[1]))
+        programs.append(started(old, place, told[2]))  # an old one that starts after the migration
+        for path, program in zip(told, programs, strict=True):
+            grown(path, program)
+    finally:
+        for program in programs:
+            program.communicate()
+    assert [program.returncode for program in programs] == [0, 0, 0]
+    parts = wire(place.url)
+    await parts.store.open()
+    assert await faults(parts) == []
+    assert len(await kinds(parts)) == 4 * sum(map(written, told))
+    await parts.store.close()
+
+
+async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
+    place: Place, clock: Clock, newer: Path
+) -> None:
+    async with opened(place, clock) as parts:
+        await pending(parts)
+    for kind in ("sqlite", "postgres"):
+        (newer / "interlock/stores/migrations" / kind / "0004_contracted.sql").write_text(CONTRACTED)
+    done = interlock(newer, "migrate", "--database", place.url)
+    assert "colours, contracted" in done.stdout, done.stderr
+    with pytest.raises(Misconfigured, match="Upgrade this program"):
+        async with opened(place, clock):
+            pass
+
+
+def test_every_statement_of_older_programs_still_fits(place: Place) -> None:
+    """Released statements are kept in tests/upgrades; a migration with a lower `since` must not break them."""
+    newest = migrations.load_migrations(place.kind)[-1]
+    releases = [path for path in sorted((TOP / "tests/upgrades").glob("*.sql")) if int(path.stem) >= newest.since]
+    assert releases
+    for release in releases:
+        for name, statement in statements(release.read_text()).items():
+            prepare(place, name, statement)
+
+
+def statements(text: str) -> dict[str, str]:
+    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
+    return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def prepare(place: Place, name: str, statement: str) -> None:
+    if place.kind == "sqlite":
+        raw = sqlite3.connect(":memory:", isolation_level=None)
+        migrations.migrate_sqlite(raw, 0)
+        raw.execute(f"explain {statement}", [None] * statement.count("?")).fetchall()
+        raw.close()
+        return
+    with psycopg.connect(place.url, autocommit=True) as connection:
+        connection.execute(f"prepare old_{name} as {placeholders(statement)}".encode())
+
+
+def test_data_of_the_first_schema_is_brought_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    first = migrations.load_migrations("sqlite")[:1]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "load_migrations", lambda _: first)
+        migrations.migrate_sqlite(raw, 0)
+    raw.execute("alter table migrations drop column since")  # as the first program made it
+    raw.execute("insert into policies values ('default', 1, 'abc', 'version: 1', 'ada', 5)")
+    raw.execute("insert into grants values ('default','g','pay','s','ada','[]','admin',1,9,'*','',null,0,null,'')")
+    assert migrations.migrate_sqlite(raw, 1) == ["memory"]
+    assert raw.execute("select author, reason from policies").fetchall() == [("ada", "")]
+    assert raw.execute("select id, budget, spent from grants").fetchall() == [("g", "", "0")]
+    raw.close()

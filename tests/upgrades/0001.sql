@@ -1,0 +1,160 @@
+-- The statements of programs that know migration 1 and no later one. Never edited: old programs send them as they are.
+
+-- name: workspace_key
+select key from workspaces where name = ?
+
+-- name: insert_workspace
+insert into workspaces (name, key, created_at) values (?, ?, ?) on conflict do nothing
+
+-- name: head
+select workspace, seq, link, at from heads where workspace = ?
+
+-- name: write_head
+insert into heads (workspace, seq, link, at) values (?, ?, ?, ?)
+on conflict (workspace) do update set seq = excluded.seq, link = excluded.link, at = excluded.at
+
+-- name: insert_terms
+insert into terms (sha256, body) values (?, ?) on conflict do nothing
+
+-- name: terms
+select body from terms where sha256 = ?
+
+-- name: insert_spec
+insert into specs (sha256, body) values (?, ?) on conflict do nothing
+
+-- name: spec
+select body from specs where sha256 = ?
+
+-- name: insert_approval
+insert into approvals (
+    workspace, id, run_id, call_id, tool, effect, agent, agent_path, thread_id, requester, priority, idempotent,
+    spec_sha256, nonce, proposed, created_at, expires_at, terms_sha256, args_sha256, binding, status, version, progress,
+    decision, release_at, start_by, fence, lease_until, runner, grant_id, due_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: update_approval
+update approvals set
+    terms_sha256 = ?, args_sha256 = ?, binding = ?, status = ?, version = ?, progress = ?, decision = ?,
+    release_at = ?, start_by = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?
+where workspace = ? and id = ? and version = ?
+
+-- name: advance_approval
+update approvals set status = ?, version = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?
+where workspace = ? and id = ? and version = ?
+
+-- name: approval
+select
+    workspace, id, run_id, call_id, tool, effect, agent, agent_path, thread_id, requester, priority, idempotent,
+    spec_sha256, nonce, proposed, created_at, expires_at, terms_sha256, args_sha256, binding, status, version, progress,
+    decision, release_at, start_by, fence, lease_until, runner, grant_id
+from approvals where workspace = ? and id = ?
+
+-- name: approval_by_call
+select id from approvals where workspace = ? and run_id = ? and call_id = ?
+
+-- name: ids_like
+select id from approvals where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
+
+-- name: due
+select workspace, id from approvals where due_at <= ? order by due_at limit ?
+
+-- name: next_due
+select min(due_at) from approvals where due_at is not null
+
+-- name: running
+select workspace, id, runner from approvals where status = 'running'
+
+-- name: waiting_runs
+select count(distinct run_id) from (
+    select run_id from approvals where workspace = ? and status = 'pending' order by expires_at limit 10000
+) as waiting
+
+-- name: insert_payload
+insert into payloads (workspace, id, args, shown, sentence, agent_says, preview) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: edit_payload
+update payloads set args = ?, shown = ?, sentence = ?, preview = null where workspace = ? and id = ?
+
+-- name: end_payload
+update payloads set result = ?, error = ? where workspace = ? and id = ?
+
+-- name: payload
+select args, shown, sentence, agent_says, preview, result, error from payloads where workspace = ? and id = ?
+
+-- name: write_tally
+insert into tallies (workspace, status, n) values (?, ?, ?)
+on conflict (workspace, status) do update set n = tallies.n + excluded.n
+
+-- name: tallies
+select status, n from tallies where workspace = ? and n <> 0
+
+-- name: insert_event
+insert into events (workspace, seq, at, kind, actor, approval_id, data, digest, link)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: insert_content
+insert into contents (workspace, seq, salt, content) values (?, ?, ?, ?)
+
+-- name: entries
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > ? order by e.seq limit ?
+
+-- name: timeline
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.seq limit 1000
+
+-- name: changed_since
+select workspace, seq, approval_id from events where workspace = ? and seq > ? order by seq limit 1000
+
+-- name: write_reads
+insert into reads (workspace, tool, minute, n) values (?, ?, ?, ?)
+on conflict (workspace, tool, minute) do update set n = reads.n + excluded.n
+
+-- name: allowed_reads
+select coalesce(sum(n), 0) from reads where workspace = ?
+
+-- name: write_run
+insert into runs (workspace, id, agent, status, runner, lease_until, created_at) values (?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set
+    status = excluded.status, runner = excluded.runner, lease_until = excluded.lease_until
+
+-- name: run
+select id, workspace, agent, status, runner, lease_until, created_at from runs where workspace = ? and id = ?
+
+-- name: open_runs
+select id, workspace, agent, status, runner, lease_until, created_at from runs
+where workspace = ? and agent = ? and status = 'open' order by created_at desc limit 100
+
+-- name: write_grant
+insert into grants (
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set uses = excluded.uses, revoked_at = excluded.revoked_at
+
+-- name: grant
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason
+from grants where workspace = ? and id = ?
+
+-- name: grants
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason
+from grants where workspace = ? order by created_at desc limit 1000
+
+-- name: policy
+select version, sha256, body, author, at from policies where workspace = ? order by version desc limit 1
+
+-- name: insert_policy
+insert into policies (workspace, version, sha256, body, author, at) values (?, ?, ?, ?, ?, ?)
+
+-- name: users
+select name, role, teams from users where workspace = ? order by name
+
+-- name: write_user
+insert into users (workspace, name, role, teams) values (?, ?, ?, ?)
+on conflict (workspace, name) do update set role = excluded.role, teams = excluded.teams
