@@ -77,6 +77,13 @@ class Escalation:
 
 
 @dataclass(frozen=True, slots=True)
+class Audit:
+    """`signing_key` is a file outside of the database: whoever can rewrite the ledger must not be able to sign it."""
+
+    signing_key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Channel:
     kind: str
     settings: Free = field(default_factory=dict)
@@ -103,6 +110,7 @@ class Settings:
     routing: Routing = Routing()
     verification: Verification = Verification()
     escalation: Escalation = Escalation()
+    audit: Audit = Audit()
     channels: Mapping[str, Channel] = field(default_factory=dict)
     agents: Mapping[str, Agent] = field(default_factory=dict)
     mcp_servers: Mapping[str, Free] = field(default_factory=dict)
@@ -141,7 +149,7 @@ READY_ACTIONS: Mapping[str, Action] = MappingProxyType(
 
 
 SECTIONS = (
-    *("storage", "server", "policy", "actions", "routing", "verification", "escalation"),
+    *("storage", "server", "policy", "actions", "routing", "verification", "escalation", "audit"),
     *("channels", "agents", "mcp_servers", "documents"),
 )
 _SECRET_KEY = re.compile(r"secret|token|passw|credential|authorization|cookie|(^|[_-]|api)key$", re.IGNORECASE)

@@ -17,6 +17,7 @@ from interlock.configuration import (
     SECTIONS,
     Action,
     Agent,
+    Audit,
     Channel,
     Escalation,
     Free,
@@ -50,6 +51,8 @@ def load_settings(
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     if url := env.get("INTERLOCK_DATABASE_URL"):
         given = {"storage.url": url, **given}
+    if key := env.get("INTERLOCK_SIGNING_KEY"):
+        given = {"audit.signing_key": str(Path(key).absolute()), **given}
     try:
         return _settings(file, env, given)
     except Misconfigured as error:
@@ -82,6 +85,7 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         _routing(read, top, targets),
         _verification(read, top),
         _escalation(read, top, targets),
+        _audit(read, top, folder),
         channels,
         _agents(read, top),
         _mcp_servers(read, top),
@@ -243,6 +247,11 @@ def _escalation(read: Reader, top: Fields, targets: set[str]) -> Escalation:
         read.truth(fields, "notify_on_expiry", default=base.notify_on_expiry),
         next(iter(read.texts(fields, "channel", targets)), base.channel),
     )
+
+
+def _audit(read: Reader, top: Fields, folder: Path) -> Audit:
+    name = read.text(read.section(top, "audit", ("signing_key",)), "signing_key")
+    return Audit(folder / name if name else None)
 
 
 def _channels(read: Reader, top: Fields) -> dict[str, Channel]:

@@ -41,6 +41,17 @@ class Conditions(Protocol):
         """Compiles the source of a condition; raises Misconfigured with what is wrong."""
 
 
+class Signer(Protocol):
+    """Signs heads of the ledger; the private key never lies in the database."""
+
+    @property
+    def key(self) -> str:
+        """The public key, in hex."""
+
+    def sign(self, data: bytes) -> str:
+        """The signature, in hex."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """Filters of a list; empty means any. `cursor` is what the last page gave as `next`."""

@@ -1,0 +1,252 @@
+"""The ledger as a file: the very bytes that were hashed, to be kept and verified where there is no database.
+
+One line for each entry, tab separated: link, skeleton, salt in hex, content; the last two are empty where there is
+none, or where it was erased. The first line says what it follows on, the last one is the head.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from interlock.audit import Progress, Report, head_at, report_of
+from interlock.core.canonical import parse, plain_json
+from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
+from interlock.core.heads import SignedHead, read_head
+from interlock.core.ledger import UNREADABLE, Entry, Head, Verifier, skeleton
+from interlock.core.ports import Store
+
+FORMAT = "interlock-ledger"
+VERSION = 1
+BLOCK = 1 << 18
+MAX_LINE = 1 << 26
+_TEXT = r'("[^"\\]*(?:\\.[^"\\]*)*")'
+_SKELETON = re.compile(
+    rf'\{{"actor":{_TEXT},"approval":{_TEXT},"at":(-?[0-9]+),"data":(.*),'
+    rf'"digest":"([0-9a-f]*)","kind":{_TEXT},"seq":([0-9]+),"workspace":{_TEXT}\}}'
+)
+_LINK = re.compile(rb"[0-9a-f]{64}")
+
+
+# Writing
+
+
+async def export(
+    store: Store, workspace: str, since: int, sign: Callable[[Head], SignedHead], progress: Progress
+) -> AsyncIterator[bytes]:
+    """Blocks of whole lines: the entries after `since`, to the end that the ledger has when they are read."""
+    last = await head_at(store, workspace, since)
+    if last is None:
+        end = (await store.head(workspace)).seq
+        raise InvalidRequest(f"The ledger has no entry {since} to go on from; its newest is {end}.")
+    yield _json_line({"format": FORMAT, "version": VERSION, "workspace": workspace, "after": last.to_json()})
+    while True:
+        before, head = last, await store.head(workspace)
+        async for entries in store.entries(workspace, last.seq):
+            yield b"".join([_line(entry) for entry in entries])
+            last = Head(workspace, entries[-1].seq, entries[-1].link, entries[-1].at)
+            progress(last.seq - since, max(head.seq, last.seq) - since)
+        newest = await store.head(workspace)
+        if newest.seq <= last.seq or last == before:
+            break  # what the store calls its head is written down even if it does not fit: then that is the finding
+    yield _json_line(sign(newest).to_json())
+
+
+def _json_line(body: object) -> bytes:
+    return plain_json(body).encode() + b"\n"
+
+
+def _line(entry: Entry) -> bytes:
+    salt, content = entry.salt, entry.content
+    try:
+        cells = (
+            entry.link.encode(),
+            skeleton(*entry[:8]),
+            b"" if salt is None else salt.hex().encode(),
+            b"" if content is None else content,
+        )
+        line = b"\t".join(cells)
+    except UNREADABLE:
+        line = b"\n"
+    if b"\n" in line or line.count(b"\t") != 3:  # JSON spells them otherwise, so somebody else wrote this
+        raise Conflict(
+            f"Entry {entry.seq} was altered and cannot be written as a line. See: interlock audit verify", seq=entry.seq
+        )
+    return line + b"\n"
+
+
+# Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An export to read; `name` is for people."""
+
+    name: str
+    file: BinaryIO
+
+
+Distrust = Callable[[SignedHead], str]  # why a head must not be believed; empty if it may be
+
+
+def verify_exports(
+    sources: Iterable[Source], head: Head | None, distrust: Distrust, read: Callable[[int], None] = lambda _: None
+) -> tuple[Report, list[tuple[str, SignedHead]]]:
+    """Verifies exports as one chain, each following on the one before; gives the heads at their ends as well.
+
+    `read` is told how many bytes were.
+    """
+    verifier: Verifier | None = None
+    strangers, heads = 0, []  # type: int, list[tuple[str, SignedHead]]
+    for source in sources:
+        lines = _lines(source, read)
+        after = _header(source.name, next(lines, b""))
+        verifier = _following(verifier, after, head, source.name)
+        reading = Reading(source.name, verifier, distrust)
+        for line in lines:
+            reading.take(line)
+        heads += [(source.name, end) for end in reading.finish()]
+        strangers += reading.strangers
+    if verifier is None:
+        raise Misconfigured("There is no export to verify.")
+    verifier.finish()
+    return replace(report_of(verifier, []), strangers=strangers), heads
+
+
+def _following(verifier: Verifier | None, after: Head, head: Head | None, name: str) -> Verifier:
+    if verifier is None:
+        return Verifier(after.workspace, head, after)
+    if after.workspace != verifier.workspace:
+        raise Misconfigured(f"{name} is of the workspace {after.workspace!r}, not of {verifier.workspace!r}.")
+    last = verifier.head
+    if (after.seq, after.link) != (last.seq, last.link):
+        verifier.fault(
+            after.seq + 1,
+            f"{name} does not follow on what came before it: that ends with entry {last.seq}, "
+            f"and this goes on from {'another ' if after.seq == last.seq else ''}entry {after.seq}.",
+        )
+    return verifier
+
+
+class Reading:
+    """The lines of one export behind its first, one by one."""
+
+    def __init__(self, name: str, verifier: Verifier, distrust: Distrust) -> None:
+        self.strangers = 0
+        self._name = name
+        self._verifier = verifier
+        self._distrust = distrust
+        self._end: SignedHead | None = None
+        self._ended = self._added = False
+
+    def take(self, line: bytes) -> None:
+        if self._ended:
+            self._added = True
+        elif line.startswith(b"{"):
+            self._ended = True
+            self._close(line)
+        else:
+            self._entry(line)
+
+    def finish(self) -> list[SignedHead]:
+        last = self._verifier.head.seq
+        if self._added:
+            self._verifier.fault(last, f"{self._name} goes on behind its head: something was added.")
+        if not self._ended:
+            self._verifier.fault(last, f"{self._name} ends without its head: it was cut behind entry {last}.")
+        return [] if self._end is None else [self._end]
+
+    def _entry(self, line: bytes) -> None:
+        verifier = self._verifier
+        try:
+            verifier.feed_raw([_read_line(line)])
+        except UNREADABLE as error:
+            link = line.partition(b"\t")[0]
+            verifier.skip(verifier.head.seq + 1, link.decode() if _LINK.fullmatch(link) else "", error)
+        self.strangers += len(verifier.laws.strangers)
+        verifier.laws.strangers.clear()
+
+    def _close(self, line: bytes) -> None:
+        last = self._verifier.head
+        try:
+            end = read_head(parse(line))
+        except InvalidRequest:
+            end = None
+        if end is None or plain_json(end.to_json()).encode() != line:
+            self._verifier.fault(last.seq, f"{self._name}: The last line is not a head: it was altered.")
+            return
+        if end.head != last:
+            said = f"The head at the end of {self._name} is of entry {end.head.seq} and does not fit"
+            self._verifier.fault(
+                end.head.seq, f"{said} entry {last.seq}, the last one here: entries were cut or altered."
+            )
+        if reason := self._distrust(end):
+            self._verifier.fault(end.head.seq, f"The head at the end of {self._name} {reason}.")
+        self._end = end
+
+
+def _read_line(line: bytes) -> tuple[Entry, bytes]:
+    cells = line.split(b"\t")
+    if len(cells) != 4:
+        raise ValueError(f"a line has 4 columns, and this has {len(cells)}")
+    link, body, salt, content = cells
+    found = _SKELETON.fullmatch(body.decode())
+    if found is None:
+        raise ValueError("its second column is not the skeleton of an entry")
+    actor, approval, at, data, digest, kind, seq, workspace = found.groups()
+    there = salt or content
+    entry = Entry(
+        _plain(workspace),
+        int(seq),
+        int(at),
+        _plain(kind),
+        _plain(actor),
+        _plain(approval),
+        data,
+        digest,
+        link.decode(),
+        bytes.fromhex(salt.decode()) if salt else None,
+        content if there else None,
+    )
+    return entry, body
+
+
+def _plain(text: str) -> str:
+    return str(json.loads(text)) if "\\" in text else text[1:-1]
+
+
+def _header(name: str, line: bytes) -> Head:
+    try:
+        body = parse(line)
+    except InvalidRequest:
+        body = None
+    match body:
+        case {"format": "interlock-ledger", "version": 1, "workspace": str(workspace), "after": after}:
+            start = read_head(after)
+            if start is not None and start.head.workspace == workspace:
+                return start.head
+        case {"format": "interlock-ledger", "version": int(version)}:
+            raise Misconfigured(
+                f"{name} is written in version {version} of the format; this Interlock reads {VERSION}."
+            )
+        case _:
+            pass
+    raise Misconfigured(
+        f"{name} is not an export of a ledger: its first line is not what `interlock audit export` writes."
+    )
+
+
+def _lines(source: Source, read: Callable[[int], None]) -> Iterator[bytes]:
+    """Lines without their ends; a file that never ends one must not fill the memory."""
+    rest = b""
+    while block := source.file.read(BLOCK):
+        read(len(block))
+        *lines, rest = (rest + block).split(b"\n")
+        if len(rest) > MAX_LINE:
+            raise Misconfigured(f"{source.name} holds a line of more than {MAX_LINE:,} bytes; that is no ledger.")
+        yield from lines
+    if rest:
+        yield rest

@@ -1,0 +1,109 @@
+"""Ed25519 over heads: who holds the key, and nobody else, can have said where the ledger stood."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from interlock.core.errors import Misconfigured
+from interlock.core.heads import SignedHead, fingerprint
+
+HEX_KEY = re.compile(r"[0-9a-f]{64}")
+MAX_KEY_FILE = 100_000
+MAKE_ONE = "Make one: interlock audit keygen FILE"
+
+
+class Ed25519Signer:
+    """The Signer port over a private key in memory."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.key = private.public_key().public_bytes_raw().hex()
+
+    def sign(self, data: bytes) -> str:
+        return self._private.sign(data).hex()
+
+
+def make_key(path: Path) -> Ed25519Signer:
+    """Writes a new private key that only its owner can read; a file that is there is never replaced."""
+    private = Ed25519PrivateKey.generate()
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise Misconfigured(f"{path} is there already, and a key is never replaced. Choose another name.") from None
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600)  # whatever the umask is
+        file.write(pem)
+        file.flush()
+        os.fsync(descriptor)
+    return Ed25519Signer(private)
+
+
+def load_signer(path: Path) -> Ed25519Signer:
+    try:
+        private = load_pem_private_key(_bytes_of(path), None)
+    except TypeError:
+        raise Misconfigured(f"The signing key {path} is locked with a password. Give one without. {MAKE_ONE}") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise Misconfigured(f"{path} is not a private key in PEM form. {MAKE_ONE}") from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise Misconfigured(f"The signing key {path} is not an Ed25519 key. {MAKE_ONE}")
+    return Ed25519Signer(private)
+
+
+def read_public_key(given: str) -> str:
+    """A key in hex, or a file that holds one in hex or as PEM."""
+    if HEX_KEY.fullmatch(given.lower()):
+        return given.lower()
+    data = _bytes_of(Path(given))
+    text = data.decode("ascii", "replace").strip().lower()
+    if HEX_KEY.fullmatch(text):
+        return text
+    try:
+        public = load_pem_public_key(data)
+    except (ValueError, UnsupportedAlgorithm):
+        public = None
+    if not isinstance(public, Ed25519PublicKey):
+        raise Misconfigured(f"{given} holds no public key: 64 hex digits, or an Ed25519 public key as PEM.")
+    return public.public_bytes_raw().hex()
+
+
+def genuine(signed: SignedHead) -> bool:
+    """Whether the holder of the key that the head carries signed these very values."""
+    try:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signed.key))
+        public.verify(bytes.fromhex(signed.signature), signed.signed_bytes)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def distrust(signed: SignedHead, trusted: str) -> str:
+    """Why a head must not be believed; empty if it may be. `trusted` is a public key, or empty for any."""
+    if not signed.key:
+        return "is not signed, so nobody stands for it" if trusted else ""
+    if not genuine(signed):
+        return "was altered: its signature does not fit"
+    if trusted and signed.key != trusted:
+        return f"is signed by another key: fingerprint {fingerprint(signed.key)}, not {fingerprint(trusted)}"
+    return ""
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_KEY_FILE)
+    except OSError as error:
+        raise Misconfigured(f"The key {path} cannot be read: {error.strerror}.") from None
