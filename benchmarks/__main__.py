@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import cycles, lookup, machine, neighbour
+from benchmarks.floors import Bench, Postgres, Sqlite
+from tests.postgres import Server
 
 CONDITION = '    when: args.amount > 1000.0 || args.recipient.endsWith("@b.example")'
 SIZES = ((1, 400), (32, 3_000), (256, 8_000))  # at once, cycles in a round
@@ -24,11 +26,13 @@ def main() -> None:
     figures: dict[str, object] = dict(machine.describe())
     for name, value in figures.items():
         print(f"{name:<12}{value}")
-    print(
-        f"\n{'cycles per second':<34}{'Interlock':>12}{'floor':>12}{'share':>8}   spread over {options.rounds} rounds"
-    )
-    for at_once, count in SIZES:
-        figures[f"cycles_{at_once}"] = report_cycles(at_once, count, options.rounds)
+    with Server() as server:
+        for bench in (Sqlite(), Postgres(server)):
+            title = f"{bench.name}: cycles per second"
+            print(f"\n{title:<34}{'Interlock':>12}{'floor':>12}{'share':>8}   spread over {options.rounds} rounds")
+            for at_once, count in SIZES:
+                name = f"{bench.name.lower()}_cycles_{at_once}"
+                figures[name] = report_cycles(bench, at_once, count, options.rounds)
     report_lookup(figures)
     report_reads(figures)
     report_neighbour(figures)
@@ -36,8 +40,8 @@ def main() -> None:
         options.json.write_text(json.dumps(figures, indent=2))
 
 
-def report_cycles(at_once: int, count: int, rounds: int) -> dict[str, object]:
-    rows = [asyncio.run(measured(at_once, count)) for _ in range(rounds)]
+def report_cycles(bench: Bench, at_once: int, count: int, rounds: int) -> dict[str, object]:
+    rows = [asyncio.run(measured(bench, at_once, count)) for _ in range(rounds)]
     speed, floor = [row[0] for row in rows], [row[1] for row in rows]
     share = statistics.median(a / b for a, b in zip(speed, floor, strict=True))
     waits = sorted(latency for row in rows for latency in row[2])
@@ -52,16 +56,15 @@ def report_cycles(at_once: int, count: int, rounds: int) -> dict[str, object]:
     return {"interlock": speed, "floor": floor, "share": share, "decision_to_tool_ms": {"p50": p50, "p99": p99}}
 
 
-async def measured(at_once: int, count: int) -> tuple[float, float, Sequence[float]]:
+async def measured(bench: Bench, at_once: int, count: int) -> tuple[float, float, Sequence[float]]:
     """Interlock first, then the statements that it sent, again, without it."""
     with tempfile.TemporaryDirectory() as folder:
-        async with cycles.opened(Path(folder)) as parts:
+        async with cycles.opened(bench, Path(folder)) as parts:
             speed, latencies = await cycles.run_cycles(parts, count, at_once, "t")
     with tempfile.TemporaryDirectory() as folder:
-        statements = cycles.Statements(Path(folder) / "before.db")
-        async with cycles.opened(Path(folder), statements) as parts:
+        async with cycles.opened(bench, Path(folder), recorded=True) as parts:
             await cycles.run_cycles(parts, count, at_once, "f")
-        floor = cycles.replay(statements, count)
+        floor = count / bench.replay()
     return speed, floor, latencies
 
 
@@ -77,7 +80,7 @@ def report_lookup(figures: dict[str, object]) -> None:
 def report_reads(figures: dict[str, object]) -> None:
     async def measure() -> float:
         with tempfile.TemporaryDirectory() as folder:
-            async with cycles.opened(Path(folder)) as parts:
+            async with cycles.opened(Sqlite(), Path(folder)) as parts:
                 return await cycles.allowed_reads(parts, 5_000)
 
     spent = statistics.median(asyncio.run(measure()) for _ in range(5)) * 1e6
