@@ -1,7 +1,9 @@
 """What is about PostgreSQL alone: lost connections, commits in doubt, foreign tables, several workers, its address."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,6 +18,8 @@ from interlock.wiring import Parts, hidden, wire, wire_store
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
 from tests.support import OK, Clock, approve, faults, kinds, opened, pending, status
+
+TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -225,3 +229,19 @@ async def test_what_the_database_says_of_itself(parts: Parts) -> None:
     checks = {check.what: check for check in await parts.store.examine()}
     assert checks["postgresql"].state == "ok"
     assert "2 migrations" in checks["database"].found
+
+
+async def test_a_process_that_stands_still_with_the_lock_holds_up_nobody_for_long(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts:
+        first, second = await pending(parts, 1), await pending(parts, 2)
+        command = [sys.executable, "-m", "tests.faults.stopping", place.url, first]
+        stopped = await asyncio.create_subprocess_exec(*command, cwd=TOP, stdout=asyncio.subprocess.PIPE)
+        try:
+            assert stopped.stdout is not None
+            assert await stopped.stdout.readline() == b"stopped\n"
+            assert await approve(parts, second) == "approved"  # waits for the server to end the other transaction
+            assert await status(parts, first) == "pending"
+        finally:
+            stopped.kill()
+            await stopped.wait()
+        assert await faults(parts) == []

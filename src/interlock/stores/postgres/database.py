@@ -38,7 +38,7 @@ from interlock.stores.writer import NOTHING, Changed, Work, Writer, attempt
 WRITING = {
     "lock_timeout": "10s",
     "statement_timeout": "20s",
-    "idle_in_transaction_session_timeout": "10s",  # a process that was stopped must not hold the head for ever
+    "idle_in_transaction_session_timeout": "5s",  # one that was stopped gives up the head before others give up
     "synchronous_commit": "on",  # what was acknowledged is on disk
     "plan_cache_mode": "force_generic_plan",  # every statement is a look-up by key; statistics change nothing
     "enable_seqscan": "off",

@@ -1,0 +1,42 @@
+"""Stops itself (SIGSTOP) in the middle of a batch, while it holds the head of the ledger:
+
+python -m tests.faults.stopping URL APPROVAL_ID
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+from interlock.stores.postgres.pipe import Pipe
+from interlock.wiring import wire
+from tests.support import approve
+
+
+class Stopping:
+    def around(self, pipe: Pipe) -> Stopping:
+        self._pipe = pipe
+        return self
+
+    def sync(self) -> None:
+        self._pipe.sync()
+        print("stopped", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipe, name)
+
+
+async def main(url: str, approval_id: str) -> None:
+    parts = wire(url)
+    await parts.store.open()
+    parts.store._database.record(Stopping().around)  # type: ignore[attr-defined]
+    await approve(parts, approval_id)
+    await parts.store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
