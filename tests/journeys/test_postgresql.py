@@ -1,0 +1,84 @@
+"""A team's first hour with PostgreSQL: migrate, an agent, a decision, the record."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.journeys.programs import Shell
+
+AGENT = """
+import os
+from interlock import Interlock
+
+lock = Interlock(os.environ["INTERLOCK_DATABASE_URL"], policy="version: 1\\n", agent="deployer")
+
+@lock.tool(effect="write", describe="Create issue {title!r}")
+def create_issue(title: str) -> str:
+    return f"made {title}"
+
+print(create_issue(title="Fix login"))
+lock.close()
+"""
+
+
+@pytest.fixture
+def team(shell: Shell, postgres_url: str) -> Shell:
+    shell.url = postgres_url
+    return shell
+
+
+def waiting(team: Shell) -> list[str]:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = team("approvals", "list", "--json")
+        if found.code == 0 and found.json["items"]:
+            return [item["id"] for item in found.json["items"]]
+    raise AssertionError("nothing came to wait")
+
+
+def test_an_agent_and_a_person_meet_on_postgresql(team: Shell) -> None:  # R31
+    assert "applied 2 migrations: heart, memory." in team("migrate").out
+    assert "up to date" in team("migrate").out
+    agent = subprocess.Popen(
+        [sys.executable, "-c", AGENT], env=team.env(), cwd=team.folder, stdout=subprocess.PIPE, text=True
+    )
+    [approval_id] = waiting(team)
+    assert "may start" in team("approvals", "approve", approval_id, "--user", "bob").out
+    assert agent.communicate(timeout=60)[0] == "made Fix login\n"
+    shown = team("approvals", "show", approval_id, "--json").json
+    assert (shown["status"], shown["decision"]["by"]) == ("succeeded", "bob")
+    assert team("audit", "verify").out.startswith("valid: 7 entries")
+    head = team("audit", "head").out
+    assert json.loads(head)["seq"] == 7
+
+
+def test_doctor_says_how_the_server_is(team: Shell) -> None:
+    assert team("migrate").code == 0
+    found = team("doctor", "--json").json
+    assert found["ok"]
+    assert {"database", "postgresql", "clock", "ledger"} <= {check["what"] for check in found["checks"]}
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://127.0.0.1:1/x", "cannot be reached"),
+        ("postgresql://127.0.0.1:1/x?nonsense=1", "not one that PostgreSQL understands"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_one_line_and_what_to_do(shell: Shell, url: str, words: str) -> None:
+    shell.url = url
+    done = shell("approvals", "list")
+    assert done.code in (1, 2)
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_database_that_does_not_exist_is_said_to_be_missing(team: Shell) -> None:
+    team.url = team.url.replace("/test_", "/no_such_")
+    done = team("approvals", "list")
+    assert done.code != 0
+    assert "does not exist" in done.err
