@@ -9,7 +9,7 @@ from interlock.stores.postgres.link import Link
 from interlock.stores.postgres.pipe import Answer, Pipe
 from interlock.stores.postgres.sets import SetWrite, Types, array, placeholders, set_read, set_write
 from interlock.stores.rows import Row
-from interlock.stores.transaction import COMPARED, NAMES
+from interlock.stores.transaction import NAMES
 
 _BEGIN = "begin isolation level read committed"
 
@@ -21,9 +21,7 @@ class Statements:
         self.queries = queries
         self.one = {name: placeholders(text) for name, text in queries.items()}
         self.many = {name: set_read(text) for name, text in queries.items() if "?" in text and "values" not in text}
-        self.sets: dict[str, SetWrite] = {
-            name: set_write(queries[name], types, compared=name in COMPARED) for name in NAMES
-        }
+        self.sets: dict[str, SetWrite] = {name: set_write(queries[name], types) for name in NAMES}
         self._names = {text: name for shape in (self.one, self.many) for name, text in shape.items()}
         self._names |= {made.text: name for name, made in self.sets.items()}
         self._names |= {made.one: name for name, made in self.sets.items()}
@@ -92,14 +90,14 @@ class Session:
         return self.ask(self._statements.one[name], values) if found is None else found
 
     def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int:
-        """The server itself checks that every compare-and-set met its row, so the count need not be waited for."""
+        """The database itself refuses a compare-and-set that was lost, so the count need not be waited for."""
         made = self._statements.sets[name]
-        for rows in made.rounds(values):
+        sent = [row[:-1] for row in values] if made.compared else values
+        for rows in made.rounds(sent):
             if len(rows) == 1:
-                text, sent = made.one, rows[0]
+                self.send(made.one, rows[0])
             else:
-                text, sent = made.text, tuple(array(column) for column in zip(*rows, strict=True))
-            self.send(text, (*sent, len(rows)) if made.compared else sent)
+                self.send(made.text, [array(column) for column in zip(*rows, strict=True)])
         return len(values)
 
     def _look_up(self, name: str, keys: list[tuple[str, ...]]) -> Lookups:

@@ -16,12 +16,17 @@ _INSERT = re.compile(r"insert into (\w+)\s*\((.*?)\)\s*values\s*\(.*?\)\s*(.*)",
 _UPDATE = re.compile(r"update (\w+) set\s+(.*?)\s+where\s+(.*)", re.DOTALL)
 _DELETE = re.compile(r"delete from (\w+) where\s+(.*)", re.DOTALL)
 _EQUALS = re.compile(r"(\w+) = \?")
+_VERSION = " and version = ?"
 _CONFLICT = re.compile(r"on conflict \((.*?)\) do update")
 
 
 @dataclass(frozen=True, slots=True)
 class SetWrite:
-    """One statement for a whole set; `key` are the places of the values that say which row is meant."""
+    """One statement for a whole set; `key` are the places of the values that say which row is meant.
+
+    `compared`: the last value is the version that was read. It is not sent: the database itself refuses an update
+    whose version does not follow the one that it has, and with it the whole transaction.
+    """
 
     text: str
     one: str
@@ -60,14 +65,14 @@ def set_read(statement: str) -> str:
     )
 
 
-def set_write(statement: str, types: Types, *, compared: bool) -> SetWrite:
-    """`compared`: every row has to be met, or the transaction fails."""
+def set_write(statement: str, types: Types) -> SetWrite:
+    compared = statement.endswith(_VERSION)
+    plain = statement.removesuffix(_VERSION)
     for pattern, make in ((_INSERT, _insert), (_UPDATE, _update), (_DELETE, _delete)):
-        match = pattern.fullmatch(statement)
+        match = pattern.fullmatch(plain)
         if match:
             text, key = make(match, types)
-            many, one = (placeholders(_expecting(shape, compared)) for shape in (text, statement))
-            return SetWrite(many, one, key, compared)
+            return SetWrite(placeholders(text), placeholders(plain), key, compared)
     raise ValueError(f"There is no set for: {statement}")
 
 
@@ -113,7 +118,7 @@ def _update(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
     arrays = ", ".join(f"?::{types[table, column]}[]" for column in (*columns, *keys))
     text = f"update {table} set {assigned} from unnest({arrays}) as v({', '.join(given)}) where {where}"  # noqa: S608
     first = len(columns)
-    return text, tuple(first + keys.index(name) for name in keys if name != "version")
+    return text, tuple(range(first, first + len(keys)))
 
 
 def _delete(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
@@ -125,9 +130,3 @@ def _delete(match: re.Match[str], types: Types) -> tuple[str, tuple[int, ...]]:
     given = ", ".join(f"k{n}" for n in range(len(keys)))
     text = f"delete from {table} using unnest({arrays}) as v({given}) where {where}"  # noqa: S608  our own statements
     return text, tuple(range(len(keys)))
-
-
-def _expecting(text: str, compared: bool) -> str:  # noqa: FBT001  private, and named where it is called
-    if not compared:
-        return text
-    return f"with done as ({text} returning 1) select interlock_expect(count(*), ?) from done"  # noqa: S608  ours

@@ -4,14 +4,6 @@
 create function interlock_now() returns bigint language sql volatile parallel unsafe as
     $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$;
 
--- A compare-and-set that met another version than it read takes its whole transaction with it.
-create function interlock_expect(done bigint, wanted bigint) returns void language plpgsql as $$
-begin
-    if done <> wanted then
-        raise exception 'lost race' using errcode = 'serialization_failure';
-    end if;
-end $$;
-
 create table workspaces (
     name       text collate "C" primary key,
     key        bytea not null,             -- makes the fingerprints of secret values
@@ -176,53 +168,51 @@ create table users (
     primary key (workspace, name)
 );
 
--- The database refuses illegal transitions by itself, whoever asks.
-
-create table transitions (
-    old text collate "C" not null,
-    new text collate "C" not null,
-    primary key (old, new)
-);
-
-insert into transitions (old, new) values
-    ('pending', 'pending'), ('pending', 'approved'), ('pending', 'rejected'), ('pending', 'responded'),
-    ('pending', 'expired'), ('pending', 'cancelled'),
-    ('rejected', 'pending'),
-    ('approved', 'running'), ('approved', 'cancelled'), ('approved', 'expired'),
-    ('running', 'running'), ('running', 'succeeded'), ('running', 'failed'), ('running', 'unknown'),
-    ('unknown', 'succeeded'), ('unknown', 'failed');
+-- The database refuses illegal transitions by itself, whoever asks, and a compare-and-set that met another version
+-- than it read. One condition for all of it: it is looked at with every update, the function only if it holds.
 
 create function interlock_refuse() returns trigger language plpgsql as $$
 begin
-    raise exception 'illegal transition: %', tg_argv[0];
-end $$;
-
-create function interlock_move() returns trigger language plpgsql as $$
-begin
-    if not exists (select 1 from transitions t where t.old = old.status and t.new = new.status) then
+    if tg_op = 'INSERT' then
+        raise exception 'illegal transition: an approval begins as pending or approved';
+    elsif new.version <> old.version + 1 then
+        raise exception 'lost race' using errcode = 'serialization_failure';
+    elsif new.status <> old.status then
         raise exception 'illegal transition: % became %', old.status, new.status;
+    elsif new.fence <> old.fence then
+        raise exception 'illegal transition: this call was started already';
     end if;
-    return new;
+    raise exception 'illegal transition: what an approval is about never changes';
 end $$;
 
 create trigger approvals_begin before insert on approvals for each row
     when (new.status not in ('pending', 'approved') or new.version <> 1 or new.fence <> 0)
-    execute function interlock_refuse('an approval begins as pending or approved');
+    execute function interlock_refuse();
 
 create trigger approvals_move before update on approvals for each row
-    when (new.status <> old.status)
-    execute function interlock_move();
-
-create trigger approvals_restart before update on approvals for each row
-    when (new.fence <> old.fence and (new.fence <> old.fence + 1 or (old.status = 'running' and old.idempotent = 0)))
-    execute function interlock_refuse('this call was started already');
-
-create trigger approvals_keep before update on approvals for each row
-    when ((new.workspace, new.id, new.run_id, new.call_id, new.tool, new.effect, new.agent, new.agent_path,
-           new.thread_id, new.requester, new.idempotent, new.spec_sha256, new.nonce, new.proposed, new.created_at,
-           new.expires_at)
-          is distinct from
-          (old.workspace, old.id, old.run_id, old.call_id, old.tool, old.effect, old.agent, old.agent_path,
-           old.thread_id, old.requester, old.idempotent, old.spec_sha256, old.nonce, old.proposed, old.created_at,
-           old.expires_at))
-    execute function interlock_refuse('what an approval is about never changes');
+    when (
+        -- only time's note of what is due may change without a new version
+        (new.version <> old.version + 1
+            and (new.version, new.status, new.fence, new.binding, new.args_sha256, new.nonce, new.terms_sha256,
+                 new.decision, new.progress, new.release_at, new.start_by, new.lease_until, new.runner)
+                is distinct from
+                (old.version, old.status, old.fence, old.binding, old.args_sha256, old.nonce, old.terms_sha256,
+                 old.decision, old.progress, old.release_at, old.start_by, old.lease_until, old.runner))
+        or (new.status <> old.status and old.status || ' ' || new.status not in (
+            'pending approved', 'pending rejected', 'pending responded', 'pending expired', 'pending cancelled',
+            'rejected pending',
+            'approved running', 'approved cancelled', 'approved expired',
+            'running succeeded', 'running failed', 'running unknown',
+            'unknown succeeded', 'unknown failed'))
+        or (new.fence <> old.fence
+            and (new.fence <> old.fence + 1 or (old.status = 'running' and old.idempotent = 0)))
+        or (new.workspace, new.id, new.run_id, new.call_id, new.tool, new.effect, new.agent, new.agent_path,
+            new.thread_id, new.requester, new.idempotent, new.spec_sha256, new.proposed, new.created_at, new.expires_at)
+           is distinct from
+           (old.workspace, old.id, old.run_id, old.call_id, old.tool, old.effect, old.agent, old.agent_path,
+            old.thread_id, old.requester, old.idempotent, old.spec_sha256, old.proposed, old.created_at, old.expires_at)
+        -- erasing takes the nonce of what has ended
+        or (new.nonce <> old.nonce
+            and (new.nonce <> '' or old.status in ('pending', 'approved', 'running', 'unknown')))
+    )
+    execute function interlock_refuse();

@@ -30,19 +30,5 @@ create table docs (                        -- what can be searched for; numbered
 );
 
 create unique index docs_by_id on docs (workspace, id);
-create index docs_found on docs using gin (found);
-
--- Erasing takes the nonce of an approval, and nothing else that it is about.
-drop trigger approvals_keep on approvals;
-
-create trigger approvals_keep before update on approvals for each row
-    when ((new.workspace, new.id, new.run_id, new.call_id, new.tool, new.effect, new.agent, new.agent_path,
-           new.thread_id, new.requester, new.idempotent, new.spec_sha256, new.proposed, new.created_at, new.expires_at)
-          is distinct from
-          (old.workspace, old.id, old.run_id, old.call_id, old.tool, old.effect, old.agent, old.agent_path,
-           old.thread_id, old.requester, old.idempotent, old.spec_sha256, old.proposed, old.created_at, old.expires_at))
-    execute function interlock_refuse('what an approval is about never changes');
-
-create trigger approvals_nonce before update on approvals for each row
-    when (new.nonce <> old.nonce and (new.nonce <> '' or old.status in ('pending', 'approved', 'running', 'unknown')))
-    execute function interlock_refuse('what an approval is about never changes');
+create index docs_newest on docs (workspace, doc);
+create index docs_found on docs using gin (found) with (fastupdate = off);  -- else now and then a write takes a second
