@@ -1,0 +1,147 @@
+"""What a cycle costs with 1,000 and with 1,000,000 approvals stored, on both databases: `python -m benchmarks.growth`.
+
+The rows are made by the databases themselves. All of them are pending, which is the hardest case: every index is full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import psycopg
+
+from benchmarks import cycles, machine
+from interlock.core.ports import Query
+from interlock.stores.postgres.database import PostgresDatabase
+from interlock.stores.sqlite import SqliteDatabase
+from interlock.stores.store import Database, SqlStore
+from interlock.wiring import Parts, wall_clock, wire_store
+from tests.places import migrated
+from tests.postgres import Server
+
+COLUMNS = (
+    "workspace, id, run_id, call_id, tool, effect, agent, agent_path, thread_id, requester, priority, idempotent, "
+    "spec_sha256, nonce, proposed, created_at, expires_at, terms_sha256, args_sha256, binding, status, version, "
+    "progress, decision, release_at, start_by, fence, lease_until, runner, grant_id, due_at"
+)
+TERMS = "(select min(sha256) from terms)"
+SQLITE_ID = "printf('00%06x-%04x-7000-8000-%012x', n, n % 65536, n)"
+POSTGRES_ID = (
+    "'00' || lpad(to_hex(n), 6, '0') || '-' || lpad(to_hex(n % 65536), 4, '0') || '-7000-8000-' || "
+    "lpad(to_hex(n), 12, '0')"
+)
+
+
+def fillings(identity: str, numbers: str, digest: str, body: str, now: int) -> list[str]:
+    """One approval, payload, event and content for each number, in a workspace beside the ledger's real entries."""
+    late = now + 10 * 365 * 86_400_000
+    return [
+        f"insert into approvals ({COLUMNS}) select 'default', {identity}, 'run' || (n / 10), 'call' || n, "
+        f"'tool' || (n % 50), 'write', 'agent' || (n % 20), '', 'thread' || (n / 100), 'user' || (n % 100), 'medium', "
+        f"0, {digest}, 'nonce', {digest}, {now} - 2000000 + n, {late} + n, {TERMS}, {digest}, {digest}, 'pending', "
+        f"1, null, null, null, null, 0, null, '', '', {late} + n from {numbers}",
+        f"insert into payloads (workspace, id, args, sentence) select 'default', {identity}, {body}, "
+        f"'Delete the file number ' || n from {numbers}",
+        f"insert into events select 'filled', n, {now}, 'proposed', 'agent:agent1', {identity}, "
+        f'\'{{"binding":"\' || {digest} || \'","idempotent":false,"status":"pending","tool":"tool1"}}\', {digest}, '
+        f"{digest} from {numbers}",
+        f"insert into contents select 'filled', n, {body}, {body} from {numbers}",
+        "update tallies set n = n + (select count(*) from approvals) where status = 'pending'",
+    ]
+
+
+def fill_sqlite(path: Path, count: int) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(
+            "create temp table numbers as with recursive g(n) as "
+            f"(select 1 union all select n + 1 from g where n < {count}) select n from g"
+        )
+        connection.execute("begin")
+        for statement in fillings(SQLITE_ID, "numbers", "hex(zeroblob(32))", "zeroblob(200)", wall_clock()):
+            connection.execute(statement)
+        connection.execute("commit")
+        connection.execute("analyze")
+        connection.execute("pragma wal_checkpoint(truncate)")
+
+
+def fill_postgres(url: str, count: int) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        numbers = f"generate_series(1, {count}) n"
+        body = "decode(repeat('00', 200), 'hex')"
+        for statement in fillings(POSTGRES_ID, numbers, "repeat('0', 64)", body, wall_clock()):
+            connection.execute(statement.encode())
+        connection.execute("vacuum analyze")
+        connection.execute("checkpoint")
+
+
+async def measure(make: Callable[[], Database], fill: Callable[[], None], rounds: int) -> dict[str, float]:
+    parts = wire_store(SqlStore(make()))
+    await parts.store.open()
+    await parts.store.secret_key("default")
+    await cycles.cycle(parts, "warm", [])
+    await parts.store.close()
+    fill()
+    parts = wire_store(SqlStore(make()))
+    await parts.store.open()
+    try:
+        await cycles.run_cycles(parts, 100, 1, "warm2")
+        one = [(await cycles.run_cycles(parts, 300, 1, f"a{n}"))[0] for n in range(rounds)]
+        many = [(await cycles.run_cycles(parts, 3_000, 256, f"b{n}"))[0] for n in range(rounds)]
+        return {
+            "one": 1e6 / statistics.median(one),
+            "many": 1e6 / statistics.median(many),
+            "page": await page(parts),
+        }
+    finally:
+        await parts.store.close()
+
+
+async def page(parts: Parts) -> float:
+    """Milliseconds for the 50 most urgent of all that are pending."""
+    spent = []
+    for _ in range(50):
+        begun = time.perf_counter()
+        found = await parts.store.list("default", Query(("pending",), limit=50))
+        spent.append(time.perf_counter() - begun)
+        assert len(found.items) == 50
+    return statistics.median(spent) * 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000, 1_000_000])
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    for name, value in machine.describe().items():
+        print(f"{name:<12}{value}")
+    print(f"\n{'stored':<28}{'µs a cycle, one':>18}{'256 at once':>14}{'page of 50, ms':>18}")
+    for kind in ("SQLite", "PostgreSQL"):
+        found = [report(kind, rows, options.rounds) for rows in options.rows]
+        growth = [f"{found[-1][name] / found[0][name]:.2f}×" for name in ("one", "many", "page")]
+        print(f"{kind + ', growth':<28}{growth[0]:>18}{growth[1]:>14}{growth[2]:>18}")
+
+
+def report(kind: str, rows: int, rounds: int) -> dict[str, float]:
+    if kind == "SQLite":
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "growth.db"
+            make = partial(SqliteDatabase, path, wall_clock)
+            found = asyncio.run(measure(make, lambda: fill_sqlite(path, rows), rounds))
+    else:
+        with Server() as server:
+            url = server.create_database("growth", migrated(server))
+            found = asyncio.run(measure(lambda: PostgresDatabase(url), lambda: fill_postgres(url, rows), rounds))
+    print(f"{f'{kind}, {rows:,}':<28}{found['one']:>18,.0f}{found['many']:>14,.0f}{found['page']:>18.2f}")
+    return found
+
+
+if __name__ == "__main__":
+    main()
