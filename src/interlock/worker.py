@@ -13,7 +13,7 @@ from interlock.core.routing import tick
 
 BATCH = 100
 LOOK_EVERY = 1.0  # seconds between looks for dead runners and for rows that other processes made
-FORGET_MOST = 10  # transactions of one sweep; what is left waits for the next
+FORGET_MOST = 20  # transactions of one sweep; what is left waits for the next
 FORGET_LATE = 300_000  # milliseconds that something may be kept too long, so that much is forgotten in one go
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from interlock import audit
+from interlock import Interlock, audit
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Approve, Reject, Respond, Reviewer, Seen
 from interlock.core.erasure import Erased, Erasure
@@ -15,8 +15,9 @@ from interlock.core.errors import AlreadyStarted, Forbidden, InvalidRequest, Lea
 from interlock.core.event import Payload
 from interlock.core.ledger import Entry
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
+from interlock.core.ports import Query
 from interlock.stores import erasing
-from interlock.wiring import Parts, wire_store
+from interlock.wiring import Parts, wire, wire_store
 from interlock.worker import Worker
 from tests.places import Place
 from tests.support import ADA, BOB, OK, START, WRITE, Clock, approve, call, kinds, opened, pending, status
@@ -32,6 +33,7 @@ rules:
   - {name: never, tools: [drop_table], then: deny, reason: Never.}
   - {name: patient, tools: [delete_file], then: ask, expires_in: 90d}
 """
+ALLOWS = "rules:\n  - {name: free, then: allow}\n"
 DROP = ToolSpec("drop_table", "destructive", describe="Drop {name}")
 
 
@@ -397,6 +399,31 @@ async def test_without_a_retention_everything_is_kept(patient: Parts, clock: Clo
     clock.forward(3_650 * DAY)
     assert await patient.worker.sweep() == 0
     assert await is_kept(patient, approval_id)
+
+
+async def test_a_program_can_say_how_long_its_calls_are_kept(place: Place) -> None:
+    """By the clock of the machine: its own worker erases what has ended, within a second."""
+    lock = Interlock(place.url, policy=ALLOWS, agent="tester", retention="0s")
+
+    @lock.tool(effect="write")
+    async def delete_file(path: str) -> str:
+        return f"deleted {path}"
+
+    async with lock:
+        assert await delete_file(path="/harriet") == "deleted /harriet"
+        store = wire(place.url).store
+        await store.open()
+        async with store.watch("default") as watch, asyncio.timeout(30):
+            while not (erased := [s.approval.erased_by for s in (await store.list("default", Query())).items])[0]:
+                await watch.changed(0.1)
+        await store.close()
+    assert erased == ["interlock"]
+    assert places_of(place, "harriet") == []
+
+
+def test_a_duration_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="not a duration"):
+        Interlock("sqlite:///never.db", retention="a while")
 
 
 async def test_policies_users_and_grants_keep_their_reasons(patient: Parts, clock: Clock) -> None:

@@ -25,7 +25,7 @@ from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Read, Work
 
-LOT = 200  # approvals in a transaction: more would keep others waiting for the ledger
+LOT = 100  # approvals in a transaction: more would keep others waiting for the ledger
 ENTRIES = 1_000  # entries that are looked at for one lot
 MARK = "retention"
 LOOSE = frozenset({"denied", "erased"})  # entries about no approval whose content goes with time
@@ -110,25 +110,25 @@ async def retain(fetch: Fetch, workspace: str, mark: int, before: int) -> Work:
         found = tx.fetch("mark", workspace, MARK)
         if (found[0][0] if found else 0) != mark:
             return Erased(), mark  # another worker was here
-        plan = Plan(tx, workspace, RETENTION, before)
+        plan = Plan(tx, workspace, RETENTION, end)
         plan.look_at(lot)
         plan.write()
         undoable = [approvals[each] - 1 for each, status in plan.open.items() if status == "rejected"]
         reached = min([end, *undoable])  # no entry will say that a rejection can no longer be undone
         tx.write("write_mark", workspace, MARK, reached)
-        return plan.erased(), reached
+        return replace(plan.erased(), open=()), reached
 
     return Work(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)))
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a lot comes to, looked at under the lock. `before`: only approvals with no entry since then."""
+    """What a lot comes to, looked at under the lock. `end`: only approvals whose last entry comes no later."""
 
     tx: Transaction
     workspace: str
     erasure: Erasure
-    before: int | None = None
+    end: int | None = None
     rows: dict[str, tuple[Approval, Approval]] = field(default_factory=dict)
     entries: set[int] = field(default_factory=set)
     open: dict[str, str] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Plan:
         for approval_id in lot.approvals:
             trail = self.tx.fetch("trail", self.workspace, approval_id)
             if not self._is_recent(trail, unwritten.get(approval_id, [])):
-                self._take(approval_id, [row[2] for row in trail if row[2]] + unwritten.get(approval_id, []))
+                self._take(approval_id, [row[1] for row in trail if row[1]] + unwritten.get(approval_id, []))
         for seq, approval_id in lot.entries:
             if self.tx.fetch("content_of", self.workspace, str(seq)):
                 self._take_entry(seq, approval_id)
@@ -157,7 +157,7 @@ class Plan:
         return Erased(whole, len(self.entries), tuple(self.open.items()))
 
     def _is_recent(self, trail: Sequence[Row], unwritten: Sequence[int]) -> bool:
-        return self.before is not None and (bool(unwritten) or any(row[1] >= self.before for row in trail[-1:]))
+        return self.end is not None and (bool(unwritten) or any(row[0] > self.end for row in trail[-1:]))
 
     def _take(self, approval_id: str, entries: Sequence[int]) -> None:
         approval, now = self._ended(approval_id), self.tx.moment(self.workspace).now

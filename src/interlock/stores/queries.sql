@@ -245,7 +245,7 @@ delete from docs where workspace = ? and id = ?
 delete from contents where workspace = ? and seq = ?
 
 -- name: trail
-select e.seq, e.at, c.seq
+select e.seq, c.seq
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.seq
 
