@@ -13,13 +13,17 @@ from interlock.durations import parse_duration, show_duration
 
 DASHBOARD = "dashboard"  # the inbox itself, which is always there
 HIDDEN = "***"
+FOREVER = "forever"
+RETENTION = parse_duration("24h")
 Free = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
+    """`retention` is None where everything is kept."""
+
     url: str = "sqlite:///interlock.db"
-    retention: int = parse_duration("24h")
+    retention: int | None = RETENTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,8 @@ def _masked(value: object, section: str, key: str, shown: Mapping[str, str]) -> 
             return [_masked(inner, section, key, shown) for inner in value]
         case int() if key in _DURATIONS:
             return show_duration(value)
+        case None if key == "retention":
+            return FOREVER
         case str() if value in shown:
             return shown[value]
         case str() if value:

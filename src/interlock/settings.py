@@ -12,8 +12,10 @@ from zoneinfo import ZoneInfo
 
 from interlock.configuration import (
     DASHBOARD,
+    FOREVER,
     HIDDEN,
     READY_ACTIONS,
+    RETENTION,
     SECTIONS,
     Action,
     Agent,
@@ -163,7 +165,11 @@ def _override(document: Item, overrides: Mapping[str, object]) -> None:
 
 def _storage(read: Reader, top: Fields) -> Storage:
     fields, base = read.section(top, "storage", ("url", "retention")), Storage()
-    return Storage(read.text(fields, "url", base.url), read.duration(fields, "retention", base.retention))
+    url = read.text(fields, "url", base.url)
+    kept = fields.get("retention")
+    if kept is not None and kept.value == FOREVER:
+        return Storage(url, None)
+    return Storage(url, read.duration(fields, "retention", RETENTION))
 
 
 def _server(read: Reader, top: Fields) -> Server:

@@ -53,6 +53,13 @@ def test_every_example_of_the_documentation_loads(folder: Path, text: str) -> No
     assert load(folder, text).file == Path("interlock.yaml")
 
 
+def test_what_is_finished_can_be_kept_for_ever(folder: Path) -> None:  # R30
+    settings = load(folder, "storage: {retention: forever}")
+    assert settings.storage.retention is None
+    assert settings.public()["storage"] == {"url": "sqlite:///interlock.db", "retention": "forever"}
+    assert load(folder, "storage: {retention: 0s}").storage.retention == 0
+
+
 def test_an_empty_file_is_the_defaults(folder: Path) -> None:
     assert load(folder, "# nothing\n").server.port == 8321
 

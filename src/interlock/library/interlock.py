@@ -24,6 +24,7 @@ from interlock.core.errors import CallUnknown, NotRun
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
+from interlock.durations import parse_duration
 from interlock.gate import Execution
 from interlock.inbox import QUESTION
 from interlock.library.bridge import Bridge
@@ -41,7 +42,7 @@ ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
 class Interlock:
     """Opened by the first call, closed by `with`, `close()` or the end of the program."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one parameter for each option
         self,
         url: str = "sqlite:///interlock.db",
         *,
@@ -52,12 +53,17 @@ class Interlock:
         user: str = "",
         lease_seconds: float = DEFAULT_LEASE / 1000,
         tool_approvals: Mapping[str, bool] | None = None,
+        retention: str | None = None,
     ) -> None:
-        """`policy` is a file, its text or its content; without it the policy that the database holds stays in force."""
+        """`policy` is a file, its text or its content; without it the policy that the database holds stays in force.
+
+        `retention`, such as "30d": how long the content of what has ended is kept. Without it nothing is erased here.
+        """
         name = agent or Path(sys.argv[0]).stem or "agent"
         self._program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
         self._point = faults.plan(fault_plan())
-        self._parts = wire(url, point=self._point)
+        kept_for = None if retention is None else parse_duration(retention)
+        self._parts = wire(url, point=self._point, retention=kept_for)
         self._policy = policy
         self._run_id = run_id
         self._toggles = {name: dict(tool_approvals or {})}
