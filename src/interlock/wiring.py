@@ -111,9 +111,13 @@ def database_of(url: str, clock: Clock | None = None, point: Point | None = None
 
 def absent(url: str) -> Path | None:
     """The file of a database that is not there; a misspelt name must not look like an empty inbox."""
-    if not url.startswith("sqlite:///"):
-        return None
-    return None if (path := _path(url)).exists() else path
+    path = file_of(url)
+    return None if path is None or path.exists() else path
+
+
+def file_of(url: str) -> Path | None:
+    """Where a database is that is a file."""
+    return _path(url) if url.startswith("sqlite:///") else None
 
 
 def hidden(url: str) -> str:

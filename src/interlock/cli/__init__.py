@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.shared import Options, command, given
+from interlock.cli.shared import Desk, Options, command, given, kept
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
 
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")]
 EPILOG = (
     "Exit status: 0 done, 1 refused or not found, 2 wrong use or configuration. "
     "With --json the answer on standard output is one JSON document, an error too: "
@@ -91,6 +93,37 @@ async def doctor(options: Options) -> None:
     from interlock.cli.doctor import examine
 
     await examine(options)
+
+
+@command(app, kept)
+async def erase(
+    desk: Desk,
+    *,
+    approval: Annotated[str, typer.Option(metavar="ID", help="One approval.")] = "",
+    thread: Annotated[str, typer.Option(metavar="ID", help="Every approval of a thread.")] = "",
+    person: Annotated[str, typer.Option(metavar="NAME", help="What a person asked for, and what they said.")] = "",
+    retention: Annotated[bool, typer.Option("--retention", help="What storage.retention no longer keeps.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; kept until it is erased itself.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    yes: Yes = False,
+    user: Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who erases.")] = "",
+) -> None:
+    """Erase arguments, results and words of what has ended, for good. The record stays valid. For admins."""
+    from interlock.cli import erasing
+
+    wanted = erasing.Wanted(approval, thread, person, retention, reason, dry_run, yes, user)
+    await erasing.erase(desk, wanted)
+
+
+@command(app, given)
+async def backup(
+    options: Options,
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A new file; none is overwritten.")],
+) -> None:
+    """Copy the database to one file while everything runs, and print the heads of its ledgers."""
+    from interlock.cli import backing
+
+    await backing.backup(options, file)
 
 
 def main() -> None:
