@@ -498,11 +498,12 @@ async def test_much_is_forgotten_in_lots_and_a_sweep_does_only_so_many(
     patient: Parts, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(erasing, "LOT", 2)
+    monkeypatch.setattr("interlock.worker.FORGET_MOST", 5)
     for number in range(25):
         await succeeded(patient, number)
     clock.forward(2 * DAY)
-    worker = worker_of(patient, DAY)
-    assert [await worker.sweep() for _ in range(3)] == [20, 5, 0]
+    sweeps = [await worker_of(patient, DAY).sweep() for _ in range(4)]
+    assert sweeps == [10, 10, 5, 0]
     assert [event["approvals"] for event in await erased_events(patient)] == [2] * 12 + [1]
     await assert_sound(patient)
 
