@@ -125,7 +125,7 @@ def main() -> None:
     print(f"\n{'stored':<28}{'µs a cycle, one':>18}{'256 at once':>14}{'page of 50, ms':>18}")
     for kind in ("SQLite", "PostgreSQL"):
         found = [report(kind, rows, options.rounds) for rows in options.rows]
-        growth = [f"{found[-1][name] / found[0][name]:.2f}×" for name in ("one", "many", "page")]
+        growth = [f"{found[-1][name] / found[0][name]:.2f} x" for name in ("one", "many", "page")]
         print(f"{kind + ', growth':<28}{growth[0]:>18}{growth[1]:>14}{growth[2]:>18}")
 
 
