@@ -252,17 +252,26 @@ async def test_an_older_dump_is_noticed_by_a_newer_head(
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "shown"),
     [
-        "postgresql://app:hunter2@db.example:5433/interlock?sslmode=require",
-        "postgresql://app@db.example/interlock?password=hunter2&sslmode=require",
-        "postgres:///interlock?host=/run/postgresql&user=app&password=hunter2",
+        (
+            "postgresql://app:hunter2@db.example:5433/interlock?sslmode=require",
+            "postgresql://app@db.example:5433/interlock?sslmode=require",
+        ),
+        (
+            "postgresql://app@db.example/interlock?password=hunter2&sslmode=require",
+            "postgresql://app@db.example/interlock?sslmode=require",
+        ),
+        (
+            "postgres:///interlock?host=/run/postgresql&user=app&password=hunter2",
+            "postgres:///interlock?host=/run/postgresql&user=app",
+        ),
+        ("postgresql://db.example/a%20b", "postgresql://db.example/a%20b"),
     ],
 )
-def test_the_command_for_postgresql_holds_no_password(shell: Shell, url: str) -> None:
+def test_the_command_for_postgresql_holds_no_password(shell: Shell, url: str, shown: str) -> None:
     done = shell("backup", "copy.dump", "--database", url)
     assert (done.code, done.out, "hunter2" in done.err) == (2, "", False)
     assert "nothing was copied" in done.err
-    words = shlex.split(done.err.splitlines()[1])
-    assert words[:3] == ["pg_dump", "--format=custom", "--file=copy.dump"]
-    assert "app" in words[3]
+    words = ["pg_dump", "--format=custom", "--file=copy.dump", f"--dbname={shown}"]
+    assert shlex.split(done.err.splitlines()[1]) == words

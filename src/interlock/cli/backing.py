@@ -7,7 +7,7 @@ import json
 import shlex
 import threading
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 import typer
 from rich.console import Console
@@ -75,5 +75,6 @@ def _without_password(url: str) -> str:
     parts = urlsplit(url)
     user, _, place = parts.netloc.rpartition("@")
     name = user.partition(":")[0]
-    query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] not in SECRETS], quote_via=quote)
-    return urlunsplit((parts.scheme, f"{name}@{place}" if name else place, parts.path, query, ""))
+    kept = [pair for pair in parts.query.split("&") if unquote(pair.partition("=")[0]) not in SECRETS]
+    query = f"?{'&'.join(kept)}" if parts.query else ""
+    return f"{parts.scheme}://{f'{name}@' if name else ''}{place}{parts.path}{query}"
