@@ -66,7 +66,7 @@ async def verify(
     store: Store, workspace: str, head: Head | None = None, progress: Progress = _unseen, parts: Parts | None = None
 ) -> Report:
     """Reads the ledger in order, then every row beside it; `head` is one that was kept elsewhere."""
-    verifier = await _joined(store, workspace, head, progress, parts) if parts else Verifier(workspace, head)
+    verifier = await joined(store, workspace, head, progress, parts) if parts else Verifier(workspace, head)
     await catch_up(store, verifier, progress)
     rows = [Fault(0, message) async for message in disagreements(store, verifier)]
     verifier.finish(await catch_up(store, verifier, progress))
@@ -87,7 +87,7 @@ def report_of(verifier: Verifier, rows: list[Fault]) -> Report:
     )
 
 
-async def _joined(store: Store, workspace: str, head: Head | None, progress: Progress, parts: Parts) -> Verifier:
+async def joined(store: Store, workspace: str, head: Head | None, progress: Progress, parts: Parts) -> Verifier:
     """Where a part has a fault, or does not fit, all is read again in order: only that says what came first."""
     whole = Verifier(workspace, head)
     end = (await store.head(workspace)).seq

@@ -166,8 +166,9 @@ class Reading:
         except UNREADABLE as error:
             link = line.partition(b"\t")[0]
             verifier.skip(verifier.head.seq + 1, link.decode() if _LINK.fullmatch(link) else "", error)
-        self.strangers += len(verifier.laws.strangers)
-        verifier.laws.strangers.clear()
+        if verifier.laws.strangers:  # counted and let go: an export can be of any length
+            self.strangers += len(verifier.laws.strangers)
+            verifier.laws.strangers.clear()
 
     def _close(self, line: bytes) -> None:
         last = self._verifier.head

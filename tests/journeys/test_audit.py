@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sqlite3
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
+from interlock.core.event import Event
+from interlock.core.ledger import Head, seal
 from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail, pay
@@ -76,7 +84,7 @@ def test_an_empty_ledger_and_a_missing_workspace_are_valid(shell: Shell) -> None
         ("update payloads set args = cast('{}' as blob) where shown is null", "Its arguments were altered"),
         ("update payloads set args = cast('{}' as blob) where shown is not null", "Its row was altered"),
         ("update payloads set args = 'a text' where shown is null", "Its row cannot be read"),
-        ("delete from payloads where shown is not null", "Its arguments are gone"),
+        ("delete from payloads where shown is not null", "Its arguments are gone and nothing says who erased them"),
         ("delete from approvals where status = 'pending'", "its row is gone"),
         ("update approvals set decision = 'nonsense' where status = 'approved'", "cannot be read"),
     ],
@@ -123,13 +131,61 @@ async def test_a_head_that_is_older_than_the_ledger_still_fits(shell: Shell) -> 
     assert shell("audit", "verify", "--head", "head.json").code == 0
 
 
-async def test_details_that_were_erased_leave_the_record_valid(shell: Shell) -> None:
+def append(shell: Shell, event: Event) -> None:
+    with sqlite3.connect(shell.path) as connection:
+        head = Head(*connection.execute("select workspace, seq, link, at from heads").fetchone())
+        entry = seal(event, head, head.at, b"")
+        names = "workspace, seq, at, kind, actor, approval_id, data, digest, link"
+        connection.execute(f"insert into events ({names}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)", entry[:9])
+        connection.execute("update heads set seq = ?, link = ?", (entry.seq, entry.link))
+    connection.close()
+
+
+async def erase(shell: Shell, approval_id: str, *ranges: tuple[int, int], told: bool = True, row: bool = True) -> None:
+    """As erasing an approval leaves the tables."""
+    if told:
+        data = {"scope": "approval", "entries": [list(each) for each in ranges], "approvals": 1}
+        append(shell, Event("erased", "ann", data))
+    tamper(shell, *(f"delete from contents where seq between {first} and {last}" for first, last in ranges))
+    if row:
+        tamper(
+            shell,
+            f"update approvals set args_sha256 = '', nonce = '' where id = '{approval_id}'",
+            f"delete from payloads where id = '{approval_id}'",
+        )
+
+
+async def test_what_was_erased_is_said_and_leaves_the_record_valid(shell: Shell) -> None:
     sent, _ = await recorded(shell)
-    shell("approvals", "reject", sent)
-    tamper(shell, "delete from contents where seq = 1")
+    await erase(shell, sent, (1, 3))
     done = shell("audit", "verify")
-    assert done.code == 0
-    assert "1 were erased" in done.out
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"^erased: 3 entries of one approval by ann on \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", done.out, re.M)
+    (told,) = shell("audit", "verify", "--json").json["erasures"]
+    assert (told["scope"], told["actor"], told["entries"], told["times"]) == ("approval", "ann", 3, 1)
+    shell("audit", "export", "--out", "e.tsv")
+    assert "erased: 3 entries of one approval by ann" in shell("audit", "verify", "--export", "e.tsv").out
+
+
+@pytest.mark.parametrize(
+    ("ranges", "told", "row", "words"),
+    [
+        (
+            [(1, 3)],
+            False,
+            False,
+            "entry 1: The contents of the entries 1 to 3 are gone and nothing says who erased them.",
+        ),
+        ([(1, 3)], False, True, "Its arguments are gone and nothing says who erased them."),
+        ([(2, 3)], True, True, "Its arguments are gone and nothing says who erased them."),
+    ],
+)
+async def test_what_nobody_says_was_erased_is_found(
+    shell: Shell, ranges: list[tuple[int, int]], told: bool, row: bool, words: str
+) -> None:
+    sent, _ = await recorded(shell)
+    await erase(shell, sent, *ranges, told=told, row=row)
+    assert_invalid(shell("audit", "verify"), words)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +216,226 @@ async def test_a_record_that_others_go_on_writing_is_valid(shell: Shell) -> None
     assert (verifying.returncode, err) == (0, b""), out
     assert out.startswith(b"valid: ")
     assert number > 1
+
+
+# --- in parts
+
+
+async def test_several_processes_find_the_same(shell: Shell) -> None:
+    await recorded(shell)
+    assert (
+        shell("audit", "verify", "--jobs", "3", "--json").json == shell("audit", "verify", "--jobs", "1", "--json").json
+    )
+    tamper(shell, "update events set actor = 'mallory' where seq = 2")
+    one, three = (shell("audit", "verify", "--jobs", number) for number in ("1", "3"))
+    assert one == three
+    assert_invalid(three, "entry 2: The entry was altered")
+    tamper(shell, "delete from events where seq = 2")
+    assert shell("audit", "verify", "--jobs", "2") == shell("audit", "verify", "--jobs", "1")
+
+
+async def test_more_processes_than_entries_are_no_harm(shell: Shell) -> None:
+    await mail(shell)
+    assert shell("audit", "verify", "--jobs", "8").code == 0
+
+
+# --- signing
+
+
+def keygen(shell: Shell, name: str) -> str:
+    return shell("audit", "keygen", name).out.splitlines()[-1]
+
+
+async def test_a_signed_head_is_trusted_by_its_key_alone(shell: Shell) -> None:
+    await recorded(shell)
+    key, other = keygen(shell, "key.pem"), keygen(shell, "other.pem")
+    (shell.folder / "key.pub").write_text(key + "\n")
+    (shell.folder / "unsigned.json").write_text(shell("audit", "head").out)
+    shell.extra["INTERLOCK_SIGNING_KEY"] = "key.pem"
+    head = shell("audit", "head")
+    (shell.folder / "head.json").write_text(head.out)
+    assert (head.json["key"], head.json["fingerprint"]) == (key, sha256(key.encode()).hexdigest()[:16])
+    (shell.folder / "altered.json").write_text(head.out.replace(f'"seq": {head.json["seq"]}', '"seq": 1'))
+    for trusted in (key, "key.pub"):
+        done = shell("audit", "verify", "--head", "head.json", "--key", trusted)
+        assert done.code == 0
+        assert "by the key that you trust" in done.out
+    for name, trusted, words in (
+        ("unsigned.json", key, "The head unsigned.json is not signed, so nobody stands for it."),
+        ("altered.json", key, "The head altered.json was altered: its signature does not fit."),
+        ("altered.json", "", "The head altered.json was altered: its signature does not fit."),
+        ("head.json", other, f"is signed by another key: fingerprint {head.json['fingerprint']}, not "),
+    ):
+        done = shell("audit", "verify", "--head", name, *(["--key", trusted] if trusted else []))
+        assert (done.code, done.out) == (1, "")
+        assert words in done.err
+
+
+async def test_without_a_trusted_key_a_signature_shows_integrity_and_not_origin(shell: Shell) -> None:
+    await mail(shell)
+    key = keygen(shell, "key.pem")
+    (shell.folder / "interlock.yaml").write_text("audit: {signing_key: key.pem}")
+    (shell.folder / "head.json").write_text(shell("audit", "head").out)
+    done = shell("audit", "verify", "--head", "head.json")
+    mark = sha256(key.encode()).hexdigest()[:16]
+    assert done.code == 0
+    assert f"was not altered since the key {mark} signed it. Whose key that is, this does not show" in done.out
+    (told,) = shell("audit", "verify", "--head", "head.json", "--json").json["signatures"]
+    assert (told["of"], told["key"], told["trusted"]) == ("head.json", key, False)
+
+
+def test_a_key_is_made_once_and_for_its_owner(shell: Shell) -> None:
+    made = shell("audit", "keygen", "key.pem", "--json").json
+    assert re.fullmatch("[0-9a-f]{64}", made["key"])
+    assert (shell.folder / "key.pem").stat().st_mode & 0o777 == 0o600
+    again = shell("audit", "keygen", "key.pem")
+    assert (again.code, again.out) == (2, "")
+    assert "is there already, and a key is never replaced" in again.err
+
+
+async def test_a_signing_key_that_cannot_be_used_is_refused(shell: Shell) -> None:
+    await mail(shell)
+    shell.extra["INTERLOCK_SIGNING_KEY"] = "nowhere.pem"
+    for words in (["head"], ["export"]):
+        done = shell("audit", *words)
+        assert (done.code, done.out) == (2, "")
+        assert "nowhere.pem cannot be read" in done.err
+
+
+def test_a_key_without_anything_signed_is_wrong_use(shell: Shell) -> None:
+    shell("migrate")
+    done = shell("audit", "verify", "--key", "ab" * 32)
+    assert done.code == 2
+    assert "--head FILE or --export FILE" in done.err
+
+
+# --- exports
+
+
+async def test_an_export_is_verified_without_the_database(shell: Shell) -> None:
+    await recorded(shell)
+    shell.extra["INTERLOCK_SIGNING_KEY"] = "key.pem"
+    key = keygen(shell, "key.pem")
+    (shell.folder / "head.json").write_text(shell("audit", "head").out)
+    piped = shell("audit", "export")
+    link = json.loads((shell.folder / "head.json").read_text())["link"]
+    told = shell("audit", "export", "--out", "e.tsv").out
+    assert told == f"e.tsv: 4 entries, head {link}, signed by the key {sha256(key.encode()).hexdigest()[:16]}\n"
+    assert (shell.folder / "e.tsv").read_text().splitlines()[:-1] == piped.out.splitlines()[:-1]  # signed later
+    assert (shell.folder / "e.tsv").stat().st_mode & 0o777 == 0o600
+    shell.path.unlink()
+    for name in ("e.tsv", "-"):
+        done = shell("audit", "verify", "--export", name, "--head", "head.json", "--key", key, stdin=piped.out)
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(f"valid: 4 entries, head {link}\nsigned: head.json")
+
+
+async def test_exports_chain_on(shell: Shell) -> None:
+    await recorded(shell)
+    shell("audit", "export", "--out", "a.tsv")
+    await mail(shell, 7)
+    shell("audit", "export", "--since", "4", "--out", "b.tsv")
+    shell("audit", "export", "--since", "2", "--out", "late.tsv")
+    assert shell("audit", "verify", "--export", "a.tsv", "--export", "b.tsv").code == 0
+    alone = shell("audit", "verify", "--export", "late.tsv")
+    assert alone.code == 0
+    assert alone.out.startswith("valid: 3 entries after entry 2, head ")
+    assert "not checked: 1 entry is about approvals that began earlier." in alone.out
+    wrong = shell("audit", "verify", "--export", "b.tsv", "--export", "a.tsv")
+    assert_invalid(wrong, "a.tsv does not follow on what came before it")
+    assert wrong.out.endswith("Keep a copy of the export as it is.\n")
+    beyond = shell("audit", "export", "--since", "99")
+    assert beyond.code == 2
+    assert "has no entry 99 to go on from; its newest is 5." in beyond.err
+
+
+async def test_a_damaged_export_is_found(shell: Shell) -> None:
+    await recorded(shell)
+    lines = shell("audit", "export").out.splitlines(keepends=True)
+    (shell.folder / "cut.tsv").write_text("".join(lines[:3]))
+    assert_invalid(shell("audit", "verify", "--export", "cut.tsv"), "entry 2: cut.tsv ends without its head")
+    (shell.folder / "altered.tsv").write_text(
+        "".join(lines).replace('"actor":"agent:writer"', '"actor":"agent:eve"', 1)
+    )
+    assert_invalid(shell("audit", "verify", "--export", "altered.tsv"), "entry 1: The entry was altered")
+    (shell.folder / "none.tsv").write_text("hello\n")
+    none = shell("audit", "verify", "--export", "none.tsv")
+    assert (none.code, none.out) == (2, "")
+    assert "none.tsv is not an export of a ledger" in none.err
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update events set data = data || char(10) where seq = 3",
+        "update contents set content = cast(char(9) as blob) where seq = 2",
+        "update contents set content = 5 where seq = 2",
+    ],
+)
+async def test_an_export_that_fails_leaves_no_file_and_replaces_none(shell: Shell, statement: str) -> None:
+    await recorded(shell)
+    shell("audit", "export", "--out", "e.tsv")
+    before = (shell.folder / "e.tsv").read_bytes()
+    tamper(shell, statement)
+    for name in ("e.tsv", "new.tsv"):
+        done = shell("audit", "export", "--out", name)
+        assert (done.code, done.out) == (1, "")
+        assert re.search(r"Entry \d was altered and cannot be written as a line. See: interlock audit verify", done.err)
+    assert (shell.folder / "e.tsv").read_bytes() == before
+    assert [path.name for path in shell.folder.iterdir() if ".tsv" in path.name] == ["e.tsv"]
+
+
+async def test_a_ledger_whose_tail_was_cut_is_exported_with_the_head_that_shows_it(shell: Shell) -> None:
+    await recorded(shell)
+    tamper(shell, "delete from events where seq = 4")
+    shell("audit", "export", "--out", "e.tsv")
+    words = "The head at the end of e.tsv is of entry 4 and does not fit entry 3, the last one here"
+    assert_invalid(shell("audit", "verify", "--export", "e.tsv"), words)
+
+
+async def test_a_reader_who_has_seen_enough_is_no_error(shell: Shell) -> None:
+    await recorded(shell)
+    reader, writer = os.pipe()
+    exporting = shell.start("audit", "export", out=writer)
+    os.close(writer)
+    os.close(reader)
+    _, err = exporting.communicate()
+    assert (exporting.returncode, err) == (0, b"")
+
+
+async def test_exports_of_another_workspace_are_told_apart(shell: Shell) -> None:
+    await mail(shell)
+    shell("audit", "export", "--workspace", "other", "--out", "other.tsv")
+    assert shell("audit", "verify", "--export", "other.tsv").code == 0
+    done = shell("audit", "verify", "--export", "other.tsv", "--workspace", "third")
+    assert done.code == 2
+    assert "The export is of the workspace 'other', not of 'third'." in done.err
+
+
+def test_the_programs_in_the_documentation_verify_an_export(shell: Shell) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "ledger.md").read_text()
+    chain, signature = re.findall(r"```python\n(.*?)```", page, re.S)
+    for name in ("ann", "bob", "carol"):
+        shell("users", "add", name, "--team", "finance")
+    (shell.folder / "key.pub").write_text(keygen(shell, "key.pem") + "\n")
+    shell.extra["INTERLOCK_SIGNING_KEY"] = "key.pem"
+    shell("audit", "export", "--out", "export.tsv")
+    head = shell("audit", "head").json
+    assert run(shell, chain + signature) == Done(0, f"3 {head['link']}\n", "")
+    whole = (shell.folder / "export.tsv").read_text()
+    for old, new, words in (
+        ('"user":"carol"', '"user":"eve"', "entry 3 was altered"),
+        ('"teams":["finance"]', '"teams":["other"]', "the content of entry 1 was altered"),
+        ('"signed_at":', '"signed_at":1', "InvalidSignature"),
+    ):
+        assert old in whole
+        (shell.folder / "export.tsv").write_text(whole.replace(old, new, 1))
+        altered = run(shell, chain + signature)
+        assert (altered.code, words in altered.err) == (1, True), altered.err
+
+
+def run(shell: Shell, program: str) -> Done:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=shell.folder, capture_output=True, text=True, check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)

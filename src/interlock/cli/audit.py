@@ -1,84 +1,244 @@
-"""`interlock audit`: prove that the record is whole, and that the approvals are what it says."""
+"""`interlock audit`: prove that the record is whole, and take it along to where it can be proven without us."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from tempfile import NamedTemporaryFile
+from typing import IO, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from interlock import audit
+from interlock import audit, ledger_file
 from interlock.cli.output import print_json, say
-from interlock.cli.shared import Desk, command, kept
+from interlock.cli.report import Seen, tell_report
+from interlock.cli.shared import Desk, Options, command, given, kept
 from interlock.cli.words import counted
 from interlock.core.canonical import parse
-from interlock.core.card import visible
-from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
+from interlock.core.heads import SignedHead, fingerprint, read_head, sign
 from interlock.core.ledger import Head
+from interlock.core.ports import Signer
 
 app = typer.Typer()
 
-MAX_SHOWN = 100  # faults; one altered entry breaks every link behind it
+Key = Annotated[
+    str,
+    typer.Option(metavar="FILE|HEX", show_default=False, help="The public key that you trust; all else is refused."),
+]
 
 
-@command(app, kept)
+@command(app, given)
 async def verify(
-    desk: Desk,
+    options: Options,
     head: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What `interlock audit head` printed earlier.")
     ] = None,
+    key: Key = "",
+    export: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Verify an export instead of the database; - is standard input. Repeatable."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, show_default="one for each processor, if the ledger is long", help="Processes.")
+    ] = 0,
 ) -> None:
     """Check every entry of the ledger, and every approval against it. Invalid exits 1."""
-    exported = _read_head(head, desk.workspace) if head else None
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=desk.json or not console.is_terminal) as progress:
-        task = progress.add_task("Reading the ledger", total=None)
-        report = await audit.verify(
-            desk.parts.store,
-            desk.workspace,
-            exported,
-            lambda seq, end: progress.update(task, completed=seq, total=end),
-        )
-    if desk.json:
-        print_json(report.to_json())
+    trusted = _trusted(key, signed=head is not None or bool(export))
+    seen = [] if head is None else [_read_head(head, trusted)]
+    if export:
+        report, source = _offline(options, export, seen, trusted), "export"
     else:
-        _tell(report)
+        report, source = await _online(options, seen, jobs), "database"
+    tell_report(report, seen, trusted, source, json=options.json)
     if report.faults:
         raise typer.Exit(1)
+
+
+async def _online(options: Options, seen: list[Seen], jobs: int) -> audit.Report:
+    head = _head_of(options.workspace, seen)
+    async with kept(options) as desk:
+        from interlock.cli.processes import Processes
+
+        with _progress("Reading the ledger", shown=not desk.json) as step:
+            parts = None if jobs == 1 else Processes(desk.parts.store, desk.settings.storage.url, jobs)
+            return await audit.verify(desk.parts.store, desk.workspace, head, step, parts)
+
+
+def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str) -> audit.Report:
+    """Needs no database; the workspace is the one that the exports are of."""
+    from interlock.signing import distrust
+
+    total = sum(Path(name).stat().st_size for name in names if name != "-")
+    with _progress("Reading the export", shown=not options.json) as step:
+        done = 0
+
+        def read(size: int) -> None:
+            nonlocal done
+            done += size
+            step(done, max(total, done))
+
+        head = seen[0].signed.head if seen else None
+        report, heads = ledger_file.verify_exports(
+            _sources(names), head, lambda signed: distrust(signed, trusted), read
+        )
+    _head_of(report.head.workspace, seen)
+    if options.workspace not in ("default", report.head.workspace):
+        raise Misconfigured(f"The export is of the workspace {report.head.workspace!r}, not of {options.workspace!r}.")
+    seen += [Seen(name, signed) for name, signed in heads]
+    return report
+
+
+def _sources(names: list[str]) -> Iterator[ledger_file.Source]:
+    for name in names:
+        if name == "-":
+            yield ledger_file.Source("standard input", sys.stdin.buffer)
+            continue
+        with Path(name).open("rb") as file:
+            yield ledger_file.Source(name, file)
 
 
 @command(app, kept, "head")
 async def print_head(desk: Desk) -> None:
     """Print the newest entry's number and link. Keep it elsewhere: `verify --head` then shows a cut tail."""
-    print_json((await desk.parts.store.head(desk.workspace)).to_json())
+    signer = _signer(desk)
+    print_json(sign(await desk.parts.store.head(desk.workspace), signer, desk.now()).to_json())
 
 
-def _read_head(path: Path, workspace: str) -> Head:
+@command(app, kept)
+async def export(
+    desk: Desk,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default="standard output", help="Where to write it.")
+    ] = None,
+    since: Annotated[
+        int, typer.Option(min=0, metavar="SEQ", help="Only the entries after this one: what an earlier export lacks.")
+    ] = 0,
+) -> None:
+    """Write the ledger as text, with the very bytes that were hashed, for `verify --export`."""
+    signer, ends = _signer(desk), []  # type: Signer | None, list[SignedHead]
+
+    def end(head: Head) -> SignedHead:
+        ends.append(sign(head, signer, desk.now()))
+        return ends[-1]
+
+    with _progress("Writing the ledger", shown=True) as step:
+        blocks = ledger_file.export(desk.parts.store, desk.workspace, since, end, step)
+        if out is None:
+            await _pour(blocks)
+            return
+        with _whole_file(out) as file:
+            async for block in blocks:
+                file.write(block)
+    _tell_export(desk, out, since, ends[-1])
+
+
+@command(app, given)
+async def keygen(
+    options: Options, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the private key.")]
+) -> None:
+    """Make a key that signs heads. The last line is the public key: give it to those who verify."""
+    from interlock.signing import make_key
+
+    key = make_key(file).key
+    if options.json:
+        print_json({"file": str(file), "key": key, "fingerprint": fingerprint(key)})
+        return
+    say(f"{file}: a new private key, which only you can read. Name it as audit.signing_key or INTERLOCK_SIGNING_KEY.")
+    say("Whoever has it and can write the database could rewrite the ledger and sign that: keep the two apart.")
+    say(f"Its fingerprint is {fingerprint(key)}. The public key, for those who verify:")
+    say(key)
+
+
+def _trusted(key: str, *, signed: bool) -> str:
+    if key and not signed:
+        raise Misconfigured(
+            "--key says whose signature to trust. Say also what is signed: --head FILE or --export FILE."
+        )
+    if not key:
+        return ""
+    from interlock.signing import read_public_key
+
+    return read_public_key(key)
+
+
+def _read_head(path: Path, trusted: str) -> Seen:
+    from interlock.signing import distrust
+
     try:
-        body = parse(path.read_bytes())
+        signed = read_head(parse(path.read_bytes()))
     except InvalidRequest as error:
         raise Misconfigured(f"{path}: {error.message.replace('The body', 'The file')}") from None
-    match body:
-        case {"workspace": str(name), "seq": int(seq), "link": str(link), "at": int(at)}:
-            if name != workspace:
-                raise Misconfigured(f"{path} is the head of the workspace {name!r}. Say --workspace {name}.")
-            return Head(name, seq, link, at)
-        case _:
-            raise Misconfigured(f"{path} is not what `interlock audit head` prints: workspace, seq, link and at.")
+    if signed is None:
+        raise Misconfigured(
+            f"{path} is not what `interlock audit head` prints: workspace, seq, link and at, or signed."
+        )
+    if reason := distrust(signed, trusted):
+        raise Conflict(f"The head {path} {reason}. Do not rely on it; nothing was verified.")
+    return Seen(str(path), signed)
 
 
-def _tell(report: audit.Report) -> None:
-    entries = counted(report.entries, "entry", "entries")
-    if not report.faults:
-        erased = f"; the details of {report.erased:,} were erased, as retention allows" if report.erased else ""
-        say(f"valid: {entries}, head {report.head.link}{erased}")
+def _head_of(workspace: str, seen: list[Seen]) -> Head | None:
+    for name, signed in seen:
+        if signed.head.workspace != workspace:
+            other = signed.head.workspace
+            raise Misconfigured(f"{name} is the head of the workspace {other!r}. Say --workspace {other}.")
+        return signed.head
+    return None
+
+
+def _signer(desk: Desk) -> Signer | None:
+    path = desk.settings.audit.signing_key
+    if path is None:
+        return None
+    from interlock.signing import load_signer
+
+    return load_signer(path)
+
+
+@contextmanager
+def _progress(what: str, *, shown: bool) -> Iterator[audit.Progress]:
+    """A bar on standard error, where somebody looks at it."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not (shown and console.is_terminal)) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+async def _pour(blocks: AsyncIterator[bytes]) -> None:
+    """A reader who has seen enough, such as `head`, is no error."""
+    out = sys.stdout.buffer
+    try:
+        async for block in blocks:
+            out.write(block)
+        out.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere, quietly
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """Under another name until it is whole: half an export must not look like one."""
+    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(file.name)
+            raise
+
+
+def _tell_export(desk: Desk, out: Path, since: int, end: SignedHead) -> None:
+    if desk.json:
+        print_json({"file": str(out), "since": since, "head": end.to_json()})
         return
-    for fault in report.faults[:MAX_SHOWN]:
-        say(f"entry {fault.seq}: {visible(fault.message)}" if fault.seq else visible(fault.message), style="red")
-    if len(report.faults) > MAX_SHOWN:
-        say(f"… and {len(report.faults) - MAX_SHOWN:,} more; --json shows all")
-    say(
-        f"INVALID: {counted(len(report.faults), 'fault', 'faults')} in {entries}. Keep a copy of the database as it is."
-    )
+    signed = f", signed by the key {fingerprint(end.key)}" if end.key else ", not signed"
+    say(f"{out}: {counted(end.head.seq - since, 'entry', 'entries')}, head {end.head.link}{signed}")

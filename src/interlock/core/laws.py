@@ -69,7 +69,8 @@ LEGAL = frozenset(
     if new in allowed and (kind in BIRTHS) == (old == "")
 )
 OPENING = '{"binding":"'  # members are sorted, so this is how most data begins
-BOUND = len(OPENING) + 64
+DIGEST = 64
+BOUND = len(OPENING) + DIGEST
 REMEMBERED = 1_000  # different ends of data; there are few, since what varies is the binding
 Facts = Mapping[str, object]
 NOTHING: tuple[str, Facts] = ("", {})
@@ -139,22 +140,25 @@ class Laws:
         self._follow(entry, facts, standing, str(facts.get("binding", "")))
 
     def _follow(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
-        seq, kind, status = entry.seq, entry.kind, facts.get("status")
-        if status not in LEADS_TO.get(kind, ()) or not isinstance(status, str):
+        kind, status = entry.kind, facts.get("status")
+        if not isinstance(status, str) or status not in LEADS_TO.get(kind, ()):
             if kind not in CHANGES_NOTHING or status is not None:
-                self._fault(seq, f"An entry of the kind {kind} cannot lead to {status}.")
+                self._fault(entry.seq, f"An entry of the kind {kind} cannot lead to {status}.")
             return
-        if status not in TRANSITIONS[standing.status]:
-            self._fault(seq, f"{standing.status or 'nothing'} became {status}: that is not a legal transition.")
-        if (kind in BIRTHS) == bool(standing.status):
-            self._fault(seq, "An approval is proposed once, and before all else.")
-        step = _STEPS.get(kind)
-        if step is not None:
+        if (standing.status, kind, status) not in LEGAL:
+            self._object(entry, standing.status, status)
+        if step := _STEPS.get(kind):
             step(self, entry, facts, standing, binding)
         if binding != standing.binding:
-            self._fault(seq, "The entry speaks of other arguments than the ones that were proposed or edited.")
+            self._fault(entry.seq, "The entry speaks of other arguments than the ones that were proposed or edited.")
         standing.status = status
         self._keep(entry.approval_id, standing)
+
+    def _object(self, entry: Entry, old: str, new: str) -> None:
+        if new not in TRANSITIONS[old]:
+            self._fault(entry.seq, f"{old or 'nothing'} became {new}: that is not a legal transition.")
+        if (entry.kind in BIRTHS) == bool(old):
+            self._fault(entry.seq, "An approval is proposed once, and before all else.")
 
     def _learn(self, ending: str) -> None:
         """The same few endings come again and again, behind one binding or another, and name none themselves."""
@@ -192,8 +196,7 @@ class Laws:
         standing.approved_binding = binding
         if facts.get("by") == "expiry":
             return
-        people = len(standing.voters | {entry.actor})
-        if people < standing.quorum:
+        if standing.quorum > 1 and (people := len(standing.voters | {entry.actor})) < standing.quorum:
             self._fault(entry.seq, f"Approved by {people} of {standing.quorum} people.")
         if standing.expires_at is not None and entry.at >= standing.expires_at:
             self._fault(entry.seq, "Approved after the deadline.")
@@ -224,7 +227,7 @@ _STEPS: Mapping[str, Callable[[Laws, Entry, Facts, Standing, str], None]] = {
 
 def _bind(standing: Standing, binding: str) -> None:
     standing.binding = binding
-    plain = len(binding) == BOUND - len(OPENING) and binding.isalnum()  # spelled in JSON as it is
+    plain = len(binding) == DIGEST and binding.isalnum()  # spelled in JSON as it is
     standing.bound = OPENING + binding if plain else "?"
 
 
