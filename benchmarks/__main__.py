@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import cycles, lookup, machine, neighbour
+from benchmarks import cycles, ledger, lookup, machine, neighbour
 from benchmarks.floors import Bench, Postgres, Sqlite
 from tests.postgres import Server
 
@@ -21,6 +21,7 @@ SIZES = ((1, 400), (32, 3_000), (256, 8_000))  # at once, cycles in a round
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--entries", type=int, default=1_000_000, help="of the ledger that is verified")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     figures: dict[str, object] = dict(machine.describe())
@@ -36,6 +37,7 @@ def main() -> None:
     report_lookup(figures)
     report_reads(figures)
     report_neighbour(figures)
+    report_ledger(figures, options.entries)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))
 
@@ -93,6 +95,19 @@ def report_neighbour(figures: dict[str, object]) -> None:
     p50, p99 = (spent[int(len(spent) * share)] * 1000 for share in (0.5, 0.99))
     figures["beside_a_busy_writer_ms"] = {"p50": p50, "p99": p99}
     print(f"\n{'a write beside a busy process, ms':<34}{'p50':>8}{p50:>8.1f}{'p99':>8}{p99:>8.1f}")
+
+
+def report_ledger(figures: dict[str, object], entries: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        append = ledger.build(path, entries) * 1e6
+        spent = ledger.measure(path)
+    figures["ledger"] = {"entries": entries, "append_us": append, **{f"{what}_s": s for what, s in spent.items()}}
+    print(f"\n{f'a ledger of {entries:,} entries':<34}{'s':>12}{'µs each':>12}")
+    print(f"{'append (seal)':<34}{append * entries / 1e6:>12.2f}{append:>12.2f}")
+    labels = {"one process": "chain and laws, one process", "all processors": "chain and laws, all processors"}
+    for what, seconds in spent.items():
+        print(f"{labels.get(what, what):<34}{seconds:>12.2f}{seconds / entries * 1e6:>12.2f}")
 
 
 if __name__ == "__main__":

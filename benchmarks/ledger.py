@@ -1,0 +1,161 @@
+"""A ledger of years: what it costs to append an entry, and to verify all of them again."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from interlock import audit
+from interlock.cli.processes import Processes
+from interlock.core.approval import Approval, decide
+from interlock.core.call import ToolSpec, propose, redact
+from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.event import Event, Moment, Payload, Stored
+from interlock.core.execution import finish, start
+from interlock.core.heads import SignedHead
+from interlock.core.ledger import Entry, Head, Verifier, seal
+from interlock.core.policy import Ask
+from interlock.core.ports import Store
+from interlock.core.request import Proposal, request
+from interlock.ledger_file import Source, export, verify_exports
+from interlock.stores import rows
+from interlock.stores.queries import load_queries
+from interlock.wiring import wire
+
+SPEC = ToolSpec("delete_file", "destructive", describe="Delete {path!r}")
+TERMS = Ask("files are deleted by people")
+BOB = Reviewer("bob", via="slack")
+BEGAN = 1_700_000_000_000
+BATCH = 5_000  # approvals in a transaction
+ENTRIES_EACH = 4  # proposed, approved, started, succeeded
+SALT = b"0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Life:
+    """One approval from its proposal to its end, by the rules of the core."""
+
+    approval: Approval
+    payload: Payload
+    events: tuple[Event, ...]
+
+
+def build(path: Path, entries: int) -> float:
+    """Writes the tables as the store would have; gives the seconds that sealing took for one entry."""
+    asyncio.run(_make(path))
+    connection = sqlite3.connect(path)
+    for (name,) in connection.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+        connection.execute(f"drop trigger {name}")  # these rows are written as they ended
+    statements = load_queries()
+    connection.execute(statements["insert_terms"], (TERMS.sha256, TERMS.snapshot))
+    connection.execute(statements["insert_spec"], (SPEC.sha256, SPEC.definition))
+    head, spent, every = Head("default"), 0.0, _lives()
+    while (left := (entries - head.seq) // ENTRIES_EACH) > 0:
+        batch = list(islice(every, min(BATCH, left)))
+        begun = time.perf_counter()
+        sealed = _sealed(batch, head)
+        spent += time.perf_counter() - begun
+        head = Head("default", sealed[-1].seq, sealed[-1].link, sealed[-1].at)
+        _write(connection, statements, batch, sealed)
+    connection.execute(statements["write_head"], head)
+    connection.commit()
+    connection.close()
+    return spent / head.seq
+
+
+def measure(path: Path) -> dict[str, float]:
+    """Seconds for all entries: the chain and the laws in one process and in several, the rows, and without us."""
+    return asyncio.run(_measured(path))
+
+
+async def _measured(path: Path) -> dict[str, float]:
+    url = f"sqlite:///{path}"
+    store = wire(url).store
+    await store.open()
+    try:
+        spent: dict[str, float] = {}
+        begun = time.perf_counter()
+        verifier = Verifier("default")
+        await audit.catch_up(store, verifier)
+        spent["one process"] = time.perf_counter() - begun
+        begun = time.perf_counter()
+        joined = await audit.joined(store, "default", None, lambda done, total: None, Processes(store, url, 0))
+        spent["all processors"] = time.perf_counter() - begun
+        assert verifier.head == joined.head
+        begun = time.perf_counter()
+        assert [message async for message in audit.disagreements(store, verifier)] == []
+        spent["rows"] = time.perf_counter() - begun
+        spent |= await _exported(store, path.with_name("export.tsv"))
+        verifier.finish(await store.head("default"))
+        assert not verifier.faults
+        return spent
+    finally:
+        await store.close()
+
+
+async def _exported(store: Store, path: Path) -> dict[str, float]:
+    begun = time.perf_counter()
+    with path.open("wb") as file:
+        async for block in export(store, "default", 0, SignedHead, lambda done, total: None):
+            file.write(block)
+    wrote = time.perf_counter()
+    with path.open("rb") as file:
+        report, _ = verify_exports([Source(path.name, file)], None, lambda signed: "")
+    assert not report.faults
+    return {"export": wrote - begun, "verify the export": time.perf_counter() - wrote}
+
+
+async def _make(path: Path) -> None:
+    store = wire(f"sqlite:///{path}").store
+    await store.open()
+    await store.close()
+
+
+def _lives() -> Iterator[Life]:
+    number = 0
+    while True:
+        number += 1
+        yield _life(number, Moment(BEGAN + number * 1_000))
+
+
+def _life(number: int, moment: Moment) -> Life:
+    name = f"{number:032x}"
+    approval_id = f"{name[:8]}-{name[8:12]}-7{name[13:16]}-8{name[17:20]}-{name[20:]}"
+    args = {"path": f"/srv/x/{number}/" + "a" * 100}
+    call = propose("delete_file", args, f"run{number % 97}", f"call{number}", agent="office", requester="ann")
+    shown = redact(call.args, SPEC, b"")
+    proposal = Proposal(approval_id, name, call, SPEC, shown, "Delete a file", policy_sha256="f" * 64)
+    asked = request(proposal, TERMS, moment)
+    decided = decide(asked.state, Approve(Seen(shown.sha256)), BOB, moment)
+    running = start(Stored(decided.state, Payload(call.args)), "runner:1", 60_000, "", moment, runner_is_dead=False)
+    ended = finish(running.state, 1, Payload(result=b'"ok"'), moment, ok=True)
+    events = tuple(event for change in (asked, decided, running, ended) for event in change.events)
+    assert len(events) == ENTRIES_EACH
+    return Life(ended.state, Payload(call.args, None, "Delete a file", result=b'"ok"'), events)
+
+
+def _sealed(batch: list[Life], head: Head) -> list[Entry]:
+    sealed = []
+    for one in batch:
+        for event in one.events:
+            entry = seal(event, head, one.approval.created_at, SALT)
+            head = Head("default", entry.seq, entry.link, entry.at)
+            sealed.append(entry)
+    return sealed
+
+
+def _write(connection: sqlite3.Connection, statements: dict[str, str], batch: list[Life], sealed: list[Entry]) -> None:
+    connection.executemany(statements["insert_event"], [entry[:9] for entry in sealed])
+    contents = [(e.workspace, e.seq, e.salt, e.content) for e in sealed if e.content is not None]
+    connection.executemany(statements["insert_content"], contents)
+    connection.executemany(statements["insert_approval"], [rows.insert_values(one.approval) for one in batch])
+    connection.executemany(
+        "insert into payloads (workspace, id, args, sentence, result) values ('default', ?, ?, ?, ?)",
+        [(one.approval.id, one.payload.args, one.payload.sentence, one.payload.result) for one in batch],
+    )
+    connection.commit()
