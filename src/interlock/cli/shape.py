@@ -15,7 +15,7 @@ from interlock.core.event import Payload, Stored
 from interlock.core.ledger import Entry
 from interlock.core.outcome import status_at
 from interlock.core.voting import Vote, quorum
-from interlock.inbox import View
+from interlock.inbox import ERASED, View
 
 
 def item_json(stored: Stored, now: int) -> dict[str, object]:
@@ -94,7 +94,8 @@ def shown_args(payload: Payload) -> object:
 
 
 def sentence_of(stored: Stored) -> str:
-    return visible(stored.payload.sentence or f"Execute {stored.approval.subject.tool}?")
+    approval = stored.approval
+    return visible(stored.payload.sentence or (ERASED if approval.erased_by else f"Execute {approval.subject.tool}?"))
 
 
 def seats(approval: Approval) -> int:

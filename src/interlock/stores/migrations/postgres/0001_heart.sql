@@ -59,10 +59,10 @@ create table approvals (
     runner       text not null,
     grant_id     text not null,
     due_at       bigint,                   -- when time has to look at it next
-    primary key (workspace, id)
+    primary key (id, workspace)            -- the keys that begin with the workspace are for lists; see `sets.py`
 ) with (fillfactor = 70);
 
-create unique index approvals_by_call on approvals (workspace, run_id, call_id);
+create unique index approvals_by_call on approvals (run_id, call_id, workspace);
 create index approvals_newest on approvals (workspace, created_at, id);
 create index approvals_pending on approvals (workspace, expires_at, id) where status = 'pending';
 create index approvals_due on approvals (due_at) where due_at is not null;

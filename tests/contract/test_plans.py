@@ -1,0 +1,69 @@
+"""No look-up of the hot path ever walks through a table, whatever the database believes of its size."""
+
+import re
+import sqlite3
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from interlock.stores.migrate import migrate_sqlite
+from interlock.stores.postgres.database import QUICK, READING, WRITING
+from interlock.stores.postgres.migrate import column_types, migrate
+from interlock.stores.postgres.session import Statements
+from interlock.stores.queries import load_queries
+
+SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
+FOR_LISTS = ("approvals_newest", "approvals_pending", "Seq Scan")
+
+
+@pytest.mark.parametrize("name", sorted((QUICK | {"timeline", "trail", "usable_grants_of_tool", "due", "running"}) - SMALL))
+def test_sqlite_searches_by_an_index(name: str) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate_sqlite(connection, 0)
+        query = load_queries()[name]
+        plan = connection.execute(f"explain query plan {query}", [1] * query.count("?")).fetchall()
+    steps = [row[3] for row in plan]
+    assert any(step.startswith("SEARCH") for step in steps), steps
+    assert [step for step in steps if step.startswith("SCAN") and step != "SCAN k"] == []
+    assert name == "head" or "(workspace=?)" not in " ".join(steps), "that is a walk through the workspace"
+
+
+def test_postgresql_plans_are_right_before_the_first_statistics(postgres_url: str) -> None:
+    """Plans are made once for each connection, perhaps while the tables are still empty."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        migrate(connection)
+        statements = Statements(load_queries(), column_types(connection))
+        wrong = {}
+        for settings, shapes in ((WRITING, written(statements)), (READING, looked_up(statements))):
+            for name, value in settings.items():
+                connection.execute("select set_config(%s, %s, false)", (name, value))
+            for number, (name, text) in enumerate(shapes):
+                plan = planned(connection, f"p{len(settings)}_{number}", text)
+                if any(word in plan for word in FOR_LISTS):
+                    wrong[name] = plan
+    assert wrong == {}
+
+
+def written(statements: Statements) -> list[tuple[str, str]]:
+    found = []
+    for name, made in statements.sets.items():
+        if name not in ("write_doc", "forget_doc"):
+            found += [(f"{name}, one", made.one), (f"{name}, many", made.text)]
+    return found
+
+
+def looked_up(statements: Statements) -> list[tuple[str, str]]:
+    names = sorted(QUICK - SMALL)
+    return [(f"{name}, one", statements.one[name]) for name in names] + [
+        (f"{name}, many", statements.many[name])
+        for name in ("approval", "stored", "approval_by_call", "payload", "run")
+    ]
+
+
+def planned(connection: psycopg.Connection[tuple[str]], name: str, text: str) -> str:
+    connection.execute(f"prepare {name} as {text}".encode())
+    count = max(map(int, re.findall(r"\$(\d+)", text)), default=0)
+    values = f"({', '.join(['null'] * count)})" if count else ""
+    rows = connection.execute(f"explain execute {name}{values}".encode()).fetchall()
+    return "\n".join(row[0] for row in rows)
