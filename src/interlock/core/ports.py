@@ -54,7 +54,11 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Filters of a list; empty means any. `cursor` is what the last page gave as `next`."""
+    """Filters of a list; empty means any. `cursor` is what the last page gave as `next`.
+
+    `text` holds words that all have to be there, `arguments` pairs of a dotted path and a value, `person` is whoever
+    asked, decided, voted or edited; `since` and `until` bound the time of creation, the first included.
+    """
 
     statuses: tuple[str, ...] = ()
     tool: str = ""
@@ -66,12 +70,20 @@ class Query:
     cursor: str = ""
     limit: int = 50
     payload: Literal["sentence", "whole"] = "sentence"  # arguments and results can be large
+    text: str = ""
+    person: str = ""
+    arguments: tuple[tuple[str, object], ...] = ()
+    since: int = 0
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """Perhaps shorter than asked, also if there is a `next`. `behind`: newer changes are not searchable yet."""
+
     items: tuple[Stored, ...]
     next: str | None
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +133,7 @@ class Store(Protocol):
     async def get(self, workspace: str, approval_id: str) -> Stored: ...
     async def spec(self, sha256: str) -> ToolSpec | None: ...
     async def list(self, workspace: str, query: Query) -> Page: ...
+    async def index(self) -> bool: ...
     async def ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]: ...
     async def timeline(self, workspace: str, approval_id: str) -> Sequence[Entry]: ...
     async def stats(self, workspace: str) -> Stats: ...

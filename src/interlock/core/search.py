@@ -1,0 +1,234 @@
+"""What can be searched for: an approval as words, and a query as the words that an approval must have.
+
+There are two sorts. Plain words are what people read, in lower case. Marked words stand for a whole value, as in
+"the tool is pay" or "the argument to is bob"; they begin with a character that no plain word has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
+from itertools import islice
+from typing import cast
+from unicodedata import normalize
+
+from interlock.core.approval import Approval
+from interlock.core.call import SECRET, Args, Subject
+from interlock.core.canonical import canonical, read
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Payload, Stored
+from interlock.core.ports import Query
+
+MARK = "§"  # not a letter, so no plain word has it; not ASCII, so no database takes it for a separator
+MOST_WORDS = 200
+MOST_LEAVES = 100
+MOST_ASKED = 32
+LONGEST_WORD = 64
+LONGEST_TEXT = 4_000
+SHORTEST_BEGINNING = 2
+# Where no spaces part the words, every character is one. Everywhere else a word is a run of letters and digits.
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All of `words`, one of `either` if there are any, and a word that begins with `beginning` if there is one."""
+
+    words: tuple[str, ...] = ()
+    either: tuple[str, ...] = ()
+    beginning: str = ""
+
+
+def words_of(stored: Stored) -> str:
+    """The document of an approval: what people may see of it, so no secret value is among the words."""
+    approval, subject = stored.approval, stored.approval.subject
+    leaves = list(islice(_leaves(_shown(stored.payload)), MOST_LEAVES))
+    plain: dict[str, None] = {}
+    for text in _texts(stored, leaves):
+        plain.update(dict.fromkeys(words_in(text)))
+        if len(plain) > MOST_WORDS:
+            break
+    marked = dict.fromkeys(_marks(approval))
+    marked.update(dict.fromkeys(_leaf(subject.workspace, path, value) for path, value in leaves))
+    return " ".join([*islice(plain, MOST_WORDS), *marked])
+
+
+def words_in(text: str) -> list[str]:
+    """The same for what is stored and for what is asked, so that they meet."""
+    cut = text[:LONGEST_TEXT]
+    folded = cut.lower() if cut.isascii() else normalize("NFKC", normalize("NFKC", cut).casefold())
+    return [word[:LONGEST_WORD] for word in _WORD.findall(folded)]
+
+
+def is_search(query: Query) -> bool:
+    """Whether it takes the words to answer; else there is an index that has the order."""
+    if any((query.text.strip(), query.person, query.arguments, *_names(query).values())):
+        return True
+    match query.statuses:
+        case ():
+            return False
+        case ("pending",):
+            return bool(query.since) or query.until is not None  # their index goes by time left
+        case _:
+            return not _ORDINARY.isdisjoint(query.statuses)
+
+
+def wanted_by(workspace: str, query: Query) -> Wanted:
+    """Every filter as a word; the last word of a text may be the beginning of one."""
+    asked = _asked(query.text)
+    beginning = asked.pop() if asked and len(asked[-1]) >= SHORTEST_BEGINNING else ""
+    exact = [mark(workspace, kind, name) for kind, name in _names(query).items() if name]
+    exact += [mark(workspace, "person", query.person)] if query.person else []
+    exact += [_leaf(workspace, path, scalar(path, value)) for path, value in query.arguments]
+    either = tuple(mark(workspace, "status", status) for status in query.statuses)
+    here = () if exact or either else (mark(workspace, "workspace", ""),)
+    return Wanted((*here, *dict.fromkeys([*exact, *asked])), either, beginning)
+
+
+def matches(stored: Stored, query: Query) -> bool:
+    """Whether the approval itself has what its words promised: a digest can lie, and words can be out of date."""
+    approval, subject = stored.approval, stored.approval.subject
+    names = _names(query)
+    return (
+        (not query.statuses or approval.status in query.statuses)
+        and query.since <= approval.created_at
+        and (query.until is None or approval.created_at < query.until)
+        and all(not names[kind] or names[kind] in has for kind, has in _has(subject).items())
+        and (not query.person or query.person in _people(approval))
+        and (not query.arguments or _has_arguments(stored.payload, query))
+    )
+
+
+def mark(workspace: str, kind: str, value: str) -> str:
+    """The word for a whole value. With the workspace in it, the words of others are never met."""
+    digest = sha256(f"{workspace}\x1f{value}".encode(errors="surrogatepass")).hexdigest()  # half a pair meets nothing
+    return f"{MARK}{_LETTERS[kind]}{digest[:12]}"
+
+
+def scalar(path: str, value: object) -> object:
+    """An argument is compared as a whole, and only texts, numbers, truth values and null are kept as such."""
+    if isinstance(value, Mapping | list | tuple):
+        raise InvalidRequest(f"The argument {path} is compared with a text, a number, true, false or null.")
+    canonical(value)
+    return value
+
+
+_ORDINARY = frozenset({"pending", "succeeded"})
+_LETTERS = {
+    "agent": "a",
+    "leaf": "v",
+    "person": "p",
+    "priority": "y",
+    "requester": "r",
+    "run": "n",
+    "status": "s",
+    "thread": "h",
+    "tool": "t",
+    "workspace": "w",
+}
+
+
+def _asked(text: str) -> list[str]:
+    asked = list(dict.fromkeys(words_in(text)))
+    if text.strip() and not asked:
+        raise InvalidRequest("There is no word to search for. Give letters or digits.")
+    if len(asked) > MOST_ASKED:
+        raise InvalidRequest(f"A search takes at most {MOST_ASKED} words. Leave some out.")
+    return asked
+
+
+def _names(query: Query) -> dict[str, str]:
+    return {
+        "tool": query.tool,
+        "agent": query.agent,
+        "thread": query.thread_id,
+        "run": query.run_id,
+        "requester": query.requester,
+        "priority": query.priority,
+    }
+
+
+def _has(subject: Subject) -> dict[str, tuple[str, ...]]:
+    return {
+        "tool": (subject.tool,),
+        "agent": (*subject.agent_path, subject.agent),
+        "thread": (subject.thread_id,),
+        "run": (subject.run_id,),
+        "requester": (subject.requester,),
+        "priority": (subject.priority,),
+    }
+
+
+def _marks(approval: Approval) -> Iterator[str]:
+    workspace = approval.subject.workspace
+    yield mark(workspace, "workspace", "")
+    yield mark(workspace, "status", approval.status)
+    for kind, names in _has(approval.subject).items():
+        yield from (mark(workspace, kind, name) for name in names if name)
+    yield from (mark(workspace, "person", name) for name in _people(approval))
+
+
+def _people(approval: Approval) -> Iterable[str]:
+    """Who asked for it, decided it, voted on it or edited it."""
+    decided = (approval.decision.by,) if approval.decision else ()
+    voters = [vote.by for vote in approval.votes]
+    return dict.fromkeys(filter(None, (approval.subject.requester, *decided, *voters, *approval.editors)))
+
+
+def _texts(stored: Stored, leaves: list[tuple[str, object]]) -> Iterator[str]:
+    approval, subject, decided = stored.approval, stored.approval.subject, stored.approval.decision
+    yield stored.payload.sentence or ""
+    if decided is not None:
+        yield from (decided.reason, decided.comment)
+    yield from (subject.tool, *_has(subject)["agent"], subject.thread_id, subject.run_id, *_people(approval))
+    for _, value in leaves:
+        match value:
+            case str():
+                yield value
+            case bool() | None:
+                continue
+            case _:
+                yield canonical(value).decode()
+
+
+def _shown(payload: Payload) -> Args:
+    return cast(Args, read(payload.shown or payload.args or b"{}"))
+
+
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """What is not an object or a list, with the names that lead there; a list's items share the name of the list."""
+    match value:
+        case Mapping():
+            if len(value) == 1 and SECRET in value:
+                return
+            for name, inner in value.items():
+                yield from _leaves(inner, f"{path}.{name}" if path else name)
+        case list():
+            for inner in value:
+                yield from _leaves(inner, path)
+        case _:
+            yield path, value
+
+
+def _leaf(workspace: str, path: str, value: object) -> str:
+    return mark(workspace, "leaf", f"{path}\x1f{_spelled(value)}")
+
+
+def _spelled(value: object) -> str:
+    """One spelling for each value: 100, 100.0 and 1e2 are one number, and no number is a text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return canonical(value).decode()
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits)).lstrip("0")
+    short = text.rstrip("0")
+    return f"{'-' * sign}{short}e{int(exponent) + len(text) - len(short)}" if short else "0"
+
+
+def _has_arguments(payload: Payload, query: Query) -> bool:
+    missing = {(path, _spelled(value)) for path, value in query.arguments}
+    paths = {path for path, _ in missing}
+    missing -= {(path, _spelled(value)) for path, value in _leaves(_shown(payload)) if path in paths}
+    return not missing

@@ -1,0 +1,318 @@
+"""An approval as words, and a query as the words that it must have."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.approval import STATUSES, Decided
+from interlock.core.call import ToolSpec
+from interlock.core.canonical import canonical
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Payload, Stored
+from interlock.core.ports import Query
+from interlock.core.search import (
+    LONGEST_TEXT,
+    LONGEST_WORD,
+    MARK,
+    MOST_ASKED,
+    MOST_LEAVES,
+    MOST_WORDS,
+    Wanted,
+    is_search,
+    matches,
+    wanted_by,
+    words_in,
+    words_of,
+)
+from interlock.core.voting import Vote
+from tests.unit.builders import NOW, any_text, json_values, requested
+
+SECRETIVE = ToolSpec("pay", "write", secret=("key", "/cards/*/number"))
+scalars = st.none() | st.booleans() | st.integers(-(10**39), 10**39) | st.floats(allow_nan=False, allow_infinity=False)
+
+
+def plain(stored: Stored) -> list[str]:
+    return [word for word in words_of(stored).split(" ") if not word.startswith(MARK)]
+
+
+def marked(stored: Stored) -> set[str]:
+    return {word for word in words_of(stored).split(" ") if word.startswith(MARK)}
+
+
+def finds(stored: Stored, **filters: Any) -> bool:
+    """By the words alone, as an index would."""
+    wanted = wanted_by("default", Query(**filters))
+    words = words_of(stored).split(" ")
+    return (
+        set(wanted.words) <= set(words)
+        and (not wanted.either or not set(wanted.either).isdisjoint(words))
+        and any(word.startswith(wanted.beginning) for word in words if not word.startswith(MARK))
+    )
+
+
+def both(stored: Stored, **filters: Any) -> bool:
+    """By the words and by the approval itself, which have to agree."""
+    found = finds(stored, **filters)
+    assert found == matches(stored, Query(**filters))
+    return found
+
+
+# Words
+
+
+def test_words_are_runs_of_letters_and_digits_in_lower_case() -> None:
+    assert words_in("Pay 12.50€ to create_ISSUE /tmp/x-1!") == [
+        "pay",
+        "12",
+        "50",
+        "to",
+        "create",
+        "issue",
+        "tmp",
+        "x",
+        "1",
+    ]
+
+
+def test_spellings_that_look_the_same_are_one_word() -> None:
+    assert words_in("Caf\u00e9") == words_in("CAFE\u0301") == ["caf\u00e9"]
+    assert words_in("Straße ﬁne") == ["strasse", "fine"]
+
+
+def test_every_character_is_a_word_where_no_spaces_part_them() -> None:
+    assert words_in("東京へfly") == ["東", "京", "へ", "fly"]
+
+
+def test_a_long_word_is_cut_and_a_long_text_too() -> None:
+    assert words_in("x" * 100) == ["x" * LONGEST_WORD]
+    assert words_in("a " * LONGEST_TEXT) == ["a"] * (LONGEST_TEXT // 2)
+
+
+@given(st.text())
+def test_words_of_words_are_the_same_words(text: str) -> None:
+    words = words_in(text)
+    assert words_in(" ".join(words)) == words
+    for word in words:
+        assert 0 < len(word) <= LONGEST_WORD
+        assert not set(word) & set(" \"'\\%_:*&|()!§")
+
+
+# Documents
+
+
+def test_a_document_holds_what_people_read() -> None:  # R8
+    stored = requested(
+        args={"to": "Bob Miller", "amount": 12.5, "tags": ["urgent", None, True]},
+        agent_path=("boss", "helper"),
+        thread_id="thread-7",
+        sentence="Pay the invoice",
+    )
+    decided = Decided("reject", "ann", NOW, reason="Wrong account", comment="see mail")
+    stored = replace(stored, approval=replace(stored.approval, decision=decided))
+    for word in words_in(
+        "pay the invoice wrong account see mail boss helper thread 7 run rita ann bob miller 12 5 urgent"
+    ):
+        assert word in plain(stored)
+    assert {"true", "none", "null", "medium"}.isdisjoint(plain(stored))
+
+
+def test_no_secret_becomes_a_word() -> None:
+    args = {"to": "ann", "key": "hunter2", "cards": [{"number": "4111", "name": "visa"}]}
+    stored = requested(spec=SECRETIVE, args=args)
+    text = words_of(stored)
+    assert "hunter2" not in text
+    assert "4111" not in text
+    assert "visa" in plain(stored)
+    assert not finds(stored, arguments=(("key", "hunter2"),))
+    assert not finds(stored, arguments=(("cards.number", "4111"),))
+    assert finds(stored, arguments=(("cards.name", "visa"),))
+
+
+@given(any_text.filter(words_in), json_values)
+def test_an_argument_that_is_hidden_is_not_found_by_its_value(secret: str, other: object) -> None:
+    stored = requested(spec=ToolSpec("pay", secret=("key",)), args={"key": [secret], "other": other})
+    without = requested(spec=ToolSpec("pay", secret=("key",)), args={"key": ["another"], "other": other})
+    assert words_of(stored) == words_of(without)
+
+
+def test_what_was_erased_is_found_by_what_is_left() -> None:
+    stored = replace(requested(args={"to": "bob"}, sentence="Pay bob"), payload=Payload())
+    assert "bob" not in plain(stored)
+    assert finds(stored, tool="pay", requester="rita")
+
+
+def test_a_document_is_bounded() -> None:
+    many = {f"k{n:04}": f"w{n}" for n in range(1_000)}
+    stored = requested(args=many | {"a": " ".join(f"v{n}" for n in range(1_000))})
+    assert len(plain(stored)) == MOST_WORDS
+    leaves = {word for word in marked(stored) if word.startswith(f"{MARK}v")}
+    assert len(leaves) == MOST_LEAVES
+    assert len(plain(requested(args=many))) < MOST_WORDS
+
+
+@given(json_values, any_text)
+def test_a_document_is_words_with_single_spaces_between(value: object, sentence: str) -> None:
+    words = words_of(requested(args={"value": value}, sentence=sentence)).split(" ")
+    assert "" not in words
+    assert len(set(words)) == len(words)
+    for word in words:
+        assert word.removeprefix(MARK).isalnum()
+        assert word == word.lower()
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ({"tool": "pay"}, {"tool": "Pay"}),
+        ({"agent": "helper"}, {"agent": "help"}),
+        ({"agent": "boss"}, {"agent": "rita"}),
+        ({"thread_id": "t1"}, {"thread_id": "t"}),
+        ({"run_id": "run"}, {"run_id": "t1"}),
+        ({"requester": "rita"}, {"requester": "ann"}),
+        ({"priority": "medium"}, {"priority": "high"}),
+        ({"person": "rita"}, {"person": "helper"}),
+        ({"person": "ann"}, {"person": "an"}),
+        ({"person": "bob"}, {"person": "boss"}),
+        ({"person": "eve"}, {"person": "run"}),
+        ({"statuses": ("pending", "failed")}, {"statuses": ("failed", "succeeded")}),
+        ({"arguments": (("to", "ann"),)}, {"arguments": (("to", "ANN"),)}),
+        ({"arguments": (("amount", 5),)}, {"arguments": (("amount", "5"),)}),
+        ({"arguments": (("amount", 5.0), ("to", "ann"))}, {"arguments": (("amount", 5.0), ("to", "bob"))}),
+        ({"tool": "pay", "agent": "helper"}, {"tool": "pay", "agent": "pay"}),
+    ],
+)
+def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict[str, Any]) -> None:  # R8
+    stored = requested(agent_path=("boss", "helper"), thread_id="t1")
+    vote = Vote("bob", "bob", 0, stored.approval.args_sha256, NOW, "web")
+    decided = Decided("approve", "ann", NOW)
+    approval = replace(stored.approval, votes=(vote,), editors=("eve",), decision=decided)
+    stored = replace(stored, approval=approval)
+    assert both(stored, **right)
+    assert not both(stored, **wrong)
+
+
+def test_an_argument_is_found_inside_objects_and_lists() -> None:
+    stored = requested(args={"order": {"items": [{"sku": "a1"}, {"sku": "b2"}], "paid": False}, "note": None})
+    assert both(stored, arguments=(("order.items.sku", "b2"), ("order.paid", False), ("note", None)))
+    assert not both(stored, arguments=(("order.items", "b2"),))
+    assert not both(stored, arguments=(("order.paid", 0),))
+    assert not both(stored, arguments=(("order.items.sku", "c3"),))
+
+
+@pytest.mark.parametrize(("one", "other"), [(100, 100.0), (10**23, 1e23), (0, -0.0), (1e-7, 0.0000001), (10**22, 1e22)])
+def test_one_number_has_one_spelling(one: float, other: float) -> None:
+    assert both(requested(args={"n": one}), arguments=(("n", other),))
+    assert both(requested(args={"n": other}), arguments=(("n", one),))
+
+
+@given(scalars, scalars)
+def test_values_meet_if_and_only_if_they_are_equal(one: object, other: object) -> None:
+    same = canonical(one) == canonical(other) if type(one) is type(other) else None
+    met = both(requested(args={"n": one}), arguments=(("n", other),))
+    assert same in (None, met)
+    assert both(requested(args={"n": one}), arguments=(("n", one),))
+
+
+@pytest.mark.parametrize("value", [{}, [], {"a": 1}, (1, 2)])
+def test_a_filter_compares_single_values_only(value: object) -> None:
+    with pytest.raises(InvalidRequest, match="The argument to is compared with a text"):
+        wanted_by("default", Query(arguments=(("to", value),)))
+
+
+def test_a_value_that_is_not_json_is_refused() -> None:
+    with pytest.raises(InvalidRequest):
+        wanted_by("default", Query(arguments=(("to", float("nan")),)))
+
+
+def test_a_name_that_no_call_can_have_meets_nothing() -> None:
+    assert not finds(requested(), tool="\ud800")
+
+
+def test_times_bound_the_creation_the_first_included() -> None:
+    stored = requested()
+    at = stored.approval.created_at
+    assert matches(stored, Query(since=at, until=at + 1))
+    assert not matches(stored, Query(since=at + 1))
+    assert not matches(stored, Query(until=at))
+
+
+def test_words_of_another_workspace_are_never_met() -> None:
+    stored = requested(workspace="other")
+    for filters in ({"tool": "pay"}, {"person": "rita"}, {"arguments": (("to", "ann"),)}, {"text": "ann"}):
+        assert not finds(stored, **filters)
+        assert set(wanted_by("other", Query(**filters)).words) <= set(words_of(stored).split(" "))
+
+
+# Texts
+
+
+def test_all_words_of_a_text_have_to_be_there_and_the_last_may_be_a_beginning() -> None:  # R8
+    stored = requested(sentence="Refund the customer", args={})
+    for text in ("refund customer", "Refund, CUSTOMER!", "customer ref", "refund cust", "refund", "re"):
+        assert finds(stored, text=text), text
+    for text in ("refund customers", "ref customer", "refund the ustomer", "und"):
+        assert not finds(stored, text=text), text
+
+
+def test_a_single_character_is_a_whole_word() -> None:
+    assert wanted_by("default", Query(text="x")) == Wanted((wanted_by("default", Query(text=" ")).words[0], "x"))
+
+
+def test_a_beginning_never_meets_a_marked_word() -> None:
+    assert wanted_by("default", Query(text="§t5d")).beginning == "t5d"
+
+
+def test_what_is_typed_twice_is_asked_once() -> None:
+    assert wanted_by("w", Query(text="pay pay pay")).words == wanted_by("w", Query()).words
+    assert wanted_by("w", Query(text="pay pay pay")).beginning == "pay"
+
+
+def test_a_text_without_words_or_with_too_many_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="no word to search for"):
+        wanted_by("default", Query(text="?!"))
+    most = " ".join(f"w{n}" for n in range(MOST_ASKED))
+    assert len(wanted_by("default", Query(text=most)).words) == MOST_ASKED
+    with pytest.raises(InvalidRequest, match=f"at most {MOST_ASKED} words"):
+        wanted_by("default", Query(text=f"{most} one"))
+
+
+@given(st.text().filter(lambda text: 0 < len(set(words_in(text))) <= MOST_ASKED))
+def test_whatever_is_in_a_sentence_is_found_by_it(text: str) -> None:
+    assert finds(requested(sentence=text), text=text)
+
+
+# Which lists are searches
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"text": "x"},
+        {"person": "x"},
+        {"arguments": (("x", 1),)},
+        {"tool": "x"},
+        {"agent": "x"},
+        {"thread_id": "x"},
+        {"run_id": "x"},
+        {"requester": "x"},
+        {"priority": "high"},
+        {"statuses": ("succeeded",)},
+        {"statuses": ("pending", "failed")},
+        {"statuses": ("pending",), "since": 1},
+        {"statuses": ("pending",), "until": 0},
+    ],
+)
+def test_what_no_order_answers_is_a_search(filters: dict[str, Any]) -> None:
+    assert is_search(Query(**filters))
+
+
+def test_what_an_order_answers_is_no_search() -> None:
+    odd = tuple(status for status in STATUSES if status not in ("pending", "succeeded"))
+    for query in (Query(), Query(("pending",)), Query(odd), Query(odd[:1], since=1), Query(since=1, until=2, text=" ")):
+        assert not is_search(query)
