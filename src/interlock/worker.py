@@ -1,4 +1,4 @@
-"""Time's door: expire, remind, escalate, lapse, recover calls whose runner died, and forget."""
+"""Time's door: expire, remind, escalate, lapse, recover calls whose runner died, forget, and index."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class Worker:
             done += sum(results)
             if not any(results):
                 break  # the clock stands before the ledger, or somebody else did it all
-        return done + await self._recover() + await self._forget()
+        done += await self._recover() + await self._forget()
+        with suppress(Error):  # what is not searchable yet is so after another sweep
+            await self._store.index()
+        return done
 
     async def _recover(self) -> int:
         lost = [(w, a) for w, a, runner in await self._store.running() if self._is_dead(runner)]

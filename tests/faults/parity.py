@@ -17,6 +17,7 @@ import secrets
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import People
 from interlock.core.ports import Query, User
+from interlock.stores.writer import NOTHING
 from interlock.wiring import Parts, wire
 from tests.places import migrated
 from tests.postgres import Server
@@ -66,7 +68,7 @@ NUMBERS = (0, 5, 100, 101, -3, 2**53 + 1, 10**39, 0.1, 1e300, 5.0)
 STEPS = {
     "propose": 6, "decide": 6, "start": 3, "finish": 3, "wait": 3, "sweep": 2, "undo": 1, "cancel": 1, "renew": 1,
     "delegate": 1, "resolve": 1, "ask": 1, "grant": 1, "revoke": 1, "list": 1, "look": 1, "together": 2, "policy": 1,
-    "replay": 1, "abandon": 1, "back": 1, "user": 1, "live": 4,
+    "replay": 1, "abandon": 1, "back": 1, "user": 1, "live": 4, "search": 2,
 }  # fmt: skip
 
 
@@ -170,6 +172,7 @@ class Scenario:
     async def rest(self) -> list[str]:
         """All that is stored, at the end."""
         store = self.parts.store
+        await store._database.write(NOTHING)  # reads that were counted go with the next batch
         page = await store.list(self.workspace, Query(limit=500, payload="whole"))
         entries = [entry async for chunk in store.entries(self.workspace) for entry in chunk]
         others = [
@@ -300,8 +303,23 @@ class Scenario:
         statuses = chance.choice(((), ("pending",), ("approved", "running"), ("failed",), ("expired", "rejected")))
         query = Query(statuses, agent=chance.choice(("", "helper")), limit=chance.randint(1, 3))
         page = await self.parts.store.list(self.workspace, query)
-        rest = await self.parts.store.list(self.workspace, Query(statuses, cursor=page.next)) if page.next else None
-        return page, rest
+        rest = replace(query, cursor=page.next or "", limit=50)
+        return page, await self.parts.store.list(self.workspace, rest) if page.next else None
+
+    async def do_search(self) -> object:
+        chance = self.chance
+        words = chance.choice(("", "pay", "fin", "größer", "5", "note", "drop table", "to", self.text()))
+        names = {"tool": "pay", "person": "ann", "thread_id": "t1", "agent": "boss", "priority": "high"}
+        some = {name: value for name, value in names.items() if chance.random() < 0.2}
+        arguments = (("amount", chance.choice(NUMBERS)),) if chance.random() < 0.3 else ()
+        statuses = chance.choice(
+            ((), (), ("pending",), ("pending", "approved"), ("succeeded",), ("rejected", "expired"))
+        )
+        since, until = START + chance.choice((0, 5_000)), chance.choice((None, self.clock()))
+        query = Query(statuses, text=words, arguments=arguments, since=since, until=until, limit=2, **some)
+        page = await self.parts.store.list(self.workspace, query)
+        rest = replace(query, cursor=page.next or "", limit=50, payload="whole")
+        return page, await self.parts.store.list(self.workspace, rest) if page.next else None
 
     async def do_look(self) -> object:
         view = await self.parts.inbox.show(self.workspace, self.one())

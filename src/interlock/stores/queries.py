@@ -1,4 +1,4 @@
-"""Reads the named statements, and puts the one statement together whose filters vary."""
+"""Reads the named statements, and puts those together whose filters vary."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import json
 import re
 from importlib.resources import files
 
+from interlock.core.approval import STATUSES
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Query
 
+Sql = tuple[str, list[object]]
 MAX_LIMIT = 500
 APPROVAL = """
     a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
@@ -22,6 +24,11 @@ PAYLOAD = {
     "sentence": "null, null, p.sentence, null, null, null, null",
 }
 ODD = "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
+# Said as a cross join, which SQLite never turns round: the few rows of the page come first, whatever it estimates.
+_OF_PAGE = (
+    "cross join approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id "
+    "where a.workspace = ? and a.id = page.id"
+)
 
 
 def load_queries() -> dict[str, str]:
@@ -33,46 +40,138 @@ def load_queries() -> dict[str, str]:
     return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def list_query(workspace: str, query: Query) -> tuple[str, list[object]]:
+def limit_of(query: Query) -> int:
+    return min(max(query.limit, 1), MAX_LIMIT)
+
+
+def list_query(workspace: str, query: Query) -> Sql:
     """Newest first; what is pending comes by time left. A cursor is the last row's place, so pages never shift."""
-    place = "expires_at" if query.statuses == ("pending",) else "created_at"
-    direction, beyond = ("", ">") if place == "expires_at" else ("desc", "<")
-    where, values = ["a.workspace = ?"], [workspace]  # type: list[str], list[object]
-    filters = {
-        "tool": query.tool,
-        "agent": query.agent,
-        "thread_id": query.thread_id,
-        "run_id": query.run_id,
-        "requester": query.requester,
-        "priority": query.priority,
-    }
-    for column, value in filters.items():
-        if value:
-            where.append(f"a.{column} = ?")
-            values.append(value)
-    if query.statuses == ("pending",):
-        where.append("a.status = 'pending'")  # spelled out, so that the partial index is seen to fit
-    elif query.statuses:
-        where.append(f"a.status in ({', '.join('?' * len(query.statuses))})")
-        values.extend(query.statuses)
-    if query.cursor:
-        where.append(f"(a.{place}, a.id) {beyond} (?, ?)")
-        values.extend(read_cursor(query.cursor))
+    if query.statuses not in ((), ("pending",)):
+        return _odd_query(workspace, query)
+    place, direction = ("expires_at", "") if query.statuses else ("created_at", "desc")
+    status = " and a.status = 'pending'" if query.statuses else ""  # spelled out, so that its index is seen to fit
+    behind, values = _behind(query, place)
+    created, times = created_between(query)
     text = (
         f"select {APPROVAL}, {PAYLOAD[query.payload]} from approvals a "  # noqa: S608  column names are ours
         f"left join payloads p on p.workspace = a.workspace and p.id = a.id "
-        f"where {' and '.join(where)} order by a.{place} {direction}, a.id {direction} limit ?"
+        f"where a.workspace = ?{status}{behind}{created} "
+        f"order by a.{place} {direction}, a.id {direction} limit {limit_of(query) + 1:d}"
     )
-    return text, [*values, min(max(query.limit, 1), MAX_LIMIT) + 1]
+    return text, [workspace, *values, *times]
 
 
-def make_cursor(place: int, approval_id: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([place, approval_id]).encode()).decode()
+def _odd_query(workspace: str, query: Query) -> Sql:
+    """A page of each status, merged; statuses are spelled out, so that their index is seen to fit."""
+    (behind, values), (created, times) = _behind(query, "created_at"), created_between(query)
+    most = limit_of(query) + 1
+    pages = [
+        f"select * from (select a.id, a.created_at from approvals a where a.status = '{status}' and a.{ODD} "  # noqa: S608
+        f"and a.workspace = ?{behind}{created} order by a.created_at desc, a.id desc limit {most:d}) {status}_page"
+        for status in query.statuses
+    ]
+    text = (
+        f"select {APPROVAL}, {PAYLOAD[query.payload]} from ({' union all '.join(pages)}) page {_OF_PAGE} "  # noqa: S608
+        f"order by page.created_at desc, page.id desc limit {most:d}"
+    )
+    return text, [*[workspace, *values, *times] * len(pages), workspace]
+
+
+def page_query(source: Sql, workspace: str, payload: str) -> Sql:
+    """Approvals to the documents of a page, with the number of the document behind the last column."""
+    text = f"select {APPROVAL}, {PAYLOAD[payload]}, page.doc from ({source[0]}) page {_OF_PAGE} order by page.doc desc"  # noqa: S608
+    return text, [*source[1], workspace]
+
+
+def walk_query(condition: Sql, workspace: str, query: Query, most: int, payload: str) -> Sql:
+    """What is pending, by time left: at most `most` are looked at, and those that have the words are given."""
+    pending, values = _pending_of(workspace, query, most)
+    created, times = created_between(query)
+    text = (
+        f"select {APPROVAL}, {PAYLOAD[payload]} from ({pending}) page cross join docs d {_OF_PAGE} "  # noqa: S608
+        f"and d.workspace = ? and d.id = page.id and {condition[0]}{created} "
+        f"order by page.expires_at, page.id limit {limit_of(query) + 1:d}"
+    )
+    return text, [*values, workspace, workspace, *condition[1], *times]
+
+
+def walk_end(workspace: str, query: Query, most: int) -> Sql:
+    """The place of the last row that `walk_query` looks at, if it does not look at all."""
+    pending, values = _pending_of(workspace, query, most)
+    return f"select page.expires_at, page.id from ({pending}) page limit 1 offset {most - 1:d}", values  # noqa: S608
+
+
+def sort_query(source: Sql, workspace: str, query: Query, payload: str) -> Sql:
+    """The same by ids that were found otherwise."""
+    (behind, values), (created, times) = _behind(query, "expires_at"), created_between(query)
+    text = (
+        f"select {APPROVAL}, {PAYLOAD[payload]} from ({source[0]}) page {_OF_PAGE} "  # noqa: S608
+        f"and a.status = 'pending'{behind}{created} order by a.expires_at, a.id limit {limit_of(query) + 1:d}"
+    )
+    return text, [*source[1], workspace, *values, *times]
+
+
+def created_between(query: Query) -> Sql:
+    text, values = "", []  # type: str, list[object]
+    if query.since:
+        text, values = " and a.created_at >= ?", [query.since]
+    if query.until is not None:
+        text, values = f"{text} and a.created_at < ?", [*values, query.until]
+    return text, values
+
+
+def check_statuses(query: Query) -> None:
+    """They are spelled out in statements."""
+    unknown = [status for status in query.statuses if status not in STATUSES]
+    if unknown:
+        raise InvalidRequest(f"There is no status {unknown[0]!r}. It is one of {', '.join(STATUSES)}.")
+
+
+def make_cursor(*place: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def read_cursor(cursor: str) -> list[object]:
+    """The time and id of a row."""
+    time, approval_id = _read(cursor, 2)
+    return [_whole(time), str(approval_id)]
+
+
+def read_search_cursor(cursor: str) -> int:
+    """The number of a document."""
+    return _whole(_read(cursor, 1)[0])
+
+
+def _pending_of(workspace: str, query: Query, most: int) -> Sql:
+    behind, values = _behind(query, "expires_at")
+    text = (
+        f"select a.id, a.expires_at from approvals a where a.workspace = ? and a.status = 'pending'{behind} "  # noqa: S608
+        f"order by a.expires_at, a.id limit {most:d}"
+    )
+    return text, [workspace, *values]
+
+
+def _behind(query: Query, place: str) -> Sql:
+    if not query.cursor:
+        return "", []
+    beyond = ">" if place == "expires_at" else "<"
+    return f" and (a.{place}, a.id) {beyond} (?, ?)", read_cursor(query.cursor)
+
+
+def _read(cursor: str, length: int) -> list[object]:
     try:
-        place, approval_id = json.loads(base64.urlsafe_b64decode(cursor))
-        return [int(place), str(approval_id)]
-    except (ValueError, TypeError):
-        raise InvalidRequest("This cursor is not one that a list gave. Start from the first page.") from None
+        place = json.loads(base64.urlsafe_b64decode(cursor))
+    except ValueError:
+        raise InvalidRequest(_NO_CURSOR) from None
+    if not isinstance(place, list) or len(place) != length:
+        raise InvalidRequest(_NO_CURSOR)
+    return place
+
+
+def _whole(number: object) -> int:
+    if type(number) is not int or not -(2**62) < number < 2**62:
+        raise InvalidRequest(_NO_CURSOR)
+    return number
+
+
+_NO_CURSOR = "This cursor is not one that this list gave. Start from the first page."

@@ -57,7 +57,7 @@ from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.
 where a.workspace = ? and a.run_id = ? and a.call_id = ?
 
 -- name: approval_by_call
-select id from approvals where workspace = ? and run_id = ? and call_id = ?
+select a.id from approvals a where a.workspace = ? and a.run_id = ? and a.call_id = ?
 
 -- name: ids_like
 select id from approvals where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
@@ -109,8 +109,13 @@ where e.workspace = ? and e.seq > ? order by e.seq limit ?
 
 -- name: timeline
 select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
-from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
-where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.seq limit 1000
+from (
+    select workspace, seq from events where workspace = ? and approval_id = ? and approval_id <> ''
+    order by approval_id, seq limit 1000
+) as k
+join events e on e.workspace = k.workspace and e.seq = k.seq
+left join contents c on c.workspace = k.workspace and c.seq = k.seq
+order by e.seq
 
 -- name: link
 select link from events where workspace = ? and seq = ?
@@ -239,7 +244,7 @@ where workspace = ? and id = ? and version = ?
 delete from payloads where workspace = ? and id = ?
 
 -- name: erase_doc
-delete from docs where workspace = ? and id = ?
+update docs set words = ? where workspace = ? and id = ?
 
 -- name: erase_content
 delete from contents where workspace = ? and seq = ?
@@ -247,7 +252,7 @@ delete from contents where workspace = ? and seq = ?
 -- name: trail
 select e.seq, c.seq
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
-where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.seq
+where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.approval_id, e.seq
 
 -- name: content_of
 select seq from contents where workspace = ? and seq = cast(? as bigint)
@@ -278,3 +283,51 @@ from heads h
 
 -- name: retained_entries
 select seq, at, kind, approval_id from events where workspace = ? and seq > ? order by seq limit ?
+
+-- name: unindexed
+select h.workspace
+from heads h left join marks m on m.workspace = h.workspace and m.name = 'search'
+where h.seq > coalesce(m.seq, 0) order by h.seq - coalesce(m.seq, 0) desc limit ?
+
+-- name: how_far
+select h.seq, coalesce(m.seq, 0)
+from heads h left join marks m on m.workspace = h.workspace and m.name = 'search' where h.workspace = ?
+
+-- name: events_behind
+select seq, approval_id from events where workspace = ? and seq > ? order by seq limit ?
+
+-- name: to_index
+select {approval}, {payload}, d.words
+from (
+    select distinct workspace, approval_id from events
+    where workspace = ? and seq > ? and seq <= ? and approval_id <> ''
+) e
+    cross join approvals a
+    left join payloads p on p.workspace = a.workspace and p.id = a.id
+    left join docs d on d.workspace = a.workspace and d.id = a.id
+where a.workspace = e.workspace and a.id = e.approval_id
+
+-- name: insert_doc
+insert into docs (workspace, id, words) values (?, ?, ?) on conflict do nothing
+
+-- name: change_doc
+update docs set words = ? where workspace = ? and id = ?
+
+-- name: step_back
+insert into marks (workspace, name, seq) values (?, ?, ?)
+on conflict (workspace, name) do update set seq = marks.seq - 1
+
+-- name: last_doc_before
+select d.doc
+from (
+    select workspace, id from approvals
+    where workspace = ? and created_at < ? order by created_at desc, id desc limit 1
+) a cross join docs d
+where d.workspace = a.workspace and d.id = a.id
+
+-- name: first_doc_from
+select d.doc
+from (
+    select workspace, id from approvals where workspace = ? and created_at >= ? order by created_at, id limit 1
+) a cross join docs d
+where d.workspace = a.workspace and d.id = a.id

@@ -16,6 +16,7 @@ from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, S
 from interlock.core.ports import Clock
 from interlock.faults import FaultyConnection, Point
 from interlock.stores.counting import Counts, write_counts
+from interlock.stores.finding import Finder, Fts5
 from interlock.stores.health import Check
 from interlock.stores.migrate import migrate_sqlite
 from interlock.stores.news import News
@@ -40,6 +41,7 @@ class SqliteDatabase:
         self.clock = clock
         self.applied: list[str] = []
         self.interned = Interned()
+        self.finder: Finder = Fts5()
         self.watchers = Watchers()
         self._point = point
         self._queries = load_queries()
@@ -107,6 +109,7 @@ class SqliteDatabase:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute("pragma wal_autocheckpoint = 4000")
+            connection.execute("pragma secure_delete = on")  # what is erased is overwritten, not only unlinked
         if self._point is None:
             return connection
         return FaultyConnection(connection, self._point, {text: name for name, text in self._queries.items()})

@@ -31,10 +31,13 @@ from interlock.core.ports import (
 from interlock.core.ports import Watch as WatchPort
 from interlock.core.rehearsal import Recorded
 from interlock.core.run import Run
+from interlock.core.search import is_search
 from interlock.stores import erasing, recording, rows, steps
+from interlock.stores.finding import Finder
 from interlock.stores.health import Check
-from interlock.stores.queries import MAX_LIMIT, list_query, make_cursor
+from interlock.stores.queries import check_statuses, limit_of, list_query, make_cursor
 from interlock.stores.rows import Row
+from interlock.stores.searching import Searching
 from interlock.stores.transaction import Interned, learn_terms
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import Work
@@ -47,6 +50,7 @@ class Database(Protocol):
     """`clock` is the one that counts for deadlines; `name` is what people call the database by."""
 
     interned: Interned
+    finder: Finder
     watchers: Watchers
     clock: Clock
     name: str
@@ -67,6 +71,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._keys: dict[str, bytes] = {}
+        self._searching = Searching(database, database.finder, self._stored)
         self.count_read = database.count_read
         self.clock = database.clock
         self.name = database.name
@@ -90,14 +95,21 @@ class SqlStore:
         return found[0]
 
     async def list(self, workspace: str, query: Query) -> Page:
+        check_statuses(query)
+        if is_search(query):
+            return await self._searching.page(workspace, query)
         statement, values = list_query(workspace, query)
         found = await self._database.fetch_text(statement, values)
-        limit = min(max(query.limit, 1), MAX_LIMIT)
+        limit = limit_of(query)
         items = tuple(await self._stored(found[:limit]))
         if len(found) <= limit:
             return Page(items, None)
         last = items[-1].approval
         return Page(items, make_cursor(last.expires_at if query.statuses == ("pending",) else last.created_at, last.id))
+
+    async def index(self) -> bool:
+        """Makes some of what changed searchable; True if there is more."""
+        return await self._searching.index()
 
     async def stats(self, workspace: str) -> Stats:
         tallies = {str(status): int(n) for status, n in await self._database.fetch("tallies", workspace)}
@@ -267,6 +279,8 @@ class SqlStore:
 
     async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[Erased]:
         """One transaction after the other, with what each has come to."""
+        if erasure.scope != "approval":
+            await self._searching.catch_up(workspace)  # approvals are found by their words, and none may be missed
         async for lot in erasing.lots(self._database.fetch, self.list, workspace, erasure):
             work = erasing.erase(workspace, erasure, lot, dry_run=dry_run)
             yield cast(Erased, await self._database.write(work))

@@ -16,6 +16,7 @@ from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head, seal
 from interlock.core.policy import Ask, terms_of
 from interlock.core.run import Run
+from interlock.core.search import words_of
 from interlock.stores import rows
 from interlock.stores.rows import Row
 
@@ -210,14 +211,18 @@ class Transaction:
         self._follow_up(workspace, change, entries)
 
     def forget(self, old: Approval, new: Approval) -> None:
-        """Writes what erasing leaves of an approval; with its content go its payload and the words it is found by."""
+        """Writes what erasing leaves of an approval; with its content go its payload and the words for it."""
         key = (old.subject.workspace, new.id)
         self._sets["erase_approval"].append(rows.erase_values(new, old.version))
         self._approvals[key] = new
         if new.erased_by and not old.erased_by:
             self._payloads.pop(key, None)
             self.write("erase_payload", *key)
-            self.write("erase_doc", *key)
+        payload = Payload() if new.erased_by else self.stored(*key).payload
+        self.write("erase_doc", words_of(Stored(new, payload)), *key)
+        back = (key[0], "search", 0)
+        if back not in self._sets["step_back"]:  # what was read for the index before this is not written after it
+            self.write("step_back", *back)
 
     def save_run(self, workspace: str, change: Change[Run]) -> None:
         run = change.state
@@ -356,7 +361,9 @@ NAMES = (
     "edit_payload",
     "end_payload",
     "erase_payload",
-    "erase_doc",
+    "insert_doc",
+    "change_doc",
+    "erase_doc",  # after the others: of what one batch says about an approval, this counts
     "write_grant",
     "write_run",
     "insert_policy",
@@ -366,6 +373,7 @@ NAMES = (
     "insert_content",
     "erase_content",
     "write_mark",
+    "step_back",
     "write_tally",
     "write_head",
 )

@@ -20,8 +20,10 @@ from interlock.core.ledger import Head
 from interlock.core.ports import Clock
 from interlock.faults import Point
 from interlock.stores.counting import Counts, write_counts
+from interlock.stores.finding import Finder
 from interlock.stores.health import Check
 from interlock.stores.postgres.clock import ServerClock
+from interlock.stores.postgres.finding import Tsvector
 from interlock.stores.postgres.lanes import Lane
 from interlock.stores.postgres.link import LOST, Link, conninfo_of, is_lost, persist, translated
 from interlock.stores.postgres.listening import Listener, Notifier
@@ -85,6 +87,7 @@ class PostgresDatabase:
         info = psycopg.conninfo.conninfo_to_dict(conninfo_of(url))
         self.name = f"{info.get('dbname') or info.get('user') or 'postgres'} on {info.get('host') or 'localhost'}"
         self.interned = Interned()
+        self.finder: Finder = Tsvector()
         self.watchers = Watchers()
         self.server_clock = ServerClock()
         self.clock: Clock = clock or self.server_clock

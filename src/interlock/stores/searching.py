@@ -1,0 +1,180 @@
+"""Searching: documents follow the ledger, and a page is found by its words.
+
+Documents are made beside the transactions that change approvals, so a change costs no more for being searchable.
+A mark says up to which event of a workspace they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from interlock.core.errors import Error
+from interlock.core.event import Payload, Stored
+from interlock.core.policy import Ask
+from interlock.core.ports import Page, Query
+from interlock.core.search import Wanted, matches, wanted_by, words_of
+from interlock.stores import rows
+from interlock.stores.finding import Finder, Lot, Place, Span
+from interlock.stores.queries import (
+    Sql,
+    limit_of,
+    make_cursor,
+    page_query,
+    read_search_cursor,
+    sort_query,
+    walk_end,
+    walk_query,
+)
+from interlock.stores.rows import Row
+
+EVENTS = 500  # looked at for one lot
+LOT = 100  # approvals: a decision may have to wait until a lot is written
+IN_A_SWEEP = 30  # lots
+IN_A_SEARCH = 10  # lots
+PENDING = 2_000  # that are looked at one by one, in the order of time left
+FEW = 1_000  # matches that can be put into another order than that of the index
+
+Read = Callable[[Sequence[Row]], Awaitable[Sequence[Stored]]]
+
+
+class Searching:
+    """`read` makes approvals of rows."""
+
+    def __init__(self, place: Place, finder: Finder, read: Read) -> None:
+        self._place = place
+        self._finder = finder
+        self._read = read
+
+    async def index(self) -> bool:
+        """Some lots of every workspace that is behind, the furthest first; True if that was not all."""
+        behind = [row[0] for row in await self._place.fetch("unindexed", IN_A_SWEEP)]
+        for _ in range(IN_A_SWEEP // max(len(behind), 1)):
+            behind = [workspace for workspace in behind if await self._next_lot(workspace)]
+        return bool(behind)
+
+    async def catch_up(self, workspace: str, most: int | None = None) -> bool:
+        """True if the documents are still behind the ledger after so many lots; without a bound they never are."""
+        while most is None or most > 0:
+            if not await self._next_lot(workspace):
+                return False
+            most = None if most is None else most - 1
+        return True
+
+    async def page(self, workspace: str, query: Query) -> Page:
+        wanted = wanted_by(workspace, query)
+        behind = await self._is_behind(workspace)
+        if query.statuses == ("pending",):
+            page = await self._most_urgent(workspace, query, wanted)
+        else:
+            page = await self._newest(workspace, query, wanted)
+        kept = tuple(_trimmed(stored, query) for stored in page.items if matches(stored, query))
+        return Page(kept, page.next, behind)
+
+    async def _is_behind(self, workspace: str) -> bool:
+        try:
+            return await self.catch_up(workspace, IN_A_SEARCH)
+        except Error:  # where nothing can be written, what was found before is found still
+            return True
+
+    # Finding
+
+    async def _newest(self, workspace: str, query: Query, wanted: Wanted) -> Page:
+        span, limit = await self._span(workspace, query), limit_of(query)
+        found: list[Row] = []
+        most = self._finder.walk(wanted)
+        if most:
+            found = await self._fetch(page_query(self._walked(wanted, span, most, limit), workspace, _payload(query)))
+        if len(found) <= limit:
+            source = self._finder.newest(wanted, span, limit + 1)
+            found = await self._fetch(page_query(source, workspace, _payload(query)))
+        items = await self._read([row[:-1] for row in found[:limit]])
+        return Page(tuple(items), make_cursor(found[limit - 1][-1]) if len(found) > limit else None)
+
+    async def _most_urgent(self, workspace: str, query: Query, wanted: Wanted) -> Page:
+        """Looks at those with the least time left; if they do not fill the page, at all that have the words."""
+        condition = self._finder.has(wanted)
+        found = await self._fetch(walk_query(condition, workspace, query, PENDING, _payload(query)))
+        if len(found) > limit_of(query):
+            return await self._urgent_page(found, query)
+        end = await self._fetch(walk_end(workspace, query, PENDING))
+        if not end:
+            return await self._urgent_page(found, query)
+        text, values = self._finder.some(wanted, workspace, FEW + 1)
+        count = (await self._fetch((f"select count(*) from ({text}) found", values)))[0][0]  # noqa: S608  ours
+        if count > FEW:
+            return replace(await self._urgent_page(found, query), next=make_cursor(*end[0]))
+        source = self._finder.some(wanted, workspace, FEW)
+        return await self._urgent_page(await self._fetch(sort_query(source, workspace, query, _payload(query))), query)
+
+    async def _urgent_page(self, found: list[Row], query: Query) -> Page:
+        limit = limit_of(query)
+        items = tuple(await self._read(found[:limit]))
+        last = items[-1].approval if len(found) > limit else None
+        return Page(items, None if last is None else make_cursor(last.expires_at, last.id))
+
+    def _walked(self, wanted: Wanted, span: Span, most: int, limit: int) -> Sql:
+        has, values = self._finder.has(wanted)
+        text = (
+            "select d.doc, d.id from ("  # noqa: S608  our own words, and whole numbers
+            f"select * from docs where workspace = ? and doc > ? and doc < ? order by doc desc limit {most:d}"
+            f") d where {has} order by d.doc desc limit {limit + 1:d}"
+        )
+        return text, [span.workspace, span.above, span.below, *values]
+
+    async def _span(self, workspace: str, query: Query) -> Span:
+        """Documents are numbered in the order in which approvals are created, so times are numbers too."""
+        span = Span(workspace)
+        if query.since:
+            found = await self._place.fetch("last_doc_before", workspace, query.since)
+            span = replace(span, above=found[0][0]) if found else span
+        if query.until is not None:
+            found = await self._place.fetch("first_doc_from", workspace, query.until)
+            span = replace(span, below=found[0][0]) if found else span
+        if query.cursor:
+            span = replace(span, below=min(span.below, read_search_cursor(query.cursor)))
+        return span
+
+    async def _fetch(self, sql: Sql) -> list[Row]:
+        return await self._place.fetch_text(*sql)
+
+    # Following the ledger
+
+    async def _next_lot(self, workspace: str) -> bool:
+        """True if there may be more. Somebody else's lot that came first is as good as this one."""
+        found = await self._place.fetch("how_far", workspace)
+        head, mark = found[0] if found else (0, 0)
+        if mark >= head:
+            return False
+        order: dict[str, None] = {}
+        end = mark
+        for seq, approval_id in await self._place.fetch("events_behind", workspace, mark, EVENTS):
+            if len(order) == LOT and approval_id not in order:
+                break
+            order.update({approval_id: None} if approval_id else {})
+            end = seq
+        made = {row[1]: (row[-1], _words(row)) for row in await self._place.fetch("to_index", workspace, mark, end)}
+        known = [(approval_id, *made[approval_id]) for approval_id in order if approval_id in made]
+        added = [(approval_id, words) for approval_id, old, words in known if old is None]
+        changed = [(approval_id, words) for approval_id, old, words in known if old not in (None, words)]
+        await self._finder.keep(self._place, Lot(workspace, mark, end, added, changed))
+        return True
+
+
+def _words(row: Row) -> str:
+    try:
+        approval = rows.approval_of(row, lambda _: Ask())  # terms are not searched
+        return words_of(Stored(approval, rows.payload_of(row[rows.APPROVAL : -1])))
+    except ValueError:  # somebody damaged it, and `audit verify` says so; the others are searched all the same
+        return ""
+
+
+def _payload(query: Query) -> str:
+    return "whole" if query.arguments else query.payload
+
+
+def _trimmed(stored: Stored, query: Query) -> Stored:
+    """Arguments that were only read to be compared are not given."""
+    if _payload(query) == query.payload:
+        return stored
+    return replace(stored, payload=Payload(sentence=stored.payload.sentence))
