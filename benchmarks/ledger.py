@@ -105,7 +105,7 @@ async def _exported(store: Store, path: Path) -> dict[str, float]:
             file.write(block)
     wrote = time.perf_counter()
     with path.open("rb") as file:
-        report, _ = verify_exports([Source(path.name, file)], None, lambda signed: "")
+        report, _ = await verify_exports([Source(path.name, file)], None, lambda signed: "")
     assert not report.faults
     return {"export": wrote - begun, "verify the export": time.perf_counter() - wrote}
 

@@ -6,10 +6,12 @@ none, or where it was erased. The first line says what it follows on, the last o
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import BinaryIO
 
 from interlock.audit import Progress, Report, head_at, report_of
@@ -49,6 +51,7 @@ async def export(
             yield b"".join([_line(entry) for entry in entries])
             last = Head(workspace, entries[-1].seq, entries[-1].link, entries[-1].at)
             progress(last.seq - since, max(head.seq, last.seq) - since)
+            await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
         newest = await store.head(workspace)
         if newest.seq <= last.seq or last == before:
             break  # what the store calls its head is written down even if it does not fit: then that is the finding
@@ -92,7 +95,7 @@ class Source:
 Distrust = Callable[[SignedHead], str]  # why a head must not be believed; empty if it may be
 
 
-def verify_exports(
+async def verify_exports(
     sources: Iterable[Source], head: Head | None, distrust: Distrust, read: Callable[[int], None] = lambda _: None
 ) -> tuple[Report, list[tuple[str, SignedHead]]]:
     """Verifies exports as one chain, each following on the one before; gives the heads at their ends as well.
@@ -102,12 +105,14 @@ def verify_exports(
     verifier: Verifier | None = None
     strangers, heads = 0, []  # type: int, list[tuple[str, SignedHead]]
     for source in sources:
-        lines = _lines(source, read)
-        after = _header(source.name, next(lines, b""))
-        verifier = _following(verifier, after, head, source.name)
+        blocks = _blocks(source, read)
+        first, *lines = next(blocks, [b""])
+        verifier = _following(verifier, _header(source.name, first), head, source.name)
         reading = Reading(source.name, verifier, distrust)
-        for line in lines:
-            reading.take(line)
+        for block in chain([lines], blocks):
+            for line in block:
+                reading.take(line)
+            await asyncio.sleep(0)
         heads += [(source.name, end) for end in reading.finish()]
         strangers += reading.strangers
     if verifier is None:
@@ -240,7 +245,7 @@ def _header(name: str, line: bytes) -> Head:
     )
 
 
-def _lines(source: Source, read: Callable[[int], None]) -> Iterator[bytes]:
+def _blocks(source: Source, read: Callable[[int], None]) -> Iterator[list[bytes]]:
     """Lines without their ends; a file that never ends one must not fill the memory."""
     rest = b""
     while block := source.file.read(BLOCK):
@@ -248,6 +253,7 @@ def _lines(source: Source, read: Callable[[int], None]) -> Iterator[bytes]:
         *lines, rest = (rest + block).split(b"\n")
         if len(rest) > MAX_LINE:
             raise Misconfigured(f"{source.name} holds a line of more than {MAX_LINE:,} bytes; that is no ledger.")
-        yield from lines
+        if lines:
+            yield lines
     if rest:
-        yield rest
+        yield [rest]

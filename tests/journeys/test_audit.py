@@ -412,6 +412,18 @@ async def test_exports_of_another_workspace_are_told_apart(shell: Shell) -> None
     assert "The export is of the workspace 'other', not of 'third'." in done.err
 
 
+def test_a_ledger_in_postgresql_is_verified_in_parts_and_exported_alike(shell: Shell, postgres_url: str) -> None:
+    shell.url = postgres_url
+    shell("migrate")
+    for name in ("ann", "bob", "carol"):
+        shell("users", "add", name, "--team", "finance")
+    whole, parts = (shell("audit", "verify", "--json", "--jobs", number) for number in ("1", "3"))
+    assert (whole.code, whole.json["entries"]) == (0, 3)
+    assert parts == whole
+    shell("audit", "export", "--out", "e.tsv")
+    assert shell("audit", "verify", "--export", "e.tsv").out == f"valid: 3 entries, head {whole.json['head']['link']}\n"
+
+
 def test_the_programs_in_the_documentation_verify_an_export(shell: Shell) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "ledger.md").read_text()
     chain, signature = re.findall(r"```python\n(.*?)```", page, re.S)

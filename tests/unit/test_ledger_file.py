@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Sequence
@@ -77,7 +78,7 @@ def compact(body: object) -> bytes:
 
 def verify(*files: bytes, kept: Head | None = None, trusted: str = "") -> Report:
     sources = [Source(f"export{number}", io.BytesIO(file)) for number, file in enumerate(files, 1)]
-    return verify_exports(sources, kept, lambda signed: distrust(signed, trusted))[0]
+    return asyncio.run(verify_exports(sources, kept, lambda signed: distrust(signed, trusted)))[0]
 
 
 def assert_found(report: Report, seq: int, words: str) -> None:

@@ -52,7 +52,7 @@ async def verify(
     trusted = _trusted(key, signed=head is not None or bool(export))
     seen = [] if head is None else [_read_head(head, trusted)]
     if export:
-        report, source = _offline(options, export, seen, trusted), "export"
+        report, source = await _offline(options, export, seen, trusted), "export"
     else:
         report, source = await _online(options, seen, jobs), "database"
     tell_report(report, seen, trusted, source, json=options.json)
@@ -70,11 +70,11 @@ async def _online(options: Options, seen: list[Seen], jobs: int) -> audit.Report
             return await audit.verify(desk.parts.store, desk.workspace, head, step, parts)
 
 
-def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str) -> audit.Report:
+async def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str) -> audit.Report:
     """Needs no database; the workspace is the one that the exports are of."""
     from interlock.signing import distrust
 
-    total = sum(Path(name).stat().st_size for name in names if name != "-")
+    total = _size(names)
     with _progress("Reading the export", shown=not options.json) as step:
         done = 0
 
@@ -84,7 +84,7 @@ def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str)
             step(done, max(total, done))
 
         head = seen[0].signed.head if seen else None
-        report, heads = ledger_file.verify_exports(
+        report, heads = await ledger_file.verify_exports(
             _sources(names), head, lambda signed: distrust(signed, trusted), read
         )
     _head_of(report.head.workspace, seen)
@@ -92,6 +92,10 @@ def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str)
         raise Misconfigured(f"The export is of the workspace {report.head.workspace!r}, not of {options.workspace!r}.")
     seen += [Seen(name, signed) for name, signed in heads]
     return report
+
+
+def _size(names: list[str]) -> int:
+    return sum(Path(name).stat().st_size for name in names if name != "-")
 
 
 def _sources(names: list[str]) -> Iterator[ledger_file.Source]:
