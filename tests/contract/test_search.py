@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -421,3 +422,20 @@ async def test_every_walk_gives_what_the_index_gives(parts: Parts, monkeypatch: 
             found.append(await search(parts, limit=4, **filters))
         assert found[0]
         assert all(each == found[0] for each in found), filters
+
+
+async def test_no_part_of_sqlite_keeps_an_erased_word(tmp_path: Path, clock: Clock) -> None:
+    """Its index only notes that words are gone, until it merges the parts that it wrote long ago."""
+    path = tmp_path / "interlock.db"
+    async with opened(path, clock) as parts:
+        for number, word in enumerate(("qxerasedqx", "vxforgottenvx", *("ann", "bob") * 20, "zxstayszx")):
+            approval_id = await pay(parts, number, word, thread_id=f"t{number}")
+            await parts.gate.cancel("default", approval_id, "agent")
+            await parts.store.index()
+            clock.forward(1_000)
+        async for _ in parts.store.erase("default", Erasure("thread", "t0", by="ada")):
+            pass
+        while await parts.store.forget(41_500):
+            pass
+    written = path.read_bytes()
+    assert (b"xerasedq" in written, b"xforgottenv" in written, b"xstaysz" in written) == (False, False, True)

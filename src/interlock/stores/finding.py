@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from interlock.core.search import Wanted
@@ -14,6 +15,7 @@ from interlock.stores.writer import Work
 Sql = tuple[str, list[object]]
 MARK = "search"
 WALK = 2_000
+PURGED = 256  # pages of the index that are merged when the mark `purge` moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,9 @@ class Finder(Protocol):
 
     async def keep(self, place: Place, lot: Lot) -> bool:
         """False if the mark stands elsewhere: then nothing was written."""
+
+    async def purge(self, place: Place) -> None:
+        """Makes the index give up the words that documents no longer have."""
 
 
 class Fts5:
@@ -106,6 +111,12 @@ class Fts5:
 
         return bool(await place.write(Work(run, lot.workspace)))
 
+    async def purge(self, place: Place) -> None:
+        """A part of the index after the other, so that a decision waits for one of them only."""
+        pages = (await place.fetch_text("select count(*) from found_data", ()))[0][0]
+        for number in range(pages // PURGED + 3):
+            await place.write(Work(partial(_purge, number), ""))
+
     def _expression(self, wanted: Wanted) -> str:
         """No word holds a quotation mark, so nothing that people type is taken for an operator."""
         parts = [f'"{word}"' for word in wanted.words]
@@ -114,6 +125,10 @@ class Fts5:
         if wanted.beginning:
             parts.append(f'"{wanted.beginning}" *')
         return " AND ".join(parts)
+
+
+def _purge(number: int, tx: Transaction) -> None:
+    tx.write("write_mark", "", "purge", number)  # a trigger does the rest
 
 
 _LIKE = "' ' || d.words || ' ' like ?"

@@ -61,6 +61,10 @@ class Searching:
             most = None if most is None else most - 1
         return True
 
+    async def purge(self) -> None:
+        """Takes words that were erased out of what the index has not thrown away yet."""
+        await self._finder.purge(self._place)
+
     async def page(self, workspace: str, query: Query) -> Page:
         wanted = wanted_by(workspace, query)
         behind = await self._is_behind(workspace)
@@ -117,10 +121,10 @@ class Searching:
         has, values = self._finder.has(wanted)
         text = (
             "select d.doc, d.id from ("  # noqa: S608  our own words, and whole numbers
-            f"select * from docs where workspace = ? and doc > ? and doc < ? order by doc desc limit {most:d}"
-            f") d where {has} order by d.doc desc limit {limit + 1:d}"
+            f"select * from docs where doc > ? and doc < ? order by doc desc limit {most:d}"
+            f") d where d.workspace = ? and {has} order by d.doc desc limit {limit + 1:d}"
         )
-        return text, [span.workspace, span.above, span.below, *values]
+        return text, [span.above, span.below, span.workspace, *values]
 
     async def _span(self, workspace: str, query: Query) -> Span:
         """Documents are numbered in the order in which approvals are created, so times are numbers too."""

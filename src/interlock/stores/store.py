@@ -71,6 +71,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._keys: dict[str, bytes] = {}
+        self._forgot = False
         self._searching = Searching(database, database.finder, self._stored)
         self.count_read = database.count_read
         self.clock = database.clock
@@ -284,6 +285,8 @@ class SqlStore:
         async for lot in erasing.lots(self._database.fetch, self.list, workspace, erasure):
             work = erasing.erase(workspace, erasure, lot, dry_run=dry_run)
             yield cast(Erased, await self._database.write(work))
+        if not dry_run:
+            await self._searching.purge()
 
     async def forget(self, retention: int, patience: int = 0) -> Erased | None:
         """At most one lot of each workspace, of what ended longer ago than `retention`; None when all of it is gone."""
@@ -293,6 +296,9 @@ class SqlStore:
             erased, reached = cast(tuple[Erased, int], await self._database.write(work))
             if reached > mark:
                 done = erased if done is None else done + erased
+        if done is None and self._forgot:
+            await self._searching.purge()
+        self._forgot = done is not None
         return done
 
     # The database itself

@@ -41,6 +41,9 @@ class Tsvector:
         values = [lot.workspace, MARK, lot.new, lot.old, lot.workspace, *_columns(lot.added)]
         return bool(await place.fetch_text(_KEEP, [*values, *_columns(lot.changed), lot.workspace]))
 
+    async def purge(self, place: Place) -> None:
+        """The server does it, when it vacuums."""
+
     def _expression(self, wanted: Wanted) -> str:
         """No word holds an apostrophe or a backslash, so nothing that people type is taken for an operator."""
         parts = [f"'{word}'" for word in wanted.words]

@@ -30,5 +30,4 @@ create table docs (                        -- what can be searched for; numbered
 );
 
 create unique index docs_by_id on docs (workspace, id);
-create index docs_newest on docs (workspace, doc);
 create index docs_found on docs using gin (found) with (fastupdate = off);  -- else now and then a write takes a second

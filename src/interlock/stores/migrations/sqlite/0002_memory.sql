@@ -30,7 +30,6 @@ create table docs (                        -- what can be searched for; numbered
 );
 
 create unique index docs_by_id on docs (workspace, id);
-create index docs_newest on docs (workspace, doc);
 
 -- Only which words a document has, not where: a third of the size.
 create virtual table found using fts5(
@@ -44,6 +43,11 @@ insert into found (found, rank) values ('crisismerge', 1000);
 
 create trigger marks_moved after update of seq on marks when new.name = 'search' begin
     insert into found (found, rank) values ('merge', 64);
+end;
+
+-- Words that were taken out of a document stay in the index until its parts are merged. This merges them all.
+create trigger marks_purged after update of seq on marks when new.name = 'purge' begin
+    insert into found (found, rank) values ('merge', -256);
 end;
 
 create trigger docs_added after insert on docs begin
