@@ -14,7 +14,7 @@ from interlock.stores.writer import Work
 
 Sql = tuple[str, list[object]]
 MARK = "search"
-WALK = 2_000
+WALK = 500
 PURGED = 256  # pages of the index that are merged when the mark `purge` moves
 
 

@@ -21,8 +21,9 @@ from interlock.stores.health import Check
 from interlock.stores.migrate import migrate_sqlite
 from interlock.stores.news import News
 from interlock.stores.queries import load_queries
+from interlock.stores.remembering import Interned, Memory
 from interlock.stores.rows import Row
-from interlock.stores.transaction import Interned, LostRace, Memory, Transaction
+from interlock.stores.transaction import LostRace, Transaction
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import NOTHING, Changed, Work, Writer, attempt
 

@@ -36,13 +36,13 @@ from interlock.stores import erasing, recording, rows, steps
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
 from interlock.stores.queries import check_statuses, limit_of, list_query, make_cursor
+from interlock.stores.remembering import Interned, learn_terms
 from interlock.stores.rows import Row
 from interlock.stores.searching import Searching
-from interlock.stores.transaction import Interned, learn_terms
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import Work
 
-ENTRIES = 5_000  # rows of the ledger in one read
+ENTRIES = 500  # rows of the ledger in one read: larger pages do not stay in the processor's cache
 RECORDED = 1_000  # recorded calls in one read
 
 
@@ -321,4 +321,4 @@ class SqlStore:
 
 
 def _entries(found: Iterable[Row]) -> Sequence[Entry]:
-    return [Entry(*row) for row in found]
+    return list(map(Entry._make, found))

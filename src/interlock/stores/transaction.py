@@ -5,22 +5,21 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol, cast
 
 from interlock.core.approval import FINAL, Approval
 from interlock.core.call import ToolSpec
-from interlock.core.errors import NotFound, StoreUnavailable
+from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head, seal
-from interlock.core.policy import Ask, terms_of
+from interlock.core.policy import Ask
 from interlock.core.run import Run
 from interlock.core.search import words_of
 from interlock.stores import rows
+from interlock.stores.remembering import Interned, Key, Memory, learn_terms
 from interlock.stores.rows import Row
-
-Key = tuple[str, str]
 
 
 class Connection(Protocol):
@@ -32,41 +31,6 @@ class Connection(Protocol):
 
 class LostRace(Exception):
     """A compare-and-set met another version than the one that was read."""
-
-
-@dataclass
-class Interned:
-    """Terms and tool definitions that are known to be stored: each is written once and read once."""
-
-    terms: dict[str, Ask] = field(default_factory=dict)
-    specs: set[str] = field(default_factory=set)
-
-    LIMIT = 10_000
-
-    def trim(self) -> None:
-        for known in (self.terms, self.specs):
-            if len(known) > self.LIMIT:
-                known.clear()
-
-    def clear(self) -> None:
-        self.terms.clear()
-        self.specs.clear()
-
-
-@dataclass
-class Memory:
-    """What this process saw last, and what nobody else can have changed since: the store says when to forget it."""
-
-    approvals: dict[Key, Approval] = field(default_factory=dict)
-    heads: dict[str, Head] = field(default_factory=dict)
-    grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
-
-    TOOLS = 1_000
-
-    def forget(self) -> None:
-        self.approvals.clear()
-        self.heads.clear()
-        self.grants.clear()
 
 
 class Transaction:
@@ -335,17 +299,6 @@ class Transaction:
     def _terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
         return known or learn_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
-
-
-def learn_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
-    """What a row of terms says, once it is sure that nobody altered it."""
-    if not found:
-        raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
-    terms = terms_of(bytes(found[0][0]))
-    if terms.sha256 != sha256:
-        raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
-    interned.terms[sha256] = terms
-    return terms
 
 
 # The order of the sets in a transaction: rows before what is updated or erased in them, the head last.

@@ -32,10 +32,11 @@ from interlock.stores.postgres.pipe import Pipe
 from interlock.stores.postgres.session import Session, Statements
 from interlock.stores.postgres.sets import array, placeholders
 from interlock.stores.queries import load_queries
+from interlock.stores.remembering import Interned, Memory
 from interlock.stores.rows import Row
-from interlock.stores.transaction import Interned, Memory, Transaction
+from interlock.stores.transaction import Transaction
 from interlock.stores.watching import Watchers
-from interlock.stores.writer import NOTHING, Changed, Work, Writer, attempt
+from interlock.stores.writer import NOTHING, Changed, Read, Work, Writer, attempt
 
 WRITING = {
     "lock_timeout": "10s",
@@ -56,6 +57,7 @@ QUICK = frozenset(  # look-ups by key; whatever else may take long, and must not
 )
 QUICK_MOST = 64
 SLOW_LINKS = 3
+REMEMBERED = 4096  # approvals kept between batches
 CLAIM = 2_000  # milliseconds that a worker has for what it took; then it is due again
 FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
 
@@ -100,6 +102,7 @@ class PostgresDatabase:
         self._link = Link(url, WRITING)
         self._wrap: Callable[[Any], Any] = lambda connection: connection
         self._stopping = threading.Event()
+        self._memory = Memory()
         self._pipe: Pipe | None = None
         self._doubt: InDoubt | None = None
         self._opened = False
@@ -210,8 +213,12 @@ class PostgresDatabase:
 
     def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
         self._doubt = None
+        once = partial(persist, partial(self._transact, batch), self._link, self._stopping)
         with translated(self.name):
-            return persist(partial(self._transact, batch), self._link, self._stopping)
+            try:
+                return once()
+            except psycopg.errors.SerializationFailure:
+                return once()  # what was remembered was old, and is forgotten: once more, from the rows
 
     def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
         """The only lock order: heads, by name; then the clock; then rows, in the order of the sets."""
@@ -219,15 +226,16 @@ class PostgresDatabase:
         if pipe is not self._pipe:  # a server that took over may lack what the old one had
             self._pipe = pipe
             self.interned.clear()
+            self._memory.forget()
         session = Session(self._wrap(pipe), self._statements, self._point)
         workspaces = sorted({work.workspace for work in batch if work.workspace})
         counted = self._counts.take()
         try:
-            heads, now = self._lock(session, workspaces, [read for work in batch for read in work.reads])
+            now = self._lock(session, workspaces, [read for work in batch for read in work.reads])
             if self._doubt is not None and self._stands(session, self._doubt):
                 session.end()
                 return self._doubt.results, self._doubt.transaction.committed()
-            transaction = Transaction(session, now, self.interned, Memory(heads=heads))
+            transaction = Transaction(session, now, self.interned, self._memory)
             results = [attempt(work, transaction) for work in batch]
             write_counts(counted, transaction)
             transaction.flush()
@@ -241,22 +249,47 @@ class PostgresDatabase:
             raise
         return results, transaction.committed()
 
-    def _lock(
-        self, session: Session, workspaces: list[str], reads: list[tuple[str, ...]]
-    ) -> tuple[dict[str, Head], int]:
+    def _lock(self, session: Session, workspaces: list[str], reads: list[Read]) -> int:
+        """Gives the time at which the last lock was there; from then on nobody else changes these workspaces."""
         while True:
             session.begin(self._link)
             answer = session.send(_LOCK, (array(workspaces),))
-            lookups = session.look_up(reads)
+            lookups = session.look_up(self._unknown(reads))
             session.sync()
             locked = answer.rows()
             if len(locked) == len(workspaces):
-                session.remember(lookups)
-                now = max((row[4] for row in locked), default=self.server_clock())
-                self.server_clock.set(now)
-                return {row[0]: Head(*row[:4]) for row in locked}, now
+                break
             session.end()  # a ledger's first entry: there has to be a row to lock, made before anything is locked
             session.ask(_MAKE_HEADS, (Head("").link, array(workspaces)))
+        session.remember(lookups)
+        self._agree(session, [Head(*row[:4]) for row in locked], reads)
+        now = max((int(row[4]) for row in locked), default=self.server_clock())
+        self.server_clock.set(now)
+        return now
+
+    def _unknown(self, reads: list[Read]) -> list[Read]:
+        """What need not be read again if nobody else wrote meanwhile. Payloads are always read: they are what runs."""
+        known = self._memory.approvals
+        wanted = []
+        for read in reads:
+            if read[0] not in ("approval", "stored") or read[1:] not in known:
+                wanted.append(read)
+            elif read[0] == "stored":
+                wanted.append(("payload", *read[1:]))
+        return wanted
+
+    def _agree(self, session: Session, heads: list[Head], reads: list[Read]) -> None:
+        """A ledger that moved since this process wrote to it: others were here, and what is remembered may be old."""
+        memory = self._memory
+        if any(memory.heads.get(head.workspace, head) != head for head in heads):
+            missing = [read for read in reads if read[1:] in memory.approvals]
+            memory.forget()
+            lookups = session.look_up(missing)
+            session.sync()
+            session.remember(lookups)
+        elif len(memory.approvals) > REMEMBERED:
+            memory.approvals.clear()
+        memory.heads.update((head.workspace, head) for head in heads)
 
     def _stands(self, session: Session, doubt: InDoubt) -> bool:
         """Asked under the lock of the heads, so the commit in doubt is over, one way or the other."""
@@ -266,6 +299,7 @@ class PostgresDatabase:
         return False  # it moved no ledger: to do it again is to do it once
 
     def _roll_back(self, session: Session, error: BaseException) -> None:
+        self._memory.forget()
         if not (isinstance(error, LOST) and is_lost(error, self._link)):
             self._doubt = None  # the server said no: nothing was committed
             try:

@@ -1,0 +1,60 @@
+"""What a process knows without asking the database: what is stored once and for all, and what it saw last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from interlock.core.approval import Approval
+from interlock.core.errors import StoreUnavailable
+from interlock.core.grant import Grant
+from interlock.core.ledger import Head
+from interlock.core.policy import Ask, terms_of
+from interlock.stores.rows import Row
+
+Key = tuple[str, str]
+
+
+@dataclass
+class Interned:
+    """Terms and tool definitions that are known to be stored: each is written once and read once."""
+
+    terms: dict[str, Ask] = field(default_factory=dict)
+    specs: set[str] = field(default_factory=set)
+
+    LIMIT = 10_000
+
+    def trim(self) -> None:
+        for known in (self.terms, self.specs):
+            if len(known) > self.LIMIT:
+                known.clear()
+
+    def clear(self) -> None:
+        self.terms.clear()
+        self.specs.clear()
+
+
+@dataclass
+class Memory:
+    """What this process saw last, and what nobody else can have changed since: the store says when to forget it."""
+
+    approvals: dict[Key, Approval] = field(default_factory=dict)
+    heads: dict[str, Head] = field(default_factory=dict)
+    grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
+
+    TOOLS = 1_000
+
+    def forget(self) -> None:
+        self.approvals.clear()
+        self.heads.clear()
+        self.grants.clear()
+
+
+def learn_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
+    """What a row of terms says, once it is sure that nobody altered it."""
+    if not found:
+        raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
+    terms = terms_of(bytes(found[0][0]))
+    if terms.sha256 != sha256:
+        raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
+    interned.terms[sha256] = terms
+    return terms
