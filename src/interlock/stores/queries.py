@@ -85,14 +85,15 @@ def page_query(source: Sql, workspace: str, payload: str) -> Sql:
 
 def walk_query(condition: Sql, workspace: str, query: Query, most: int, payload: str) -> Sql:
     """What is pending, by time left: at most `most` are looked at, and those that have the words are given."""
-    pending, values = _pending_of(workspace, query, most)
-    created, times = created_between(query)
+    (pending, values), (created, times) = _pending_of(workspace, query, most), created_between(query)
     text = (
-        f"select {APPROVAL}, {PAYLOAD[payload]} from ({pending}) page cross join docs d {_OF_PAGE} "  # noqa: S608
-        f"and d.workspace = ? and d.id = page.id and {condition[0]}{created} "
-        f"order by page.expires_at, page.id limit {limit_of(query) + 1:d}"
+        f"select {APPROVAL}, {PAYLOAD[payload]} from ("  # noqa: S608  column names are ours
+        f"select a.id, a.expires_at from ({pending}) a cross join docs d "
+        f"where d.workspace = ? and d.id = a.id and {condition[0]}{created} "
+        f"order by a.expires_at, a.id limit {limit_of(query) + 1:d}"
+        f") page {_OF_PAGE} order by page.expires_at, page.id"
     )
-    return text, [*values, workspace, workspace, *condition[1], *times]
+    return text, [*values, workspace, *condition[1], *times, workspace]
 
 
 def walk_end(workspace: str, query: Query, most: int) -> Sql:
@@ -145,7 +146,8 @@ def read_search_cursor(cursor: str) -> int:
 def _pending_of(workspace: str, query: Query, most: int) -> Sql:
     behind, values = _behind(query, "expires_at")
     text = (
-        f"select a.id, a.expires_at from approvals a where a.workspace = ? and a.status = 'pending'{behind} "  # noqa: S608
+        "select a.id, a.expires_at, a.created_at from approvals a "  # noqa: S608  column names are ours
+        f"where a.workspace = ? and a.status = 'pending'{behind} "
         f"order by a.expires_at, a.id limit {most:d}"
     )
     return text, [workspace, *values]

@@ -32,7 +32,7 @@ EVENTS = 500  # looked at for one lot
 LOT = 100  # approvals: a decision may have to wait until a lot is written
 IN_A_SWEEP = 30  # lots
 IN_A_SEARCH = 10  # lots
-PENDING = 2_000  # that are looked at one by one, in the order of time left
+PENDING = 500  # that are looked at one by one, in the order of time left
 FEW = 1_000  # matches that can be put into another order than that of the index
 
 Read = Callable[[Sequence[Row]], Awaitable[Sequence[Stored]]]
