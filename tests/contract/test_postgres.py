@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from interlock.core.errors import AlreadyDecided, Misconfigured, StoreUnavailable
+from interlock.core.errors import AlreadyDecided, BindingBroken, Expired, Misconfigured, StoreUnavailable
+from interlock.stores.postgres.batches import Batches
 from interlock.stores.postgres.database import PostgresDatabase
 from interlock.stores.postgres.migrate import migrate
 from interlock.stores.postgres.pipe import Pipe
@@ -63,11 +64,11 @@ class Cut:
 
 
 @pytest.mark.parametrize("heard", [False, True])
-@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("at", [1, 2, 3])
 async def test_a_cut_connection_changes_nothing_but_the_wait(
     database: PostgresDatabase, at: int, *, heard: bool
 ) -> None:
-    """The second sync is the commit: whether it stands is read from the ledger, and it is never done twice."""
+    """At a commit or between two: whether it stands is read from the ledger, and it is never done twice."""
     parts = wire_store(SqlStore(database))
     await parts.store.open()
     approval_id = await pending(parts)
@@ -87,8 +88,8 @@ async def test_a_commit_in_doubt_that_was_done_again_would_be_noticed(
     parts = wire_store(SqlStore(database))
     await parts.store.open()
     approval_id = await pending(parts)
-    monkeypatch.setattr(PostgresDatabase, "_stands", lambda *_: False)
-    database.record(Cut(2, heard=True).around)
+    monkeypatch.setattr(Batches, "_stands", lambda *_: False)
+    database.record(Cut(1, heard=True).around)
     with pytest.raises(AlreadyDecided):
         await approve(parts, approval_id)
 
@@ -245,3 +246,82 @@ async def test_a_process_that_stands_still_with_the_lock_holds_up_nobody_for_lon
             stopped.kill()
             await stopped.wait()
         assert await faults(parts) == []
+
+
+class Counting:
+    """How many round trips the batches take."""
+
+    def __init__(self) -> None:
+        self.syncs = 0
+        self.pipe: Pipe
+
+    def around(self, pipe: Pipe) -> "Counting":
+        self.pipe = pipe
+        return self
+
+    def sync(self) -> None:
+        self.syncs += 1
+        self.pipe.sync()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.pipe, name)
+
+
+async def trips(parts: Parts, work: Any) -> tuple[object, int]:
+    counting = Counting()
+    parts.store._database.record(counting.around)  # type: ignore[attr-defined]
+    return await work, counting.syncs
+
+
+async def test_a_process_that_is_alone_decides_starts_and_finishes_in_one_round_trip_each(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    assert await trips(parts, approve(parts, approval_id)) == ("approved", 1)
+    execution, syncs = await trips(parts, parts.gate.start("default", approval_id, "r"))
+    assert syncs == 1
+    finished = parts.gate.finish("default", approval_id, 1, ok=True, payload=OK)
+    assert (await trips(parts, finished))[1] == 1
+    assert execution.args == b'{"path":"/tmp/x"}'  # type: ignore[attr-defined]
+    assert await faults(parts) == []
+
+
+async def test_what_another_process_did_is_seen_before_anything_counts(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as one, opened(place, clock) as two:
+        ids = [await pending(one, n) for n in range(3)]
+        await approve(two, ids[0])
+        with pytest.raises(AlreadyDecided):
+            await approve(one, ids[0])
+        await two.gate.start("default", ids[0], "r")
+        await approve(one, ids[1])
+        await two.gate.renew("default", ids[0], 1)  # leaves no entry in the ledger
+        await one.gate.finish("default", ids[0], 1, ok=True, payload=OK)
+        assert await status(two, ids[0]) == "succeeded"
+        assert await faults(two) == []
+
+
+@pytest.mark.parametrize("late", [0, 1, 60_000])
+async def test_a_process_whose_clock_stands_still_cannot_decide_late(place: Place, clock: Clock, late: int) -> None:
+    """It remembers everything that it needs, and only the server knows that the time is over."""
+    async with opened(place, clock) as parts:
+        approval_id = await pending(parts)
+        approval = (await parts.store.get("default", approval_id)).approval
+        place.set_clock(approval.expires_at + late)  # the process still believes that there is time
+        with pytest.raises(Expired):
+            await approve(parts, approval_id)
+        assert await status(parts, approval_id) == "expired"
+
+
+async def test_a_decision_a_millisecond_before_the_deadline_counts(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts:
+        approval_id = await pending(parts)
+        approval = (await parts.store.get("default", approval_id)).approval
+        place.set_clock(approval.expires_at - 1)
+        assert await approve(parts, approval_id) == "approved"
+
+
+async def test_bytes_that_were_altered_after_they_were_remembered_do_not_run(parts: Parts, place: Place) -> None:
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    place.sql("update payloads set args = ?", b'{"path":"/"}')
+    with pytest.raises(BindingBroken):
+        await parts.gate.start("default", approval_id, "r")
+    assert await status(parts, approval_id) == "approved"

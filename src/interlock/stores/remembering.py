@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from interlock.core.approval import Approval
+from interlock.core.approval import FINAL, Approval
 from interlock.core.errors import StoreUnavailable
+from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.ledger import Head
 from interlock.core.policy import Ask, terms_of
@@ -40,13 +41,28 @@ class Memory:
     approvals: dict[Key, Approval] = field(default_factory=dict)
     heads: dict[str, Head] = field(default_factory=dict)
     grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
+    payloads: dict[Key, Payload] = field(default_factory=dict)  # small ones, of approvals that are remembered
 
     TOOLS = 1_000
+    SMALL = 4_096
 
     def forget(self) -> None:
         self.approvals.clear()
         self.heads.clear()
         self.grants.clear()
+        self.payloads.clear()
+
+    def keep(self, key: Key, approval: Approval, payload: Payload | None) -> None:
+        """After a commit; what has ended is not needed again."""
+        if approval.status in FINAL:
+            self.approvals.pop(key, None)
+            self.payloads.pop(key, None)
+            return
+        self.approvals[key] = approval
+        if payload is None or sum(len(getattr(payload, name) or "") for name in Payload.__slots__) > self.SMALL:
+            self.payloads.pop(key, None)
+        else:
+            self.payloads[key] = payload
 
 
 def learn_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:

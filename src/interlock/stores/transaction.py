@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
 
-from interlock.core.approval import FINAL, Approval
+from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Payload, Stored
@@ -229,14 +229,16 @@ class Transaction:
         changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
         for key, approval in self._approvals.items():
             changed.setdefault(key[0], set()).add(key[1])
-            if approval.status in FINAL:
-                self._memory.approvals.pop(key, None)
-            else:
-                self._memory.approvals[key] = approval
+            self._memory.keep(key, approval, self._whole_payload(key, approval))
         self._memory.heads.update(self._heads)
         for (workspace, _), grant in self._grants.items():
             self._memory.grants.pop((workspace, grant.tool), None)
         return changed
+
+    def _whole_payload(self, key: Key, approval: Approval) -> Payload | None:
+        """As it is stored now, if all of it was seen."""
+        known = Payload() if approval.version == 1 else self._memory.payloads.get(key)
+        return None if known is None or approval.erased_by else _merged(known, self._payloads.get(key))
 
     def moved(self) -> list[Head]:
         """Where the ledgers end that this transaction has written to."""

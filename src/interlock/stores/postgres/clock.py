@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 import time
+from typing import Protocol
+
+from interlock.core.ports import Clock
+
+
+class Estimate(Protocol):
+    def __call__(self) -> int: ...
+
+    def past(self) -> int:
+        """A time that the server has surely reached."""
+
+    def set(self, now: int) -> None: ...
 
 
 class ServerClock:
@@ -12,5 +24,24 @@ class ServerClock:
     def __call__(self) -> int:
         return int(time.monotonic() * 1000 + self._ahead)
 
+    def past(self) -> int:
+        return self() - 1
+
     def set(self, now: int) -> None:
         self._ahead = now - time.monotonic() * 1000
+
+
+class GivenClock:
+    """For tests, which set the server's clock to their own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def __call__(self) -> int:
+        return self._clock()
+
+    def past(self) -> int:
+        return self._clock()
+
+    def set(self, now: int) -> None:
+        """It is what it is."""

@@ -1,42 +1,34 @@
-"""PostgreSQL: one writer thread with group commit for each process; the head of a ledger is locked first, by everybody.
-
-A batch takes two round trips: one to lock, to read the clock and to look up what its items need, one to write and to
-commit. Lost connections come back by themselves, and a commit whose answer got lost is looked for in the ledger.
-"""
+"""PostgreSQL: connections, threads and reading; one writer thread for each process runs the batches of `batches.py`."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import psycopg
 
 from interlock.core.errors import Misconfigured, StoreUnavailable
-from interlock.core.ledger import Head
 from interlock.core.ports import Clock
 from interlock.faults import Point
-from interlock.stores.counting import Counts, write_counts
+from interlock.stores.counting import Counts
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
-from interlock.stores.postgres.clock import ServerClock
+from interlock.stores.postgres.batches import Batches
+from interlock.stores.postgres.clock import Estimate, GivenClock, ServerClock
 from interlock.stores.postgres.finding import Tsvector
 from interlock.stores.postgres.lanes import Lane
-from interlock.stores.postgres.link import LOST, Link, conninfo_of, is_lost, persist, translated
+from interlock.stores.postgres.link import Link, conninfo_of, translated
 from interlock.stores.postgres.listening import Listener, Notifier
 from interlock.stores.postgres.migrate import column_types, migrate, outstanding
-from interlock.stores.postgres.pipe import Pipe
-from interlock.stores.postgres.session import Session, Statements
-from interlock.stores.postgres.sets import array, placeholders
+from interlock.stores.postgres.session import Statements
+from interlock.stores.postgres.sets import placeholders
 from interlock.stores.queries import load_queries
-from interlock.stores.remembering import Interned, Memory
+from interlock.stores.remembering import Interned
 from interlock.stores.rows import Row
-from interlock.stores.transaction import Transaction
 from interlock.stores.watching import Watchers
-from interlock.stores.writer import NOTHING, Changed, Read, Work, Writer, attempt
+from interlock.stores.writer import NOTHING, Changed, Work, Writer
 
 WRITING = {
     "lock_timeout": "10s",
@@ -57,31 +49,14 @@ QUICK = frozenset(  # look-ups by key; whatever else may take long, and must not
 )
 QUICK_MOST = 64
 SLOW_LINKS = 3
-REMEMBERED = 4096  # approvals kept between batches
 CLAIM = 2_000  # milliseconds that a worker has for what it took; then it is due again
 FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
 
-# The clock is read when a row is locked, so the newest reading comes after all locks.
-_LOCK = placeholders(
-    "with locked as materialized (select workspace, seq, link, at from heads where workspace = any(?::text[]) "
-    "order by workspace for update) select workspace, seq, link, at, interlock_now() from locked"
-)
-_MAKE_HEADS = placeholders(
-    "insert into heads (workspace, seq, link, at) select w, 0, ?, 0 from unnest(?::text[]) w on conflict do nothing"
-)
 _CLAIM = placeholders(
     "with due as (select workspace, id from approvals where due_at <= interlock_now() order by due_at limit ? "
     "for update skip locked) update approvals a set due_at = interlock_now() + ? from due d "
     "where a.workspace = d.workspace and a.id = d.id returning a.workspace, a.id"
 )
-
-
-@dataclass
-class InDoubt:
-    """A batch whose commit was sent and not answered: perhaps it stands, and the ledger says so."""
-
-    results: list[object]
-    transaction: Transaction
 
 
 class PostgresDatabase:
@@ -91,20 +66,16 @@ class PostgresDatabase:
         self.interned = Interned()
         self.finder: Finder = Tsvector()
         self.watchers = Watchers()
-        self.server_clock = ServerClock()
-        self.clock: Clock = clock or self.server_clock
-        self._point = point
+        self._server_clock: Estimate = GivenClock(clock) if clock else ServerClock()
+        self.clock: Clock = self._server_clock
         self._url = url
         self._queries = load_queries()
         self._texts = {name: placeholders(text) for name, text in self._queries.items()}
         self._counts = Counts(self.clock)
         self.count_read = self._counts.count
         self._link = Link(url, WRITING)
-        self._wrap: Callable[[Any], Any] = lambda connection: connection
+        self._batches = Batches(self._link, self.interned, self._counts, self._server_clock, point)
         self._stopping = threading.Event()
-        self._memory = Memory()
-        self._pipe: Pipe | None = None
-        self._doubt: InDoubt | None = None
         self._opened = False
 
     # Opening and closing
@@ -125,8 +96,8 @@ class PostgresDatabase:
                 migrate(connection)
             elif left:
                 raise Misconfigured(f"The database {self.name} lacks {left}. Run: interlock migrate")
-            self._statements = Statements(self._queries, column_types(connection))
-            self.server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
+            self._batches.statements = Statements(self._queries, column_types(connection))
+            self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
             self._link.pipe()
         quick, slow = Link(self._url, READING), [Link(self._url, SLOWLY) for _ in range(SLOW_LINKS)]
         self._quick = Lane("reader", [quick], self.name, QUICK_MOST)
@@ -173,7 +144,7 @@ class PostgresDatabase:
 
     def record(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""
-        self._wrap = recorder
+        self._batches.wrap = recorder
 
     def check(self) -> None:
         """A server that was replaced by another is noticed by its ledger, not by its address."""
@@ -212,100 +183,8 @@ class PostgresDatabase:
         self._notifier.tell(changed)
 
     def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
-        self._doubt = None
-        once = partial(persist, partial(self._transact, batch), self._link, self._stopping)
         with translated(self.name):
-            try:
-                return once()
-            except psycopg.errors.SerializationFailure:
-                return once()  # what was remembered was old, and is forgotten: once more, from the rows
-
-    def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
-        """The only lock order: heads, by name; then the clock; then rows, in the order of the sets."""
-        pipe = self._link.pipe()
-        if pipe is not self._pipe:  # a server that took over may lack what the old one had
-            self._pipe = pipe
-            self.interned.clear()
-            self._memory.forget()
-        session = Session(self._wrap(pipe), self._statements, self._point)
-        workspaces = sorted({work.workspace for work in batch if work.workspace})
-        counted = self._counts.take()
-        try:
-            now = self._lock(session, workspaces, [read for work in batch for read in work.reads])
-            if self._doubt is not None and self._stands(session, self._doubt):
-                session.end()
-                return self._doubt.results, self._doubt.transaction.committed()
-            transaction = Transaction(session, now, self.interned, self._memory)
-            results = [attempt(work, transaction) for work in batch]
-            write_counts(counted, transaction)
-            transaction.flush()
-            session.send("commit")
-            self._doubt = InDoubt(results, transaction)
-            session.sync()
-            self._doubt = None
-        except BaseException as error:
-            self._counts.give_back(counted)
-            self._roll_back(session, error)
-            raise
-        return results, transaction.committed()
-
-    def _lock(self, session: Session, workspaces: list[str], reads: list[Read]) -> int:
-        """Gives the time at which the last lock was there; from then on nobody else changes these workspaces."""
-        while True:
-            session.begin(self._link)
-            answer = session.send(_LOCK, (array(workspaces),))
-            lookups = session.look_up(self._unknown(reads))
-            session.sync()
-            locked = answer.rows()
-            if len(locked) == len(workspaces):
-                break
-            session.end()  # a ledger's first entry: there has to be a row to lock, made before anything is locked
-            session.ask(_MAKE_HEADS, (Head("").link, array(workspaces)))
-        session.remember(lookups)
-        self._agree(session, [Head(*row[:4]) for row in locked], reads)
-        now = max((int(row[4]) for row in locked), default=self.server_clock())
-        self.server_clock.set(now)
-        return now
-
-    def _unknown(self, reads: list[Read]) -> list[Read]:
-        """What need not be read again if nobody else wrote meanwhile. Payloads are always read: they are what runs."""
-        known = self._memory.approvals
-        wanted = []
-        for read in reads:
-            if read[0] not in ("approval", "stored") or read[1:] not in known:
-                wanted.append(read)
-            elif read[0] == "stored":
-                wanted.append(("payload", *read[1:]))
-        return wanted
-
-    def _agree(self, session: Session, heads: list[Head], reads: list[Read]) -> None:
-        """A ledger that moved since this process wrote to it: others were here, and what is remembered may be old."""
-        memory = self._memory
-        if any(memory.heads.get(head.workspace, head) != head for head in heads):
-            missing = [read for read in reads if read[1:] in memory.approvals]
-            memory.forget()
-            lookups = session.look_up(missing)
-            session.sync()
-            session.remember(lookups)
-        elif len(memory.approvals) > REMEMBERED:
-            memory.approvals.clear()
-        memory.heads.update((head.workspace, head) for head in heads)
-
-    def _stands(self, session: Session, doubt: InDoubt) -> bool:
-        """Asked under the lock of the heads, so the commit in doubt is over, one way or the other."""
-        for head in doubt.transaction.moved():
-            found = session.fetch("link", head.workspace, head.seq)
-            return bool(found) and found[0][0] == head.link
-        return False  # it moved no ledger: to do it again is to do it once
-
-    def _roll_back(self, session: Session, error: BaseException) -> None:
-        self._memory.forget()
-        if not (isinstance(error, LOST) and is_lost(error, self._link)):
-            self._doubt = None  # the server said no: nothing was committed
-            try:
-                session.end()
-            except psycopg.Error:
-                self._link.drop()
+            return self._batches.commit(batch, self._stopping)
 
     def _look(self, name: str, *values: object) -> list[Row]:
         """For the listener's thread."""

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
+from interlock.core.event import Payload
 from interlock.faults import Point, around
 from interlock.stores.postgres.link import Link
 from interlock.stores.postgres.pipe import Answer, Pipe
 from interlock.stores.postgres.sets import SetWrite, Types, array, placeholders, set_read, set_write
+from interlock.stores.remembering import Memory
 from interlock.stores.rows import Row
 from interlock.stores.transaction import NAMES
 
+_CHECK_PAYLOADS = placeholders(
+    "with found as (select from unnest(?::text[], ?::text[], ?::bytea[], ?::bytea[]) as k(workspace, id, args, shown) "
+    "join payloads p on p.workspace = k.workspace and p.id = k.id "
+    "and p.args is not distinct from k.args and p.shown is not distinct from k.shown) "
+    "select case when count(*) = ?::bigint then 0 else interlock_stale() end from found"
+)
 _BEGIN = "begin isolation level read committed"
 
 
@@ -105,3 +114,32 @@ class Session:
             return name, keys, self.send(self._statements.one[name], keys[0])
         columns = [array(column) for column in zip(*keys, strict=True)]
         return name, keys, self.send(self._statements.many[name], columns)
+
+
+class Surprise(Exception):
+    """A step looked for something that is not remembered."""
+
+
+class Remembered:
+    """Stands in for a session before anything is sent: answers from memory, and has the server check it later."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._assumed: dict[tuple[str, str], Payload] = {}
+        self.session: Session
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        key = cast(tuple[str, str], values)
+        if name != "payload" or key not in self._memory.payloads:
+            raise Surprise(name)
+        payload = self._assumed[key] = self._memory.payloads[key]
+        return [tuple(getattr(payload, field) for field in Payload.__slots__)]
+
+    def check(self, session: Session) -> None:
+        """What runs is what is stored: the bytes that were remembered have to be the ones that are there."""
+        if self._assumed:
+            columns = zip(*((*key, kept.args, kept.shown) for key, kept in self._assumed.items()), strict=True)
+            session.send(_CHECK_PAYLOADS, (*map(array, columns), len(self._assumed)))
+
+    def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int:
+        return self.session.write(name, values)

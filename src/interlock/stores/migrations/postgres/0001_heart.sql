@@ -4,6 +4,12 @@
 create function interlock_now() returns bigint language sql volatile parallel unsafe as
     $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$;
 
+-- What a process remembered of the database is not so any more: its transaction fails, and it looks for itself.
+create function interlock_stale() returns bigint language plpgsql volatile as $$
+begin
+    raise exception 'stale' using errcode = 'serialization_failure';
+end $$;
+
 create table workspaces (
     name       text collate "C" primary key,
     key        bytea not null,             -- makes the fingerprints of secret values
