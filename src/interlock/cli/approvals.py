@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,56 +12,89 @@ from rich.text import Text
 
 from interlock.cli import deciding
 from interlock.cli.cards import card_of, styled_risk, styled_status, time_left, votes_of
+from interlock.cli.filters import PENDING, Arg, Given, Person, Search, Since, Status, Until
 from interlock.cli.lookup import sweep, view_of
-from interlock.cli.output import nearest, print_json, say, short, short_id, show, span, table
+from interlock.cli.output import print_json, say, short, short_id, show, span, table
 from interlock.cli.shape import item_json, sentence_of, view_json
 from interlock.cli.shared import ApprovalId, Desk, User, command, kept
-from interlock.core.approval import STATUSES
 from interlock.core.card import risk_of, visible
-from interlock.core.errors import InvalidRequest
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
-from interlock.core.ports import Query
+from interlock.core.ports import Page, Query
 
 HEADS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
+NOTHING = "There is nothing to show."
+MOST_TURNS = 10
 SPARE = ("AGENT", "AGE", "TOOL", "VOTES", "LEFT")
 
 app = typer.Typer()
 
-Status = Annotated[str, typer.Option(metavar="STATUS", help=f"One of {', '.join(STATUSES)}, or all.")]
 Limit = Annotated[int, typer.Option(min=1, max=500, help="At most so many.")]
 
 
 @command(app, kept, "list")
 async def list_approvals(
     desk: Desk,
-    status: Status = "pending",
+    *,
+    status: Status = None,
+    search: Search = "",
     tool: Annotated[str, typer.Option(help="Only of this tool.")] = "",
-    agent: Annotated[str, typer.Option(help="Only of this agent.")] = "",
+    agent: Annotated[str, typer.Option(help="Only of this agent, or of agents that it called.")] = "",
+    person: Person = "",
+    arg: Arg = None,
     run: Annotated[str, typer.Option(help="Only of this run.")] = "",
     thread: Annotated[str, typer.Option(help="Only of this thread.")] = "",
+    since: Since = "",
+    until: Until = "",
     limit: Limit = 50,
     cursor: Annotated[str, typer.Option(help="Where the page before ended.")] = "",
 ) -> None:
-    """What waits for a decision, the most urgent first; with --status, what became of the others."""
-    wanted = _statuses(status)
+    """What waits for a decision, the most urgent first; or whatever is searched for, the newest first."""
+    given = Given(search, person, arg or (), since, until)
+    wanted = given.statuses(status or ())
     await sweep(desk)
-    query = Query(wanted, tool, agent, thread, run, cursor=cursor, limit=limit)
-    page = await desk.parts.inbox.list(desk.workspace, query)
+    query = replace(given.query(wanted, desk.now()), tool=tool, agent=agent, thread_id=thread, run_id=run)
+    page = await _filled(desk, replace(query, cursor=cursor, limit=limit))
     now = desk.now()
-    items = [stored for stored in page.items if not wanted or status_at(stored.approval, now) in wanted]
     if desk.json:
-        print_json({"items": [item_json(stored, now) for stored in items], "next": page.next})
+        items = [item_json(stored, now) for stored in page.items]
+        print_json({"items": items, "next": page.next, "behind": page.behind})
         return
-    if items:
-        show(listed(items, now))
+    if page.items:
+        show(listed(page.items, now))
     else:
-        say("Nothing waits for a decision." if status == "pending" else "There is nothing to show.")
+        say(_nothing(query))
     if page.next:
         say(f"There is more: --cursor {page.next}", style="dim")
+    if page.behind:
+        say("Not everything can be searched yet; newer approvals may be missing. Try again in a moment.", style="dim")
 
 
-def listed(items: list[Stored], now: int) -> Table:
+async def _filled(desk: Desk, query: Query) -> Page:
+    """A page of a search may be short and yet have a next one; a person should not have to turn it."""
+    page = await desk.parts.inbox.list(desk.workspace, query)
+    items = _by_now(page, query, desk.now())
+    for _ in range(MOST_TURNS):
+        if page.next is None or len(items) >= query.limit:
+            break
+        rest = replace(query, cursor=page.next, limit=query.limit - len(items))
+        page = await desk.parts.inbox.list(desk.workspace, rest)
+        items += _by_now(page, query, desk.now())
+    return replace(page, items=items)
+
+
+def _by_now(page: Page, query: Query, now: int) -> tuple[Stored, ...]:
+    """Where nobody could write that time has passed, the clock still says so."""
+    return tuple(s for s in page.items if not query.statuses or status_at(s.approval, now) in query.statuses)
+
+
+def _nothing(query: Query) -> str:
+    if query == Query(PENDING):
+        return "Nothing waits for a decision."
+    return "Nothing that waits fits. To look at the others too: --status all" if query.statuses == PENDING else NOTHING
+
+
+def listed(items: Sequence[Stored], now: int) -> Table:
     return table(HEADS, [_row(stored, now) for stored in items], stretch="WHAT", spare=SPARE)
 
 
@@ -110,13 +145,3 @@ def _row(stored: Stored, now: int) -> tuple[Text | str, ...]:
         time_left(approval, status, now),
         votes_of(approval),
     )
-
-
-def _statuses(text: str) -> tuple[str, ...]:
-    if text == "all":
-        return ()
-    if text not in STATUSES:
-        raise InvalidRequest(
-            f"There is no status {text!r}.{nearest(text, STATUSES)} See: interlock approvals list --help"
-        )
-    return (text,)
