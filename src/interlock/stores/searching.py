@@ -32,6 +32,7 @@ EVENTS = 500  # looked at for one lot
 LOT = 100  # approvals: a decision may have to wait until a lot is written
 IN_A_SWEEP = 30  # lots
 IN_A_SEARCH = 10  # lots
+FARTHEST = 20_000  # documents that are looked at one by one, before the index is asked
 PENDING = 500  # that are looked at one by one, in the order of time left
 FEW = 1_000  # matches that can be put into another order than that of the index
 
@@ -85,10 +86,12 @@ class Searching:
 
     async def _newest(self, workspace: str, query: Query, wanted: Wanted) -> Page:
         span, limit = await self._span(workspace, query), limit_of(query)
-        found: list[Row] = []
-        most = self._finder.walk(wanted)
-        if most:
-            found = await self._fetch(page_query(self._walked(wanted, span, most, limit), workspace, _payload(query)))
+        found, most = [], self._finder.walk(wanted)  # type: list[Row], int
+        for _ in range(2):
+            if 0 < most <= FARTHEST:
+                source = self._walked(wanted, span, most, limit)
+                found = await self._fetch(page_query(source, workspace, _payload(query)))
+                most = _further(most, len(found), limit)
         if len(found) <= limit:
             source = self._finder.newest(wanted, span, limit + 1)
             found = await self._fetch(page_query(source, workspace, _payload(query)))
@@ -163,6 +166,11 @@ class Searching:
         changed = [(approval_id, words) for approval_id, old, words in known if old not in (None, words)]
         await self._finder.keep(self._place, Lot(workspace, mark, end, added, changed))
         return True
+
+
+def _further(walked: int, found: int, limit: int) -> int:
+    """How far to walk for the rest of the page, judging by what was found so far; 0 if it is full or hardly begun."""
+    return walked * (limit + 1) * 3 // (found * 2) if 2 < found <= limit else 0
 
 
 def _words(row: Row) -> str:

@@ -8,7 +8,7 @@ from interlock.core.search import Wanted
 from interlock.stores.finding import MARK, Lot, Place, Span, Sql
 from interlock.stores.postgres.sets import array
 
-WALK = 10_000
+WALK = 1_000
 
 
 class Tsvector:
