@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Seen
-from interlock.core.erasure import Erasure
+from interlock.core.erasure import Erasure, Scope
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Page, Query
 from interlock.core.search import words_in
@@ -23,7 +23,9 @@ from interlock.stores.finding import Lot
 from interlock.stores.postgres import finding as postgres_finding
 from interlock.stores.queries import make_cursor
 from interlock.wiring import Parts
-from tests.places import Place
+from tests.journeys.programs import wait_until
+from tests.places import Base, Place, migrated
+from tests.postgres import Server
 from tests.support import BOB, EVE, OK, WRITE, Clock, approve, call, faults, opened, pending
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount} to {to}", secret=("key",))
@@ -42,6 +44,11 @@ async def search(parts: Parts, **filters: Any) -> list[str]:
         page = await parts.store.list("default", Query(**filters | {"cursor": page.next}))
         ids += [stored.approval.id for stored in page.items]
     return ids
+
+
+async def erase(parts: Parts, scope: Scope, what: str) -> None:
+    async for _ in parts.store.erase("default", Erasure(scope, what, by="ada")):
+        pass
 
 
 async def reject(parts: Parts, approval_id: str, reason: str) -> None:
@@ -195,12 +202,10 @@ async def test_what_was_erased_is_found_only_by_what_is_left(parts: Parts, place
         await reject(parts, each, "Zurich")
     clock.forward(60_000)
     assert await search(parts, text="zurich") == [other, approval_id]
-    async for _ in parts.store.erase("default", Erasure("thread", "t1", by="ada")):
-        pass
+    await erase(parts, "thread", "t1")
     assert await search(parts, text="zurich") == await search(parts, arguments=(("to", "ann"),)) == [other]
     assert await search(parts, thread_id="t1") == await search(parts, person="bob", thread_id="t1") == [approval_id]
-    async for _ in parts.store.erase("default", Erasure("person", "bob", by="ada")):
-        pass
+    await erase(parts, "person", "bob")
     assert await search(parts, text="zurich") == []
     assert await search(parts, text="ann") == [other]
     words = " ".join(row[0] for row in place.sql("select words from docs"))
@@ -376,6 +381,33 @@ async def test_several_that_index_at_once_do_no_harm(
         assert place.sql("select count(*), count(distinct id) from docs") == [(20, 20)]
 
 
+async def test_postgresql_locks_the_mark_before_the_documents(postgres_server: Server, clock: Clock) -> None:
+    """Else whoever erases and whoever indexes could wait for each other. Somebody holds the document until both wait."""
+    name = "test_locks_of_search"
+    postgres_server.create_database(name, migrated(postgres_server))
+    place = Base(postgres_server, name)
+    async with opened(place, clock) as parts:
+        approval_id = await pay(parts, 1)
+        await parts.store.index()
+        await parts.gate.cancel("default", approval_id, "agent")
+        with postgres_server.connect(name) as holder, holder.transaction():
+            holder.execute("select from docs for update")
+            erasing = asyncio.ensure_future(erase(parts, "approval", approval_id))
+            await waiting(place, 1)
+            indexing = asyncio.ensure_future(parts.store._searching.catch_up("default"))
+            await waiting(place, 2)
+        await asyncio.gather(erasing, indexing)
+        assert await search(parts, text="ann") == []
+        assert await search(parts, tool="pay") == [approval_id]
+    postgres_server.drop_database(name)
+
+
+async def waiting(place: Place, count: int) -> None:
+    """Until so many wait for a lock."""
+    asked = "select count(*) from pg_locks where not granted and locktype <> 'advisory'"
+    await asyncio.to_thread(wait_until, lambda: place.sql(asked) == [(count,)], f"{count} wait for a lock")
+
+
 async def test_a_damaged_row_does_not_keep_the_others_from_being_searched(parts: Parts, place: Place) -> None:
     damaged, sound = await pending(parts, 1), await pending(parts, 2)
     place.sql("update payloads set args = ? where id = ?", b"{", damaged)
@@ -434,8 +466,7 @@ async def test_no_part_of_sqlite_keeps_an_erased_word(tmp_path: Path, clock: Clo
             await parts.gate.cancel("default", approval_id, "agent")
             await parts.store.index()
             clock.forward(1_000)
-        async for _ in parts.store.erase("default", Erasure("thread", "t0", by="ada")):
-            pass
+        await erase(parts, "thread", "t0")
         while await parts.store.forget(41_500):
             pass
     written = path.read_bytes()

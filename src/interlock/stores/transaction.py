@@ -316,6 +316,7 @@ NAMES = (
     "edit_payload",
     "end_payload",
     "erase_payload",
+    "step_back",  # locks the mark before any document, as whoever indexes does: else both could wait for each other
     "insert_doc",
     "change_doc",
     "erase_doc",  # after the others: of what one batch says about an approval, this counts
@@ -328,7 +329,6 @@ NAMES = (
     "insert_content",
     "erase_content",
     "write_mark",
-    "step_back",
     "write_tally",
     "write_head",
 )
