@@ -382,7 +382,7 @@ async def test_several_that_index_at_once_do_no_harm(
 
 
 async def test_postgresql_locks_the_mark_before_the_documents(postgres_server: Server, clock: Clock) -> None:
-    """Else whoever erases and whoever indexes could wait for each other. Somebody holds the document until both wait."""
+    """Else those who erase and those who index could wait for each other. Somebody holds a document until both wait."""
     name = "test_locks_of_search"
     postgres_server.create_database(name, migrated(postgres_server))
     place = Base(postgres_server, name)

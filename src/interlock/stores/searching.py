@@ -170,7 +170,7 @@ class Searching:
 
 def _further(walked: int, found: int, limit: int) -> int:
     """How far to walk for the rest of the page, judging by what was found so far; 0 if it is full or hardly begun."""
-    return walked * (limit + 1) * 3 // (found * 2) if 2 < found <= limit else 0
+    return walked * (limit + 1) * 3 // (found * 2) if 1 < found <= limit else 0
 
 
 def _words(row: Row) -> str:
