@@ -448,8 +448,7 @@ async def test_every_walk_gives_what_the_index_gives(parts: Parts, monkeypatch: 
         {"arguments": (("amount", 2),), "text": "an"},
     ):
         found = []
-        for walk, farthest in ((0, 0), (1, 100), (5, 5), (6, 100), (1_000, 1_000)):
-            monkeypatch.setattr(searching, "FARTHEST", farthest)
+        for walk in ((0, 0), (1, 128), (5, 5), (6, 128), (1_000, 1_000)):
             monkeypatch.setattr(finding, "WALK", walk)
             monkeypatch.setattr(postgres_finding, "WALK", walk)
             found.append(await search(parts, limit=4, **filters))

@@ -14,7 +14,7 @@ from interlock.stores.writer import Work
 
 Sql = tuple[str, list[object]]
 MARK = "search"
-WALK = 500
+WALK = (500, 16_384)
 PURGED = 256  # pages of the index that are merged when the mark `purge` moves
 
 
@@ -47,8 +47,8 @@ class Place(Protocol):
 
 
 class Finder(Protocol):
-    def walk(self, wanted: Wanted) -> int:
-        """How many of the newest documents are worth looking at one by one, before the index is asked."""
+    def walk(self, wanted: Wanted) -> tuple[int, int]:
+        """How many of the newest documents are looked at one by one before the index is asked: first, and at most."""
 
     def has(self, wanted: Wanted) -> Sql:
         """A condition on a row `d` of docs."""
@@ -69,8 +69,8 @@ class Finder(Protocol):
 class Fts5:
     """SQLite. Whole words come newest first, however many there are; the beginning of a word takes all of its words."""
 
-    def walk(self, wanted: Wanted) -> int:
-        return WALK if wanted.beginning else 0
+    def walk(self, wanted: Wanted) -> tuple[int, int]:
+        return WALK if wanted.beginning else (0, 0)
 
     def has(self, wanted: Wanted) -> Sql:
         patterns = [f"% {word} %" for word in wanted.words]

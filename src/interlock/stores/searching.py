@@ -32,7 +32,6 @@ EVENTS = 500  # looked at for one lot
 LOT = 100  # approvals: a decision may have to wait until a lot is written
 IN_A_SWEEP = 30  # lots
 IN_A_SEARCH = 10  # lots
-FARTHEST = 20_000  # documents that are looked at one by one, before the index is asked
 PENDING = 500  # that are looked at one by one, in the order of time left
 FEW = 1_000  # matches that can be put into another order than that of the index
 
@@ -86,9 +85,10 @@ class Searching:
 
     async def _newest(self, workspace: str, query: Query, wanted: Wanted) -> Page:
         span, limit = await self._span(workspace, query), limit_of(query)
-        found, most = [], self._finder.walk(wanted)  # type: list[Row], int
+        most, farthest = self._finder.walk(wanted)
+        found: list[Row] = []
         for _ in range(2):
-            if 0 < most <= FARTHEST:
+            if 0 < most <= farthest:
                 source = self._walked(wanted, span, most, limit)
                 found = await self._fetch(page_query(source, workspace, _payload(query)))
                 most = _further(most, len(found), limit)
@@ -169,8 +169,11 @@ class Searching:
 
 
 def _further(walked: int, found: int, limit: int) -> int:
-    """How far to walk for the rest of the page, judging by what was found so far; 0 if it is full or hardly begun."""
-    return walked * (limit + 1) * 3 // (found * 2) if 1 < found <= limit else 0
+    """How far to walk for a full page, judging by what was found so far; 0 if it is full, or too little to judge by."""
+    if not 1 < found <= limit:
+        return 0
+    needed = walked * (limit + 1) * 5 // (found * 4)
+    return int(1 << needed.bit_length())  # few different numbers, so that databases know the statement already
 
 
 def _words(row: Row) -> str:

@@ -8,13 +8,13 @@ from interlock.core.search import Wanted
 from interlock.stores.finding import MARK, Lot, Place, Span, Sql
 from interlock.stores.postgres.sets import array
 
-WALK = 1_000
+WALK = (1_000, 32_768)
 
 
 class Tsvector:
     """PostgreSQL. Its index gives no order, so what many documents have is found quicker by looking at the newest."""
 
-    def walk(self, wanted: Wanted) -> int:
+    def walk(self, wanted: Wanted) -> tuple[int, int]:
         return WALK
 
     def has(self, wanted: Wanted) -> Sql:
