@@ -17,7 +17,9 @@ SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the 
 FOR_LISTS = ("approvals_newest", "approvals_pending", "Seq Scan")
 
 
-@pytest.mark.parametrize("name", sorted((QUICK | {"timeline", "trail", "usable_grants_of_tool", "due", "running"}) - SMALL))
+@pytest.mark.parametrize(
+    "name", sorted((QUICK | {"timeline", "trail", "usable_grants_of_tool", "due", "running"}) - SMALL)
+)
 def test_sqlite_searches_by_an_index(name: str) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate_sqlite(connection, 0)

@@ -23,7 +23,7 @@ from interlock.audit import verify
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
 from interlock.core.errors import AlreadyDecided, AlreadyStarted
 from interlock.core.event import Event
-from interlock.stores.postgres import database
+from interlock.stores.postgres import batches as batching
 from interlock.wiring import Parts, wire
 from tests.support import WRITE, approve, pending
 
@@ -95,7 +95,9 @@ def batches(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, 
 
 async def write(parts: Parts, name: int, share: int) -> dict[str, Any]:
     if "--broken" in sys.argv and name % 2:
-        database._LOCK = database._LOCK.replace("order by workspace", "order by workspace desc")
+        for name_of in ("_LOCK", "_LOCK_AS_LEFT"):
+            text = getattr(batching, name_of)
+            setattr(batching, name_of, text.replace("order by workspace", "order by workspace desc"))
     written, chance, number, failed = Counted(parts), random.Random(name), 0, 0
     while written.batches < share:
         number += 1

@@ -17,7 +17,7 @@ import pytest
 from tests.journeys.programs import PATIENCE, Shell, wait_until
 
 TOP = Path(__file__).resolve().parents[2]
-README, QUICKSTART, LEDGER = TOP / "README.md", TOP / "docs" / "quickstart.md", TOP / "docs" / "ledger.md"
+README, QUICKSTART = TOP / "README.md", TOP / "docs" / "quickstart.md"
 IDEMPOTENT = TOP / "examples" / "05_idempotent.py"
 
 
@@ -113,15 +113,6 @@ def test_the_readme_runs_as_written(desk: Desk) -> None:
 
 def test_the_readme_and_the_quickstart_begin_with_the_same_program() -> None:
     assert program(README, "create_issue") == program(QUICKSTART, "create_issue")
-
-
-def test_the_chain_can_be_checked_without_interlock(desk: Desk) -> None:
-    life = desk.start(desk.save("quickstart.py", program(README, "create_issue")))
-    desk.interlock("approvals", "approve", desk.one("pending"))
-    assert ended(life) == 0
-    checker = desk.save("check.py", program(LEDGER, "hashlib"))
-    done = subprocess.run([sys.executable, "-I", checker], cwd=desk.shell.folder, capture_output=True, check=True)
-    assert done.stdout.decode().split() == ["6", desk.shell("audit", "head").json["link"]]
 
 
 def test_killed_while_it_waits_it_asks_nothing_new(desk: Desk) -> None:  # R23, R24, R46

@@ -20,14 +20,15 @@ from interlock.faults import Point
 from interlock.stores.counting import Counted, Counts, write_counts
 from interlock.stores.postgres.clock import Estimate
 from interlock.stores.postgres.link import LOST, Link, is_lost, persist
-from interlock.stores.postgres.pipe import Pipe
-from interlock.stores.postgres.session import Remembered, Session, Statements, Surprise
+from interlock.stores.postgres.pipe import Answer, Pipe
+from interlock.stores.postgres.session import Remembered, Session, Statements
 from interlock.stores.postgres.sets import array, placeholders
 from interlock.stores.remembering import Interned, Memory
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Changed, Read, Work, attempt
 
 REMEMBERED = 4096  # approvals kept between batches
+BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
 TRUSTED = 20  # milliseconds that the clock which this process keeps may be behind the server's
 
 # The clock is read when a row is locked, so the newest reading comes after all locks.
@@ -102,14 +103,25 @@ class Batches:
         """None if it could not be done so; then nothing was sent, or the server threw it away."""
         heads = self._left(batch)
         now = max([self._clock.past(), *(head.at for head in heads)]) if heads else 0
-        if not heads or now > self._clock() + 1:  # the last entry is from the future: not for this way
+        if not heads or now > self._clock():  # the last entry is from the future: time stands still, and not here
             return None
+        try:
+            results, transaction, locked = self._hopeful(session, batch, counted, heads, now)
+        except Exception as error:
+            if isinstance(error, BUSY) or (isinstance(error, LOST) and is_lost(error, self._link)):
+                raise
+            self._forget()
+            session.end()
+            return None
+        self._clock.set(int(locked.rows()[0][0]))
+        return results, transaction.committed()
+
+    def _hopeful(
+        self, session: Session, batch: list[Work], counted: Counted, heads: list[Head], now: int
+    ) -> tuple[list[object], Transaction, Answer]:
         remembered = Remembered(self._memory)
         transaction = Transaction(remembered, now, self._interned, self._memory)
-        try:
-            results = [attempt(work, transaction) for work in batch]
-        except Surprise:
-            return None
+        results = [attempt(work, transaction) for work in batch]
         write_counts(counted, transaction)
         before = min([now + TRUSTED, *(mark for mark in self._deadlines(batch) if mark > now)])
         session.begin(self._link)
@@ -118,14 +130,8 @@ class Batches:
         remembered.check(session)
         remembered.session = session
         transaction.flush()
-        try:
-            self._finish(session, results, transaction)
-        except psycopg.errors.SerializationFailure:
-            self._forget()
-            session.end()
-            return None
-        self._clock.set(int(locked.rows()[0][0]))
-        return results, transaction.committed()
+        self._finish(session, results, transaction)
+        return results, transaction, locked
 
     def _left(self, batch: list[Work]) -> list[Head]:
         """Where this process left the ledgers of a batch, if it remembers all that the batch looks up."""
