@@ -42,7 +42,12 @@ WRITING = {
     "jit": "off",
 }
 READING = {"statement_timeout": "5s", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
-SLOWLY = {"statement_timeout": "60s", "synchronous_commit": "off", "jit": "off"}
+SLOWLY = {
+    "statement_timeout": "60s",
+    "synchronous_commit": "off",  # hints and claims may be lost; nothing else is written there
+    "plan_cache_mode": "force_custom_plan",  # what is looked for decides which way is short
+    "jit": "off",
+}
 QUICK = frozenset(  # look-ups by key; whatever else may take long, and must not hold these up
     {"approval", "approval_by_call", "head", "changed_since", "grant", "link", "next_due", "open_runs", "payload"}
     | {"policy", "run", "spec", "stored", "stored_by_call", "tallies", "terms", "users", "workspace_key"}
