@@ -32,6 +32,7 @@ from tests.faults import broken
 POLICY = "version: 1\ndefaults: {expires_in: 1h}\n"
 PATIENCE = 60  # seconds after which something counts as stuck
 BOB = Reviewer("bob", via="test")
+NOT_STRUCK = "the program came to its end before the fault"
 
 
 def main() -> None:
@@ -50,8 +51,10 @@ def main() -> None:
         child(lambda: open_and_close(template, ""))
     points = recorded(folder, template, options.victim)
     results = [one(folder, template, options.victim, n) for n in range(part + 1, len(points) + 1, of)]
-    wrong = [{"point": points[n - 1], "laws": laws} for n, laws in results if laws]
-    print(json.dumps({"points": len(points), "tried": len(results), "wrong": wrong, "names": dict(Counter(points))}))
+    missed = [n for n, laws in results if laws == [NOT_STRUCK]]
+    wrong = [{"point": points[n - 1], "laws": laws} for n, laws in results if laws and n not in missed]
+    report = {"points": len(points), "tried": len(results), "missed": len(missed), "wrong": wrong}
+    print(json.dumps({**report, "names": dict(Counter(points))}))
 
 
 def recorded(folder: Path, template: Path, victim: str) -> list[str]:
@@ -96,10 +99,12 @@ def finished(path: Path) -> bool:
 
 
 def survived(plan: str, status: int) -> list[str]:
-    """A plan to kill that killed nothing proves nothing."""
-    return (
-        [f"the fault {plan} did not strike: {status}"] if plan.startswith("kill") and status != -signal.SIGKILL else []
-    )
+    """A plan to kill that killed nothing proves nothing. Chores take turns by the clock, so the last points may not
+    come in every life: a life that came to its end without them is told apart, and may not be frequent.
+    """
+    if not plan.startswith("kill") or status == -signal.SIGKILL:
+        return []
+    return [NOT_STRUCK] if status == 0 else [f"the fault {plan} did not strike: {status}"]
 
 
 # What runs in children
