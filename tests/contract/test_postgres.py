@@ -202,6 +202,17 @@ async def test_two_that_migrate_at_once_do_it_once(postgres_url: str) -> None:
     assert sum(map(len, done)) == 2
 
 
+async def test_programs_that_open_an_empty_database_at_once_all_find_it_ready(postgres_url: str) -> None:
+    doors = [wire(postgres_url) for _ in range(8)]
+    try:
+        await asyncio.gather(*(parts.store.open() for parts in doors))
+        ids = await asyncio.gather(*(pending(parts, n) for n, parts in enumerate(doors)))
+        assert len(set(ids)) == 8
+        assert await faults(doors[0]) == []
+    finally:
+        await asyncio.gather(*(parts.store.close() for parts in doors))
+
+
 async def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
         await wire("postgresql://ann:hunter2@127.0.0.1:1/x").store.open()

@@ -15,8 +15,11 @@ _TABLE = (
     "create table if not exists migrations (number integer primary key, name text not null, "
     "sha256 text not null, applied_at bigint not null, since integer not null)"
 )
-_TABLES = "select count(*) from pg_catalog.pg_tables where schemaname = current_schema()"
-_OURS = "select to_regclass('migrations')"
+# One statement, one snapshot: a migration that commits meanwhile is seen whole or not at all.
+_TABLES = (
+    "select coalesce(bool_or(tablename = 'migrations'), false), count(*) "
+    "from pg_catalog.pg_tables where schemaname = current_schema()"
+)
 
 
 def migrate(connection: Connection[Any]) -> list[str]:
@@ -25,7 +28,7 @@ def migrate(connection: Connection[Any]) -> list[str]:
         connection.execute("select pg_advisory_xact_lock(%s)", (LOCK,))
         connection.execute("set local lock_timeout = '10s'")  # waiting for a long reader must not hold up everybody
         connection.execute("set local statement_timeout = 0")  # an index on a large table takes its time
-        _check_owner(connection)
+        _is_ours(connection)
         connection.execute(_TABLE)
         applied = connection.execute("select number, sha256, since from migrations").fetchall()
         return [_apply(connection, migration) for migration in missing(applied, load_migrations("postgres"))]
@@ -33,8 +36,7 @@ def migrate(connection: Connection[Any]) -> list[str]:
 
 def outstanding(connection: Connection[Any]) -> str:
     """Empty when there is nothing to do, `all` for a database that is empty, else the names of what is missing."""
-    if connection.execute(_OURS).fetchall()[0][0] is None:
-        _check_owner(connection)
+    if not _is_ours(connection):
         return "all"
     applied = connection.execute("select number, sha256, since from migrations").fetchall()
     return ", ".join(each.name for each in missing(applied, load_migrations("postgres")))
@@ -48,14 +50,15 @@ def column_types(connection: Connection[Any]) -> Types:
     return {(table, column): kind for table, column, kind in found}
 
 
-def _check_owner(connection: Connection[Any]) -> None:
-    """Tables of others would be hidden, or worse, met under the same names."""
-    ours = connection.execute(_OURS).fetchall()[0][0]
-    if ours is None and connection.execute(_TABLES).fetchall()[0][0]:
+def _is_ours(connection: Connection[Any]) -> bool:
+    """False when it is empty. Tables of others would be hidden, or worse, met under the same names."""
+    ours, tables = connection.execute(_TABLES).fetchall()[0]
+    if tables and not ours:
         raise Misconfigured(
             "This database holds the tables of another program. Give Interlock a database of its own, or a schema: "
             "postgresql://…/database?options=-csearch_path%3Dinterlock"
         )
+    return bool(ours)
 
 
 def _apply(connection: Connection[Any], migration: Migration) -> str:
