@@ -93,7 +93,7 @@ insert into tallies (workspace, status, n) values (?, ?, ?)
 on conflict (workspace, status) do update set n = tallies.n + excluded.n
 
 -- name: tallies
-select status, n from tallies where workspace = ? and n <> 0
+select status, n from tallies where workspace = ? and n <> 0 order by status
 
 -- name: insert_event
 insert into events (workspace, seq, at, kind, actor, approval_id, data, digest, link)
