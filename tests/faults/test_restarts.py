@@ -1,28 +1,14 @@
 """`pg_ctl restart -m immediate` under load; `python -m tests.faults.restarts --restarts 100` for longer runs."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-
-
-def restarted(*options: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.faults.restarts", *options]
-    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+from tests.faults.reports import report
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_no_acknowledged_decision_is_lost_over_20_immediate_restarts() -> None:  # R23
-    result = restarted("--restarts", "20")
+    result = report("restarts", "--restarts", "20")
     assert result["ended"] == [0, 0], "the programs go on by themselves"
     assert result["lost"] == []
     assert result["faults"] == []
@@ -34,4 +20,4 @@ def test_no_acknowledged_decision_is_lost_over_20_immediate_restarts() -> None: 
 @pytest.mark.timeout(600)
 def test_a_store_that_does_not_wait_for_the_disk_would_lose_some() -> None:
     """The red control."""
-    assert restarted("--restarts", "3", "--broken")["lost"] != []
+    assert report("restarts", "--restarts", "3", "--broken")["lost"] != []
