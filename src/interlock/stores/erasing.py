@@ -76,7 +76,7 @@ def erase(workspace: str, erasure: Erasure, lot: Lot, *, dry_run: bool) -> Work:
             plan.write()
         return plan.erased()
 
-    return Work(run, workspace, lot.reads(workspace))
+    return Work(run, workspace, lot.reads(workspace), brief=False)
 
 
 async def overdue(fetch: Fetch, before: int, patience: int) -> list[tuple[str, int]]:
@@ -118,7 +118,7 @@ async def retain(fetch: Fetch, workspace: str, mark: int, before: int) -> Work:
         tx.write("write_mark", workspace, MARK, reached)
         return replace(plan.erased(), open=()), reached
 
-    return Work(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)))
+    return Work(run, workspace, (("mark", workspace, MARK), *lot.reads(workspace)), brief=False)
 
 
 @dataclass(slots=True)

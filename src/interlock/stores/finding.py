@@ -109,13 +109,13 @@ class Fts5:
             tx.write("write_mark", lot.workspace, MARK, lot.new)
             return True
 
-        return bool(await place.write(Work(run, lot.workspace)))
+        return bool(await place.write(Work(run, lot.workspace, brief=False)))
 
     async def purge(self, place: Place) -> None:
         """A part of the index after the other, so that a decision waits for one of them only."""
         pages = (await place.fetch_text("select count(*) from found_data", ()))[0][0]
         for number in range(pages // PURGED + 3):
-            await place.write(Work(partial(_purge, number), ""))
+            await place.write(Work(partial(_purge, number), "", brief=False))
 
     def _expression(self, wanted: Wanted) -> str:
         """No word holds a quotation mark, so nothing that people type is taken for an operator."""

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 from urllib.parse import quote
 
@@ -25,11 +26,13 @@ from interlock.stores.remembering import Interned, Memory
 from interlock.stores.rows import Row
 from interlock.stores.transaction import LostRace, Transaction
 from interlock.stores.watching import Watchers
-from interlock.stores.writer import NOTHING, Changed, Work, Writer, attempt
+from interlock.stores.writer import NOTHING, Done, Work, Writer, attempt
 
 LOOK_EVERY = 0.004  # seconds between looks for other processes' commits, while somebody waits
 REMEMBERED = 4096  # approvals kept between batches
 OLDEST = (3, 24)  # "on conflict do update"
+PATIENCE = 10_000  # milliseconds to wait for a program that writes to the file without its lock
+QUICK = 0.005  # seconds: an event loop may be held up for so long now and then, and not twice in a row
 FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
 
 
@@ -51,6 +54,8 @@ class SqliteDatabase:
         self.count_read = self._counts.count
         self._memory = Memory()
         self._version = -1
+        self._spent = 0.0  # seconds that the last batch took for each of its items
+        self._patience = PATIENCE
         self._stopping = threading.Event()
         self._opened = False
 
@@ -65,7 +70,7 @@ class SqliteDatabase:
         self._lock = _open_lock(self.path)
         self._connection = self._prepared()
         self._inode = os.stat(self.path).st_ino
-        self._writer = Writer(self._commit, self.watchers.announce)
+        self._writer = Writer(self._commit, self.watchers.announce, self._commit_now)
         self._writer.start()
         self._lookout = Lookout(self.path, self._queries, self.watchers)
         self._helper = threading.Thread(target=self._help, name="interlock-helper", daemon=True)
@@ -153,18 +158,44 @@ class SqliteDatabase:
     async def due(self, now: int, limit: int) -> list[Row]:
         return await self.fetch("due", now, limit)
 
-    def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
+    def _commit(self, batch: list[Work]) -> Done:
         """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
         with translated(self.path):
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             try:
+                self._wait_for_others(PATIENCE)
                 return self._transact(batch)
             finally:
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
 
-    def _transact(self, batch: list[Work]) -> tuple[list[object], Changed]:
+    def _commit_now(self, batch: list[Work]) -> Done | None:
+        """In an event loop: only while the disk is quick, and if no other program writes."""
+        if self._spent > QUICK:
+            return None
+        with translated(self.path):
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            try:
+                self._wait_for_others(0)
+                return self._transact(batch)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:  # somebody who does not know of the file lock
+                    return None
+                raise
+            finally:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def _wait_for_others(self, milliseconds: int) -> None:
+        if milliseconds != self._patience:
+            self._connection.execute(f"pragma busy_timeout = {milliseconds}")
+            self._patience = milliseconds
+
+    def _transact(self, batch: list[Work]) -> Done:
         self.check()
         connection = self._connection
+        begun = perf_counter()
         connection.execute("begin immediate")
         reads = self._counts.take()
         try:
@@ -174,6 +205,7 @@ class SqliteDatabase:
             write_counts(reads, transaction)
             transaction.flush()
             connection.execute("commit")
+            self._spent = (perf_counter() - begun) / len(batch)
         except BaseException as error:
             self._counts.give_back(reads)
             self._roll_back()
@@ -298,7 +330,7 @@ class _Statements:
 def connect(path: Path) -> sqlite3.Connection:
     """Never makes a file: one that is gone must be missed, not replaced by an empty one."""
     address = f"file:{quote(str(path))}?mode=rw"
-    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE / 1000)
 
 
 def _create(path: Path) -> None:

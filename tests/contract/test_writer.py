@@ -1,0 +1,152 @@
+"""Who writes: the event loop itself what is brief and alone, the writer's thread everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interlock.core.errors import StoreUnavailable
+from interlock.stores.sqlite import QUICK
+from interlock.stores.writer import FEW, Done, Work, Writer
+from interlock.wiring import Parts
+from tests.places import File, Place
+from tests.support import approve, faults, pending, status
+
+
+def name_of_thread(_: object) -> str:
+    return threading.current_thread().name
+
+
+HERE = threading.current_thread().name
+THREAD = "interlock-writer"
+BRIEF = Work(name_of_thread, "default")
+LONG = Work(name_of_thread, "default", brief=False)
+
+
+class Batches:
+    """Commits by asking each item; `held` keeps the thread's next batch back, `busy` refuses what cannot wait."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.busy = False
+        self.free = threading.Event()
+        self.free.set()
+
+    def commit(self, batch: list[Work]) -> Done:
+        self.free.wait()
+        return self._run(batch)
+
+    def commit_now(self, batch: list[Work]) -> Done | None:
+        return None if self.busy else self._run(batch)
+
+    def _run(self, batch: list[Work]) -> Done:
+        self.sizes.append(len(batch))
+        return [work.run(None) for work in batch], {}  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def batches() -> Batches:
+    return Batches()
+
+
+@pytest.fixture
+def writer(batches: Batches) -> Iterator[Writer]:
+    writer = Writer(batches.commit, lambda _: None, batches.commit_now)
+    writer.start()
+    yield writer
+    batches.free.set()
+    writer.stop()
+
+
+async def test_a_lone_write_needs_no_other_thread(writer: Writer) -> None:
+    assert await writer.submit(BRIEF) == HERE
+
+
+async def test_what_takes_long_does_not_hold_up_the_event_loop(writer: Writer) -> None:
+    assert await writer.submit(LONG) == THREAD
+
+
+async def test_what_would_have_to_wait_does_not_hold_up_the_event_loop(writer: Writer, batches: Batches) -> None:
+    batches.busy = True
+    assert await writer.submit(BRIEF) == THREAD
+
+
+async def test_all_that_is_submitted_in_one_turn_shares_a_commit(writer: Writer, batches: Batches) -> None:
+    results = await asyncio.gather(*(writer.submit(BRIEF) for _ in range(FEW + 1)))
+    assert (batches.sizes, set(results)) == ([FEW + 1], {THREAD})
+
+
+async def test_nobody_overtakes_what_waits_for_the_thread(writer: Writer, batches: Batches) -> None:
+    batches.free.clear()
+    first = asyncio.ensure_future(writer.submit(LONG))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(writer.submit(BRIEF))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    batches.free.set()
+    assert await asyncio.gather(first, second) == [THREAD, THREAD]
+
+
+async def test_an_error_of_one_does_not_fail_its_neighbour(writer: Writer) -> None:
+    def fail(_: object) -> object:
+        raise ValueError("odd")
+
+    failed, fine = await asyncio.gather(
+        writer.submit(Work(fail, "default")), writer.submit(BRIEF), return_exceptions=True
+    )
+    assert (type(failed), fine) == (ValueError, THREAD)
+    with pytest.raises(ValueError, match="odd"):
+        await writer.submit(Work(fail, "default"))
+
+
+async def test_what_was_submitted_before_the_end_is_written_and_nothing_after_it(batches: Batches) -> None:
+    writer = Writer(batches.commit, lambda _: None, batches.commit_now)
+    writer.start()
+    before = asyncio.ensure_future(writer.submit(BRIEF))
+    await asyncio.sleep(0)
+    writer.stop()
+    assert await before == THREAD
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await writer.submit(BRIEF)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        writer.submit_sync(BRIEF)
+
+
+# On a real file
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return File(tmp_path / "interlock.db")
+
+
+async def test_a_program_that_writes_without_the_file_lock_is_waited_for_in_the_thread(
+    parts: Parts, tmp_path: Path
+) -> None:
+    approval_id = await pending(parts)
+    stranger = sqlite3.connect(tmp_path / "interlock.db", isolation_level=None)
+    stranger.execute("begin immediate")
+    deciding = asyncio.ensure_future(approve(parts, approval_id))
+    for _ in range(100):
+        await asyncio.sleep(0)  # the loop turns, or this would not come to its end before the stranger does
+    assert not deciding.done()
+    stranger.execute("rollback")
+    stranger.close()
+    await deciding
+    assert await status(parts, approval_id) == "approved"
+    assert await faults(parts) == []
+
+
+async def test_while_the_disk_is_slow_the_thread_writes(parts: Parts) -> None:
+    database = parts.store._database  # type: ignore[attr-defined]
+    await pending(parts, 1)
+    database._spent = 0.0
+    assert await database.write(BRIEF) == HERE
+    database._spent = 2 * QUICK
+    assert await database.write(BRIEF) == THREAD
