@@ -1,6 +1,6 @@
 """Small builders: each gives one honest value, and every field can be set otherwise."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -53,11 +53,11 @@ def call(args: object = ARGS, tool: str = "pay", **more: object) -> ToolCall:
 
 def proposal(spec: ToolSpec = PAY, **more: object) -> Proposal:
     """Keyword arguments go to the call if it has such a field, else to the proposal."""
-    own = {field.name for field in fields(Proposal)}
+    own = set(Proposal._fields)
     extra: dict[str, Any] = {name: more.pop(name) for name in list(more) if name in own}
     made = call(**more)
     shown = redact(made.args, spec, KEY)
-    return replace(Proposal("id", "nonce", made, spec, shown, "Pay?"), **extra)
+    return Proposal("id", "nonce", made, spec, shown, "Pay?")._replace(**extra)
 
 
 def requested(terms: Ask = Ask(), spec: ToolSpec = PAY, **more: object) -> Stored:  # noqa: B008  frozen

@@ -33,7 +33,7 @@ def mark(value: object, key: bytes = KEY) -> dict[str, str]:
 
 
 def subject(**more: object) -> Subject:
-    return replace(subject_of(call(), PAY, "medium", "nonce"), **more)
+    return subject_of(call(), PAY, "medium", "nonce")._replace(**more)
 
 
 # --- the call

@@ -43,8 +43,8 @@ def test_digests_nonce_and_words_go_and_names_stay() -> None:  # R41
     ended = replace(voted, status="failed", decision=Decided("approve", "bob", NOW, "web", "a reason", "a comment"))
     left = without_content(ended, "ada", NOW + 5)
     assert left.decision == Decided("approve", "bob", NOW, "web")
-    assert left.votes == (replace(voted.votes[0], args_sha256=""),)
-    assert left.subject == replace(ended.subject, nonce="")
+    assert left.votes == (voted.votes[0]._replace(args_sha256=""),)
+    assert left.subject == ended.subject._replace(nonce="")
     assert (left.args_sha256, left.alarms, left.version) == ("", (), ended.version + 1)
     assert (left.erased_at, left.erased_by) == (NOW + 5, "ada")
     changed = {"decision", "votes", "subject", "args_sha256", "alarms", "version", "erased_at", "erased_by"}
@@ -70,7 +70,7 @@ def test_an_erased_call_comes_back_by_its_tool_alone() -> None:  # R24
     subject = pending().subject
     assert subject.same(call())
     assert not subject.same(call({"amount": 6, "to": "ann"}))
-    erased = replace(subject, nonce="")
+    erased = subject._replace(nonce="")
     assert erased.same(call({"amount": 6, "to": "ann"}))
     assert not erased.same(call(tool="drop"))
 

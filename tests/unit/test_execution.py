@@ -174,7 +174,7 @@ def test_the_stored_bytes_are_the_approved_bytes_or_nothing_runs() -> None:
 @pytest.mark.parametrize("field", ["workspace", "run_id", "call_id", "tool", "spec_sha256", "nonce"])
 def test_each_bound_field_that_changes_after_the_approval_stops_the_start(field: str) -> None:
     approval = approved()
-    moved = replace(approval, subject=replace(approval.subject, **{field: "other"}))
+    moved = replace(approval, subject=approval.subject._replace(**{field: "other"}))
     with pytest.raises(BindingBroken):
         started(moved)
 
@@ -224,7 +224,7 @@ def test_a_call_with_secrets_starts_by_what_people_saw() -> None:
 )
 def test_hidden_bytes_that_changed_do_not_run(fields: dict[str, bytes | None]) -> None:
     secret = secret_call()
-    altered = Stored(secret.approval, replace(secret.payload, **fields))
+    altered = Stored(secret.approval, secret.payload._replace(**fields))
     with pytest.raises(BindingBroken):
         start(altered, "r1", LEASE, "", at(), runner_is_dead=False)
 

@@ -75,7 +75,7 @@ def faults(*events: Event) -> list[str]:
     It says the same when it has seen such entries before, and may take the quick way.
     """
     found = [fault.message for fault in verify(chain(*events)).faults]
-    before = [replace(one, approval_id="before") for one in (*LIFE[:1], VOTED, *LIFE[1:])]
+    before = [one._replace(approval_id="before") for one in (*LIFE[:1], VOTED, *LIFE[1:])]
     assert [fault.message for fault in verify(chain(*before, *events)).faults] == found
     return found
 
@@ -475,7 +475,7 @@ def test_an_erasure_that_cannot_be_understood_is_a_fault(data: str) -> None:
 
 # R49
 def test_an_erasure_does_not_belong_to_an_approval() -> None:
-    stray = replace(erased([1, 1]), approval_id="a1")
+    stray = erased([1, 1])._replace(approval_id="a1")
     entries = chain(PROPOSED, stray)
     found = verify(without_content(entries, {1})).faults
     assert found[0] == Fault(2, "An entry of the kind erased cannot lead to None.")
@@ -536,11 +536,11 @@ def said(verifier: Verifier) -> tuple[object, ...]:
 
 LONG = chain(
     *TOLD,
-    *(replace(one, approval_id="a2") for one in LIFE[:2]),
+    *(one._replace(approval_id="a2") for one in LIFE[:2]),
     erased([1, 2]),
-    replace(event("decision_refused", None), approval_id="a2"),
-    replace(STARTED, approval_id="a2"),
-    replace(PROPOSED, approval_id="a3"),
+    event("decision_refused", None)._replace(approval_id="a2"),
+    STARTED._replace(approval_id="a2"),
+    PROPOSED._replace(approval_id="a3"),
     erased([3, 3], actor="bob"),
 )
 
@@ -568,7 +568,7 @@ lives = st.lists(
     st.tuples(
         st.sampled_from([*LIFE, event("rejected", "rejected"), event("undone", "pending")]),
         st.sampled_from(["a1", "a2"]),
-    ).map(lambda pair: replace(pair[0], approval_id=pair[1])),
+    ).map(lambda pair: pair[0]._replace(approval_id=pair[1])),
     min_size=1,
     max_size=8,
 )
@@ -761,13 +761,13 @@ def test_data_that_is_no_object_is_a_fault_and_no_crash(data: str) -> None:
 )
 def test_a_binding_cannot_be_said_twice(spelled: str) -> None:
     """The last one counts, as for every reader of JSON, though the data begins as it should."""
-    entries = chain(*(replace(one, approval_id="before") for one in LIFE), *LIFE[:1])
+    entries = chain(*(one._replace(approval_id="before") for one in LIFE), *LIFE[:1])
     last = seal(APPROVED, head_of(entries), NOW + 9, SALT)
     data = last.data.replace(f'{{"binding":"{B1}",', spelled % (B1, B2))
     assert data != last.data
     forged = last._replace(data=data, link=linked(entries[-1].link, skeleton(*last[:6], data, last.digest)))
     assert verify([*entries, forged]).faults[0].message.startswith("The entry speaks of other arguments")
-    others = chain(*(replace(one, approval_id=name) for name in ("a1", "a2", "a3") for one in (PROPOSED, APPROVED)))
+    others = chain(*(one._replace(approval_id=name) for name in ("a1", "a2", "a3") for one in (PROPOSED, APPROVED)))
     copied = [entry._replace(data=data) if entry.kind == "approved" else entry for entry in others]
     found = [fault for fault in verify(copied).faults if fault.message.startswith("The entry speaks of")]
     assert [fault.seq for fault in found] == [2, 4, 6], "nor by saying it again"

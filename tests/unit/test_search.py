@@ -111,7 +111,7 @@ def test_a_document_holds_what_people_read() -> None:  # R8
         sentence="Pay the invoice",
     )
     decided = Decided("reject", "ann", NOW, reason="Wrong account", comment="see mail")
-    stored = replace(stored, approval=replace(stored.approval, decision=decided))
+    stored = stored._replace(approval=replace(stored.approval, decision=decided))
     for word in words_in(
         "pay the invoice wrong account see mail boss helper thread 7 run rita ann bob miller 12 5 urgent"
     ):
@@ -139,7 +139,7 @@ def test_an_argument_that_is_hidden_is_not_found_by_its_value(secret: str, other
 
 
 def test_what_was_erased_is_found_by_what_is_left() -> None:
-    stored = replace(requested(args={"to": "bob"}, sentence="Pay bob"), payload=Payload())
+    stored = requested(args={"to": "bob"}, sentence="Pay bob")._replace(payload=Payload())
     assert "bob" not in plain(stored)
     assert finds(stored, tool="pay", requester="rita")
 
@@ -192,7 +192,7 @@ def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict
     vote = Vote("bob", "bob", 0, stored.approval.args_sha256, NOW, "web")
     decided = Decided("approve", "ann", NOW)
     approval = replace(stored.approval, votes=(vote,), editors=("eve",), decision=decided)
-    stored = replace(stored, approval=approval)
+    stored = stored._replace(approval=approval)
     assert both(stored, **right)
     assert not both(stored, **wrong)
 

@@ -287,7 +287,7 @@ class Life(RuleBasedStateMachine):
         self.check(old, change, moment)
         kept = self.row.payload
         if change.payload is not None and change.payload.args is not None:
-            kept = replace(kept, args=change.payload.args, shown=change.payload.shown)
+            kept = kept._replace(args=change.payload.args, shown=change.payload.shown)
         self.row = Stored(change.state, kept)
 
     def tell(self, change: Change[Approval]) -> None:

@@ -103,7 +103,7 @@ def seats(approval: Approval) -> int:
 
 
 def _vote(vote: Vote) -> dict[str, object]:
-    return {**asdict(vote), "at": rfc3339(vote.at)}
+    return {**vote._asdict(), "at": rfc3339(vote.at)}
 
 
 def _card(card: Card) -> dict[str, object]:

@@ -7,13 +7,13 @@ or raises what the caller has to be told.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from interlock.core import voting
 from interlock.core.call import Subject
 from interlock.core.canonical import canonical
-from interlock.core.changing import but
+from interlock.core.changing import but, moved
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer
 from interlock.core.errors import (
     AlreadyDecided,
@@ -144,7 +144,7 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
     _refuse_if_behind(moment)
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
-    pending = but(approval, status="pending", decision=None, release_at=None)
+    pending = moved(approval, status="pending", decision=None, release_at=None)
     return changed(pending, "undone", reviewer.name, {}, {"via": reviewer.via})
 
 
@@ -158,7 +158,7 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
         raise Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
     named = {"users": sorted(to.users), "teams": sorted(to.teams)}
-    delegated = but(approval, delegations=(*approval.delegations, passed))
+    delegated = moved(approval, delegations=(*approval.delegations, passed))
     return changed(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
 
 
@@ -171,7 +171,7 @@ def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Chang
     if approval.status not in ("pending", "approved"):
         raise standing(approval)
     decided = Decided("cancel", actor, moment.now, reason=reason)
-    return changed(but(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
+    return changed(moved(approval, status="cancelled", decision=decided), "cancelled", actor, {}, {"reason": reason})
 
 
 def resolve_unknown(
@@ -185,7 +185,7 @@ def resolve_unknown(
     status = "succeeded" if ok else "failed"
     payload = Payload(result=result) if ok else Payload(error=note)
     content = {"note": note, "via": reviewer.via}
-    return changed(but(approval, status=status), "resolved", reviewer.name, {}, content, payload)
+    return changed(moved(approval, status=status), "resolved", reviewer.name, {}, content, payload)
 
 
 def expire(approval: Approval, moment: Moment) -> Change[Approval]:
@@ -196,7 +196,7 @@ def expire(approval: Approval, moment: Moment) -> Change[Approval]:
         decided = Decided("approve", TIME, moment.now, reason="The rule approves when nobody answers in time.")
         return _approved(approval, decided, moment, {"by": "expiry"})
     decided = Decided("expire", TIME, moment.now, reason="The call timed out: nobody decided in time.")
-    return changed(but(approval, status="expired", decision=decided), "expired", TIME, {}, None)
+    return changed(moved(approval, status="expired", decision=decided), "expired", TIME, {}, None)
 
 
 def standing(approval: Approval) -> Error:
@@ -262,7 +262,7 @@ def _approve(approval: Approval, comment: str, reviewer: Reviewer, moment: Momen
     content |= {"seat": seat} if seat != reviewer.name else {}
     content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
     if voting.open_stage(counted) < len(approval.terms.stages):
-        return changed(counted, "voted", reviewer.name, {"stage": stage}, content)
+        return changed(moved(counted), "voted", reviewer.name, {"stage": stage}, content)
     return _approved(counted, decided, moment, {"stage": stage}, content)
 
 
@@ -274,7 +274,7 @@ def _approved(
     content: Mapping[str, object] | None = None,
 ) -> Change[Approval]:
     start_by = moment.now + approval.terms.start_within
-    approved = but(approval, status="approved", decision=decided, start_by=start_by)
+    approved = moved(approval, status="approved", decision=decided, start_by=start_by)
     return changed(approved, "approved", decided.by, data, content)
 
 
@@ -306,18 +306,18 @@ def _edit(
     )
     content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, "via": reviewer.via}
     data = {"quorum": [stage.quorum for stage in terms.stages]}
-    change = changed(fresh, "edited", reviewer.name, data, content)
+    change = changed(moved(fresh), "edited", reviewer.name, data, content)
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
     if "approve" not in terms.decisions or voting.seat(fresh, reviewer, 0) is None:
-        return replace(change, payload=payload)
+        return change._replace(payload=payload)
     vote = _approve(fresh, decision.seen.comment, reviewer, moment)
-    return replace(vote, events=change.events + vote.events, payload=payload)
+    return vote._replace(events=change.events + vote.events, payload=payload)
 
 
 def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     decided = Decided("respond", reviewer.name, moment.now, reviewer.via, decision.seen.reason, decision.seen.comment)
     said = decision.message if decision.answer is None else decision.answer
-    responded = but(approval, status="responded", decision=decided)
+    responded = moved(approval, status="responded", decision=decided)
     content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": decision.seen.comment}
     return changed(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
 
@@ -327,7 +327,7 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
     reason, comment = decision.reason or decision.seen.reason, decision.seen.comment
     decided = Decided("reject", reviewer.name, moment.now, reviewer.via, reason, comment)
     release_at = moment.now + approval.terms.undo_window
-    rejected = but(approval, status="rejected", decision=decided, release_at=release_at)
+    rejected = moved(approval, status="rejected", decision=decided, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": reason, "comment": comment}
     return changed(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
@@ -335,7 +335,7 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
 def _too_late(approval: Approval, moment: Moment) -> Change[Approval]:
     """The deadline is a fact of the clock: the late decision tidies up what the worker had not seen yet."""
     change = expire(approval, moment)
-    return replace(change, error=standing(change.state))
+    return change._replace(error=standing(change.state))
 
 
 def _refuse_if_behind(moment: Moment) -> None:
@@ -353,5 +353,4 @@ def changed(
 ) -> Change[Approval]:
     """The one way from a new state to a Change: its event says which state it led to and what it is bound to."""
     facts = {"status": approval.status, "binding": approval.binding, **data}
-    event = Event(kind, actor, facts, approval.id, content or None)
-    return Change(but(approval, version=approval.version + 1), (event,), payload)
+    return Change(approval, (Event(kind, actor, facts, approval.id, content or None),), payload)

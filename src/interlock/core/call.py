@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.errors import InvalidRequest, Problem
@@ -183,8 +183,7 @@ def spec_of(definition: bytes) -> ToolSpec:
     return ToolSpec(**{**fields, **lists})  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """Arguments as people see them: secret values are replaced by keyed fingerprints."""
 
     data: bytes
@@ -225,8 +224,7 @@ def fingerprint(value: object, key: bytes) -> str:
     return hmac.new(key, canonical(value), "sha256").hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """What an approval is about; nothing in it ever changes, until erasing takes the nonce."""
 
     workspace: str

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from hashlib import sha256
-from json.encoder import encode_basestring
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]  # typeshed lacks it
 from math import isfinite
 
 from interlock.core.errors import InvalidRequest
@@ -48,7 +48,7 @@ def parse(data: bytes | str) -> object:
 
 def plain_json(value: object) -> str:
     """Canonical for what the program itself writes: texts, whole numbers, truth values and lists of them. Quick."""
-    return _ENCODER.encode(value)
+    return "".join(_encode_plain(value, 0))
 
 
 def read(data: bytes) -> object:
@@ -196,7 +196,12 @@ def _no_constant(text: str) -> float:
     raise InvalidRequest(f"{text} is not JSON.")
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":"))
+def _no_form(value: object) -> object:
+    raise TypeError(f"A value of type {type(value).__name__} has no JSON form.")
+
+
+# What JSONEncoder makes anew at every call: without circles, sorted, without blanks, not only ASCII.
+_encode_plain = c_make_encoder(None, _no_form, encode_basestring, None, ":", ",", True, False, True)
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique, parse_float=_finite, parse_int=_exact, parse_constant=_no_constant
 )

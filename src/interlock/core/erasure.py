@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from interlock.core.approval import FINAL, Approval
-from interlock.core.changing import but
+from interlock.core.changing import moved
 from interlock.core.event import TIME, Event
 
 Scope = Literal["retention", "approval", "thread", "person"]
@@ -48,16 +48,15 @@ def has_ended(approval: Approval, now: int) -> bool:
 def without_content(approval: Approval, by: str, at: int) -> Approval:
     """Who, when and what became of it stay. Without nonce and digests nobody can check a guess of the arguments."""
     decided = approval.decision
-    return but(
+    return moved(
         approval,
-        subject=replace(approval.subject, nonce=""),
+        subject=approval.subject._replace(nonce=""),
         args_sha256="",
         alarms=(),  # they point into the arguments
-        votes=tuple(replace(vote, args_sha256="") for vote in approval.votes),
+        votes=tuple(vote._replace(args_sha256="") for vote in approval.votes),
         decision=None if decided is None else replace(decided, reason="", comment=""),
         erased_at=at,
         erased_by=by,
-        version=approval.version + 1,
     )
 
 
@@ -66,7 +65,7 @@ def without_words_of(approval: Approval, person: str) -> Approval:
     decided = approval.decision
     if decided is None or decided.by != person or not (decided.reason or decided.comment):
         return approval
-    return but(approval, decision=replace(decided, reason="", comment=""), version=approval.version + 1)
+    return moved(approval, decision=replace(decided, reason="", comment=""))
 
 
 def erased_event(erasure: Erasure, entries: Iterable[int], approvals: int) -> Event:

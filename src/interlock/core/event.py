@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from interlock.core.errors import Error
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 TIME = "interlock"  # the actor of what time did by itself
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """`data` is structure and stays for ever; `content` is what people wrote or saw, and can be erased."""
 
     kind: str
@@ -26,8 +24,7 @@ class Event:
     content: Mapping[str, object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(NamedTuple):
     """The large and the private part of an approval; None leaves what is stored as it is."""
 
     args: bytes | None = None
@@ -39,16 +36,14 @@ class Payload:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """The time of a transaction, read after its locks. `behind`: the clock stands before the ledger's last entry."""
 
     now: int
     behind: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """An approval with its payload, read together."""
 
     approval: Approval
@@ -58,12 +53,11 @@ class Stored:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class Change(NamedTuple, Generic[T]):
     """New state and the events that explain it. `error` is raised once they are kept: a refusal is history too."""
 
     state: T
-    events: tuple[Event, ...] = field(default=())
+    events: tuple[Event, ...] = ()
     payload: Payload | None = None
     error: Error | None = None
     grant: Grant | None = None

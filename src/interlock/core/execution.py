@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from interlock.core.approval import Approval, changed, standing
 from interlock.core.canonical import digest
-from interlock.core.changing import but
+from interlock.core.changing import moved
 from interlock.core.errors import (
     AlreadyStarted,
     BindingBroken,
@@ -28,14 +26,14 @@ def start(
     """Commits `running` with a fence before the effect; every doubt is an error, and then nothing runs."""
     approval = stored.approval
     if approval.status == "approved" and moment.now >= (approval.start_by or 0):
-        return replace(lapse(approval, moment), error=_lapsed(approval))
+        return lapse(approval, moment)._replace(error=_lapsed(approval))
     if not startable(approval, moment.now, runner_is_dead=runner_is_dead):
         raise _not_startable(approval)
     if moment.behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
     _check_binding(stored, spec_sha256)
     fence = approval.fence + 1
-    running = but(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
+    running = moved(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
     return changed(running, "started", runner, {"fence": fence})
 
 
@@ -49,7 +47,7 @@ def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
 def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
     """Keeps the lease; a heartbeat is not history, so it leaves no event."""
     if _holds(approval, fence, moment):
-        return Change(but(approval, lease_until=moment.now + lease, version=approval.version + 1))
+        return Change(moved(approval, lease_until=moment.now + lease))
     raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
 
 
@@ -64,7 +62,7 @@ def finish(approval: Approval, fence: int, payload: Payload, moment: Moment, *, 
         return _late(approval, fence, payload, moment, ok=ok)
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
-    done = but(approval, status=status, lease_until=None)
+    done = moved(approval, status=status, lease_until=None)
     return changed(done, status, approval.runner, {"fence": fence}, content, payload)
 
 
@@ -73,7 +71,7 @@ def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     if approval.fence != fence or approval.status != "running":
         return Change(approval)
     if approval.subject.idempotent:  # it may be started again at once
-        return Change(but(approval, lease_until=moment.now, version=approval.version + 1))
+        return Change(moved(approval, lease_until=moment.now))
     return lose(approval, moment)
 
 
@@ -81,14 +79,14 @@ def lose(approval: Approval, moment: Moment) -> Change[Approval]:
     """Nobody knows whether it ran: shown to people, never silently run again."""
     if approval.status != "running":
         return Change(approval)
-    return changed(but(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
+    return changed(moved(approval, status="unknown", lease_until=None), "lost", TIME, {"fence": approval.fence})
 
 
 def lapse(approval: Approval, moment: Moment) -> Change[Approval]:
     """Approved, but not started in time: consent does not keep."""
     if approval.status != "approved":
         return Change(approval)
-    return changed(but(approval, status="expired"), "lapsed", TIME, {})
+    return changed(moved(approval, status="expired"), "lapsed", TIME, {})
 
 
 def _holds(approval: Approval, fence: int, moment: Moment) -> bool:
@@ -108,7 +106,7 @@ def _late(approval: Approval, fence: int, payload: Payload, moment: Moment, *, o
     if not overdue:
         return Change(approval, (evidence,), error=error)
     lost = lose(approval, moment)
-    return replace(lost, events=(*lost.events, evidence), error=error)
+    return lost._replace(events=(*lost.events, evidence), error=error)
 
 
 def _not_startable(approval: Approval) -> Error:

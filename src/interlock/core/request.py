@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.budget import Amounts, plain
@@ -15,8 +15,7 @@ from interlock.core.grant import Grant, use
 from interlock.core.policy import Allow, Ask, Deny
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A checked call on its way into the store, with all that was computed before the transaction."""
 
     id: str
@@ -55,8 +54,8 @@ def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment)
     (event,) = change.events
     counted = {"use": used.uses, "uses_left": used.uses_left}
     told = {"reason": f"Covered by the grant {grant.id}, which {grant.created_by} made."} | _spent(used, amounts)
-    event = replace(event, data={**event.data, **counted}, content={**(event.content or {}), **told})
-    return replace(change, events=(event,), grant=used)
+    event = event._replace(data={**event.data, **counted}, content={**(event.content or {}), **told})
+    return change._replace(events=(event,), grant=used)
 
 
 def deny(proposal: Proposal, verdict: Deny) -> Change[None]:

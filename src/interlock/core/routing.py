@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from interlock.core import execution
 from interlock.core.approval import Approval, changed, expire
-from interlock.core.changing import but
+from interlock.core.changing import moved
 from interlock.core.event import TIME, Change, Moment
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     at: int
     what: str  # remind | escalate | expire | lapse | lose
 
@@ -57,6 +56,8 @@ def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) ->
 
 def _pending(approval: Approval) -> tuple[Due, ...]:
     created, end = approval.created_at, approval.expires_at
+    if not approval.terms.remind and not approval.terms.ladder:
+        return (Due(end, "expire"),)
     reminders = [Due(created + after, "remind") for after in approval.terms.remind[approval.reminded :]]
     rungs = [Due(created + rung.after, "escalate") for rung in approval.terms.ladder[approval.escalated :]]
     early = [due for due in (*reminders, *rungs) if due.at < end]
@@ -71,11 +72,11 @@ def _given_up(approval: Approval) -> int:
 
 def _escalate(approval: Approval) -> Change[Approval]:
     rung = approval.terms.ladder[approval.escalated]
-    climbed = but(approval, escalated=approval.escalated + 1)
+    climbed = moved(approval, escalated=approval.escalated + 1)
     content = {"users": sorted(rung.to.users), "teams": sorted(rung.to.teams), "channels": list(rung.channels)}
     return changed(climbed, "escalated", TIME, {"rung": climbed.escalated}, content)
 
 
 def _remind(approval: Approval) -> Change[Approval]:
-    reminded = but(approval, reminded=approval.reminded + 1)
+    reminded = moved(approval, reminded=approval.reminded + 1)
     return changed(reminded, "reminded", TIME, {"reminder": reminded.reminded})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.decision import Reviewer
 from interlock.core.policy import Ask, People, Stage
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 DECIDERS = frozenset({"reviewer", "admin"})
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
+class Vote(NamedTuple):
     """`seat` is the person whose vote this is: the voter, or the one who delegated to them."""
 
     by: str

@@ -59,7 +59,7 @@ class Memory:
             self.payloads.pop(key, None)
             return
         self.approvals[key] = approval
-        if payload is None or sum(len(getattr(payload, name) or "") for name in Payload.__slots__) > self.SMALL:
+        if payload is None or sum([len(part) for part in payload if part]) > self.SMALL:
             self.payloads.pop(key, None)
         else:
             self.payloads[key] = payload

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.call import Subject
+from interlock.core.canonical import plain_json
 from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import Ask, People
@@ -17,7 +18,6 @@ from interlock.core.run import Run
 from interlock.core.voting import Delegation, Vote
 
 Row = Sequence[Any]
-encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 APPROVAL = 30  # columns of an approval in a row; the payload's follow
 PAYLOAD = 7
 TERMS = 17  # the column with the digest of its terms
@@ -131,7 +131,7 @@ def payload_of(row: Row) -> Payload:
 
 def _decision(d: Decided) -> str:
     body = {"kind": d.kind, "by": d.by, "at": d.at, "via": d.via, "reason": d.reason, "comment": d.comment}
-    return encode(body)
+    return plain_json(body)
 
 
 def _progress(a: Approval) -> str | None:
@@ -145,7 +145,7 @@ def _progress(a: Approval) -> str | None:
         "escalated": a.escalated,
         "reminded": a.reminded,
     }
-    return encode(body | {"erased": [a.erased_at, a.erased_by]} if a.erased_by else body)
+    return plain_json(body | {"erased": [a.erased_at, a.erased_by]} if a.erased_by else body)
 
 
 def _read_progress(text: str) -> dict[str, Any]:

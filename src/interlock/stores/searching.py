@@ -192,4 +192,4 @@ def _trimmed(stored: Stored, query: Query) -> Stored:
     """Arguments that were only read to be compared are not given."""
     if _payload(query) == query.payload:
         return stored
-    return replace(stored, payload=Payload(sentence=stored.payload.sentence))
+    return stored._replace(payload=Payload(sentence=stored.payload.sentence))

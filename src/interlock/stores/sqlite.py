@@ -199,8 +199,9 @@ class SqliteDatabase:
         connection.execute("begin immediate")
         reads = self._counts.take()
         try:
-            statements = _Statements(connection, self._queries)
-            transaction = Transaction(statements, self.clock(), self.interned, self._unchanged(connection))
+            memory = self._unchanged(connection)
+            statements = _Statements(connection, self._queries, memory)
+            transaction = Transaction(statements, self.clock(), self.interned, memory)
             results = [attempt(work, transaction) for work in batch]
             write_counts(reads, transaction)
             transaction.flush()
@@ -311,11 +312,16 @@ class Readers:
 
 
 class _Statements:
-    def __init__(self, connection: Any, queries: dict[str, str]) -> None:
+    """`memory` is what still stands: a payload that it holds need not be read again."""
+
+    def __init__(self, connection: Any, queries: dict[str, str], memory: Memory) -> None:
         self._connection = connection
         self._queries = queries
+        self._payloads = memory.payloads
 
     def fetch(self, name: str, *values: object) -> list[Row]:
+        if name == "payload" and values in self._payloads:
+            return [self._payloads[values]]
         rows: list[Row] = self._connection.execute(self._queries[name], values).fetchall()
         return rows
 

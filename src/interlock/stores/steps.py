@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict
@@ -60,7 +59,7 @@ def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Wor
         stored = tx.stored(workspace, approval_id)
         change = step(stored, tx.moment(workspace))
         tx.update(stored.approval, change)
-        return change.error or replace(stored, approval=change.state)
+        return change.error or stored._replace(approval=change.state)
 
     return Work(run, workspace, (("stored", workspace, approval_id),))
 

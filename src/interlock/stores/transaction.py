@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Protocol, cast
 
 from interlock.core.approval import Approval
@@ -237,8 +236,11 @@ class Transaction:
 
     def _whole_payload(self, key: Key, approval: Approval) -> Payload | None:
         """As it is stored now, if all of it was seen."""
-        known = Payload() if approval.version == 1 else self._memory.payloads.get(key)
-        return None if known is None or approval.erased_by else _merged(known, self._payloads.get(key))
+        new = self._payloads.get(key)
+        if approval.version == 1:
+            return new
+        known = self._memory.payloads.get(key)
+        return None if known is None or approval.erased_by else _merged(known, new)
 
     def moved(self) -> list[Head]:
         """Where the ledgers end that this transaction has written to."""
@@ -339,7 +341,7 @@ COMPARED = frozenset({"update_approval", "advance_approval", "erase_approval"})
 def _merged(old: Payload, new: Payload | None) -> Payload:
     if new is None:
         return old
-    given = {name: value for name in Payload.__slots__ if (value := getattr(new, name)) is not None}
+    merged = Payload._make([a if b is None else b for a, b in zip(old, new, strict=True)])
     if new.args is not None:
-        given["shown"] = new.shown  # an edit replaces both, and "nothing secret" is None
-    return replace(old, **given)
+        return merged._replace(shown=new.shown)  # an edit replaces both, and "nothing secret" is None
+    return merged

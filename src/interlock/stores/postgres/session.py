@@ -133,7 +133,7 @@ class Remembered:
         if name != "payload" or key not in self._memory.payloads:
             raise Surprise(name)
         payload = self._assumed[key] = self._memory.payloads[key]
-        return [tuple(getattr(payload, field) for field in Payload.__slots__)]
+        return [payload]
 
     def check(self, session: Session) -> None:
         """What runs is what is stored: the bytes that were remembered have to be the ones that are there."""
