@@ -52,14 +52,17 @@ class Memory:
         self.grants.clear()
         self.payloads.clear()
 
-    def keep(self, key: Key, approval: Approval, payload: Payload | None) -> None:
+    def keep(self, key: Key, approval: Approval) -> None:
         """After a commit; what has ended is not needed again."""
-        if approval.status in FINAL:
-            self.approvals.pop(key, None)
-            self.payloads.pop(key, None)
+        if approval.status not in FINAL and not approval.erased_by:
+            self.approvals[key] = approval
             return
-        self.approvals[key] = approval
-        if payload is None or sum([len(part) for part in payload if part]) > self.SMALL:
+        self.approvals.pop(key, None)
+        self.payloads.pop(key, None)
+
+    def keep_payload(self, key: Key, payload: Payload | None) -> None:
+        """All of it, after its approval; None if not all is known."""
+        if key not in self.approvals or payload is None or sum([len(part) for part in payload if part]) > self.SMALL:
             self.payloads.pop(key, None)
         else:
             self.payloads[key] = payload

@@ -45,6 +45,7 @@ class Transaction:
         self._approvals: dict[Key, Approval] = {}
         self._payloads: dict[Key, Payload] = {}
         self._calls: dict[tuple[str, str, str], str] = {}
+        self._born: set[Key] = set()
         self._runs: dict[Key, Run] = {}
         self._grants: dict[Key, Grant] = {}
         self._new_terms: dict[str, Ask] = {}
@@ -155,6 +156,7 @@ class Transaction:
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
         self._sets["insert_payload"].append((*key, *shown))
         self._approvals[key], self._payloads[key] = approval, payload
+        self._born.add(key)
         self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
         self._tallies[subject.workspace, approval.status] += 1
         self._follow_up(subject.workspace, change, entries)
@@ -228,19 +230,20 @@ class Transaction:
         changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
         for key, approval in self._approvals.items():
             changed.setdefault(key[0], set()).add(key[1])
-            self._memory.keep(key, approval, self._whole_payload(key, approval))
+            self._memory.keep(key, approval)
+        for key, payload in self._payloads.items():
+            self._memory.keep_payload(key, self._whole_payload(key, payload))
         self._memory.heads.update(self._heads)
         for (workspace, _), grant in self._grants.items():
             self._memory.grants.pop((workspace, grant.tool), None)
         return changed
 
-    def _whole_payload(self, key: Key, approval: Approval) -> Payload | None:
+    def _whole_payload(self, key: Key, new: Payload) -> Payload | None:
         """As it is stored now, if all of it was seen."""
-        new = self._payloads.get(key)
-        if approval.version == 1:
+        if key in self._born:
             return new
         known = self._memory.payloads.get(key)
-        return None if known is None or approval.erased_by else _merged(known, new)
+        return None if known is None else _merged(known, new)
 
     def moved(self) -> list[Head]:
         """Where the ledgers end that this transaction has written to."""
@@ -265,7 +268,8 @@ class Transaction:
 
     def _pay(self, workspace: str, approval_id: str, payload: Payload) -> None:
         key = (workspace, approval_id)
-        self._payloads[key] = _merged(self._payloads.get(key, Payload()), payload)
+        before = self._payloads.get(key)
+        self._payloads[key] = payload if before is None else _merged(before, payload)
         if payload.args is not None:
             self._sets["edit_payload"].append((payload.args, payload.shown, payload.sentence, *key))
         else:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.stores.transaction import Transaction
@@ -33,19 +33,38 @@ class Work(NamedTuple):
     brief: bool = True
 
 
+AnyFuture = asyncio.Future[object] | Future[object]
 Changed = dict[str, set[str]]
 Done = tuple[list[object], Changed]
 Commit = Callable[[list[Work]], Done]  # one transaction; an item's error is its result, what breaks the batch is raised
 CommitNow = Callable[[list[Work]], Done | None]  # None: not without waiting, and then nothing was done
 
 
-W = TypeVar("W")
+class Batch:
+    """What was submitted in one turn of an event loop, or by a thread without one."""
 
+    __slots__ = ("futures", "loop", "works")
 
-class Item(NamedTuple, Generic[W]):
-    work: W
-    future: asyncio.Future[object] | Future[object]
-    loop: asyncio.AbstractEventLoop | None
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.loop = loop
+        self.works: list[Work] = []
+        self.futures: list[AnyFuture] = []
+
+    def add(self, work: Work, future: AnyFuture) -> None:
+        self.futures.append(future)
+        self.works.append(work)
+
+    def so_far(self) -> Batch:
+        """For another thread than that of its loop, which may be adding to it."""
+        batch = Batch(self.loop)
+        batch.works = self.works[:]
+        batch.futures = self.futures[: len(batch.works)]
+        return batch
+
+    def settle(self, results: Sequence[object]) -> None:
+        """In the thread of its loop."""
+        for future, result in zip(self.futures, results, strict=True):
+            settle(future, result)
 
 
 class Writer:
@@ -62,86 +81,83 @@ class Writer:
         self._commit_now = commit_now
         self._announce = announce
         self._turn = threading.Lock()  # held by whoever writes
-        self._gathering = threading.Lock()
-        self._gathered: dict[asyncio.AbstractEventLoop, list[Item[Work]]] = {}
-        self._queue: SimpleQueue[list[Item[Work]] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._loop, name="interlock-writer", daemon=True)
-        self._queued = 0  # items that the thread has yet to write
+        self._lock = threading.Lock()  # of what follows
+        self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
+        self._queued = 0  # batches that the thread has yet to write
         self._closed = False
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._loop, name="interlock-writer", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         """Everything that was submitted before is written."""
-        with self._gathering:
+        with self._lock:
             self._closed = True
             for batch in self._gathered.values():
-                self._enqueue(batch)
+                self._enqueue(batch.so_far())
             self._gathered.clear()
             self._queue.put(None)
         self._thread.join()
         self._turn.acquire()  # for ever: an event loop that is about to write finds it taken
 
     async def submit(self, work: Work) -> object:
+        if self._closed:
+            raise closed()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        item = Item(work, future, loop)
-        with self._gathering:
-            self._refuse_if_closed()
-            gathered = self._gathered.get(loop)
-            if gathered is None:
-                self._gathered[loop] = [item]
-                loop.call_soon(self._hand_over, loop)
-            else:
-                gathered.append(item)
+        batch = self._gathered.get(loop)
+        if batch is None:
+            batch = self._gathered[loop] = Batch(loop)
+            loop.call_soon(self._hand_over, loop)
+        batch.add(work, future)
+        if self._closed:  # by another thread at this very moment: nobody may see to this batch any more
+            settle(future, closed())
         return await future
 
     def submit_sync(self, work: Work) -> object:
         """For threads without an event loop."""
         future: Future[object] = Future()
-        with self._gathering:
-            self._refuse_if_closed()
-            self._enqueue([Item(work, future, None)])
+        batch = Batch(None)
+        batch.add(work, future)
+        with self._lock:
+            if self._closed:
+                raise closed()
+            self._enqueue(batch)
         return future.result()
 
-    def _refuse_if_closed(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("The store is closed.")
-
-    def _enqueue(self, batch: list[Item[Work]]) -> None:
-        self._queued += len(batch)
+    def _enqueue(self, batch: Batch) -> None:
+        self._queued += 1
         self._queue.put(batch)
 
     # In the event loop
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        with self._gathering:
-            batch = self._gathered.pop(loop, None)
+        batch = self._gathered.pop(loop, None)
         if batch is None or self._written_now(batch):
             return
-        with self._gathering:
+        with self._lock:
             if not self._closed:
                 self._enqueue(batch)
                 return
-        closed = StoreUnavailable("The store is closed.")
-        _settle_all([(item.future, closed) for item in batch])
+        batch.settle([closed()] * len(batch.works))
 
-    def _written_now(self, batch: list[Item[Work]]) -> bool:
-        now = self._commit_now
-        if now is None or len(batch) > FEW or not all(item.work.brief for item in batch):
+    def _written_now(self, batch: Batch) -> bool:
+        now, works = self._commit_now, batch.works
+        if now is None or len(works) > FEW or not all([work.brief for work in works]):
             return False
         if self._queued or not self._turn.acquire(blocking=False):  # whoever came before goes first
             return False
         try:
-            done = now([item.work for item in batch])
+            done = now(works)
         except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it
-            done = ([error], {}) if len(batch) == 1 else None  # which one was it? The thread finds out
+            done = ([error], {}) if len(works) == 1 else None  # which one was it? The thread finds out
         finally:
             self._turn.release()
         if done is None:
             return False
-        _settle_all([(item.future, result) for item, result in zip(batch, done[0], strict=True)])
+        batch.settle(done[0])
         self._announce(done[1])
         return True
 
@@ -150,37 +166,41 @@ class Writer:
     def _loop(self) -> None:
         running = True
         while running:
-            batch, running = self._next_batch()
-            if batch:
-                with self._turn:
-                    results, changed = self._done([item.work for item in batch])
-                with self._gathering:
-                    self._queued -= len(batch)
-                deliver(batch, results)
-                self._announce(changed)
+            batches, running = self._next()
+            if not batches:
+                continue
+            works = batches[0].works if len(batches) == 1 else [work for batch in batches for work in batch.works]
+            with self._turn:
+                results, changed = self._done(works)
+            with self._lock:
+                self._queued -= len(batches)
+            deliver(batches, results)
+            self._announce(changed)
 
-    def _next_batch(self) -> tuple[list[Item[Work]], bool]:
-        batch: list[Item[Work]] = []
-        items = self._queue.get()
-        while items is not None:
-            batch += items
-            if len(batch) >= MOST:
-                return batch, True
+    def _next(self) -> tuple[list[Batch], bool]:
+        batches: list[Batch] = []
+        size = 0
+        batch = self._queue.get()
+        while batch is not None:
+            batches.append(batch)
+            size += len(batch.works)
+            if size >= MOST:
+                return batches, True
             try:
-                items = self._queue.get_nowait()
+                batch = self._queue.get_nowait()
             except Empty:
-                return batch, True
-        return batch, False
+                return batches, True
+        return batches, False
 
-    def _done(self, batch: list[Work]) -> Done:
+    def _done(self, works: list[Work]) -> Done:
         try:
-            return self._commit(batch)
+            return self._commit(works)
         except Exception as error:  # noqa: BLE001  whatever it was, every caller hears of it and the thread lives on
-            if len(batch) == 1:
+            if len(works) == 1:
                 return [error], {}
         results: list[object] = []
         changed: Changed = defaultdict(set)
-        for work in batch:  # one bad item must not fail its neighbours: replay one by one
+        for work in works:  # one bad item must not fail its neighbours: replay one by one
             (result,), what = self._done([work])
             results.append(result)
             for workspace, approval_ids in what.items():
@@ -199,16 +219,16 @@ def attempt(work: Work, transaction: Transaction) -> object:
 NOTHING = Work(lambda _: None, "")  # a batch of its own for what waits beside the queue
 
 
-def deliver(batch: Sequence[Item[Any]], results: list[object]) -> None:
-    """Resolves all futures of one event loop in one callback."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[object], object]]] = defaultdict(list)
-    for item, result in zip(batch, results, strict=True):
-        if isinstance(item.future, Future):
-            _settle(item.future, result)
-        elif item.loop is not None:
-            by_loop[item.loop].append((item.future, result))
-    for loop, settled in by_loop.items():
-        call_soon(loop, _settle_all, settled)
+def deliver(batches: Sequence[Batch], results: Sequence[object]) -> None:
+    """Resolves all futures of a batch in one callback of its loop."""
+    begin = 0
+    for batch in batches:
+        own = results[begin : begin + len(batch.works)]
+        begin += len(batch.works)
+        if batch.loop is None:
+            batch.settle(own)
+        else:
+            call_soon(batch.loop, batch.settle, own)
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
@@ -216,14 +236,14 @@ def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], 
         loop.call_soon_threadsafe(callback, *args)
 
 
-def _settle_all(settled: Sequence[tuple[asyncio.Future[object] | Future[object], object]]) -> None:
-    for future, result in settled:
-        if not future.done():
-            _settle(future, result)
-
-
-def _settle(future: asyncio.Future[object] | Future[object], result: object) -> None:
+def settle(future: AnyFuture, result: object) -> None:
+    if future.done():  # whoever waited has given up
+        return
     if isinstance(result, Exception):
         future.set_exception(result)
     else:
         future.set_result(result)
+
+
+def closed() -> StoreUnavailable:
+    return StoreUnavailable("The store is closed.")

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
 from interlock.core.errors import StoreUnavailable
 from interlock.stores.postgres.link import Link, persist, unavailable
 from interlock.stores.rows import Row
-from interlock.stores.writer import Item, deliver
+from interlock.stores.writer import AnyFuture, call_soon, settle
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(NamedTuple):
     text: str
     values: Sequence[object]
+    future: AnyFuture
+    loop: asyncio.AbstractEventLoop | None
 
 
 class Lane:
@@ -30,7 +31,7 @@ class Lane:
     def __init__(self, name: str, links: Sequence[Link], database: str, most: int) -> None:
         self._database = database
         self._most = most
-        self._queue: SimpleQueue[Item[Lookup] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Lookup | None] = SimpleQueue()
         self._stopping = threading.Event()
         self._links = links
         self._threads = [
@@ -55,14 +56,14 @@ class Lane:
             raise StoreUnavailable("The store is closed.")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._queue.put(Item(Lookup(text, values), future, loop))
+        self._queue.put(Lookup(text, values, future, loop))
         found: list[Row] = await future
         return found
 
     def send(self, text: str, values: Sequence[object]) -> Future[Any]:
         """For threads without an event loop."""
         future: Future[Any] = Future()
-        self._queue.put(Item(Lookup(text, values), future, None))
+        self._queue.put(Lookup(text, values, future, None))
         return future
 
     def _loop(self, link: Link) -> None:
@@ -70,10 +71,10 @@ class Lane:
         while running:
             batch, running = self._next()
             if batch:
-                deliver(batch, self._answers([item.work for item in batch], link))
+                _deliver(batch, self._answers(batch, link))
 
-    def _next(self) -> tuple[list[Item[Lookup]], bool]:
-        batch: list[Item[Lookup]] = []
+    def _next(self) -> tuple[list[Lookup], bool]:
+        batch: list[Lookup] = []
         item = self._queue.get()
         while item is not None:
             batch.append(item)
@@ -107,3 +108,20 @@ class Lane:
             pipe.send("commit")
         pipe.sync()
         return [answer.rows() for answer in answers]
+
+
+def _deliver(lookups: Sequence[Lookup], answers: Sequence[object]) -> None:
+    """Resolves all futures of one event loop in one callback."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AnyFuture, object]]] = defaultdict(list)
+    for lookup, answer in zip(lookups, answers, strict=True):
+        if lookup.loop is None:
+            settle(lookup.future, answer)
+        else:
+            by_loop[lookup.loop].append((lookup.future, answer))
+    for loop, settled in by_loop.items():
+        call_soon(loop, _settle_all, settled)
+
+
+def _settle_all(settled: list[tuple[AnyFuture, object]]) -> None:
+    for future, answer in settled:
+        settle(future, answer)
