@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, cast, get_args
 
 from interlock.core.canonical import canonical, digest, read
+from interlock.core.changing import but
 from interlock.core.errors import InvalidRequest, Problem
 
 Args = Mapping[str, object]
@@ -57,17 +58,20 @@ class ToolCall:
         return self.agent_path or ((self.agent,) if self.agent else ())
 
 
+_CALL = ToolCall("", b"", "", "")
+
+
 def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) -> ToolCall:
     """The only way from a program's objects to a ToolCall: everything is checked and bounded here."""
     if not isinstance(args, Mapping):
         raise InvalidRequest(f"The arguments of a call are an object, not {type(args).__name__}.")
-    call = ToolCall(tool, canonical(args), run_id, call_id, **more)  # type: ignore[arg-type]  # checked next
     _check_name("tool", tool, 1)
     _check_name("run_id", run_id, 1)
     _check_name("call_id", call_id, 1)
     for label, value in more.items():
         _check(label, value)
-    return call
+    named = {"tool": tool, "args": canonical(args), "run_id": run_id, "call_id": call_id}
+    return but(_CALL, **named, **more)  # type: ignore[arg-type]  # all were checked
 
 
 def _check(label: str, value: object) -> None:
@@ -84,8 +88,10 @@ def _check(label: str, value: object) -> None:
             _check_names(label, value)
         case "agent_says":
             _check_words(label, value)
-        case _:
+        case "expires_in":
             _check_window(label, value)
+        case _:
+            raise TypeError(f"A call has no {label}.")
 
 
 def _check_window(label: str, value: object) -> None:

@@ -51,11 +51,6 @@ select {approval}, {payload}
 from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
 where a.workspace = ? and a.id = ?
 
--- name: stored_by_call
-select {approval}, {payload}
-from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
-where a.workspace = ? and a.run_id = ? and a.call_id = ?
-
 -- name: approval_by_call
 select a.id from approvals a where a.workspace = ? and a.run_id = ? and a.call_id = ?
 

@@ -128,9 +128,12 @@ class SqliteDatabase:
 
     async def fetch(self, name: str, *values: object) -> list[Row]:
         """At once, in the caller's thread: a look-up takes less time than handing it to another one."""
-        return await self.fetch_text(self._queries[name], values)
+        return self._fetch(self._queries[name], values)
 
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
+        return self._fetch(statement, values)
+
+    def _fetch(self, statement: str, values: Any) -> list[Row]:
         try:
             return self._readers.connection().execute(statement, values).fetchall()
         except sqlite3.Error as error:

@@ -86,8 +86,9 @@ class SqlStore:
     # Approvals
 
     async def find(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
-        found = await self._database.fetch("stored_by_call", workspace, run_id, call_id)
-        return (await self._stored(found))[0] if found else None
+        """Most calls are new, and the index alone says so."""
+        found = await self._database.fetch("approval_by_call", workspace, run_id, call_id)
+        return await self.get(workspace, found[0][0]) if found else None
 
     async def get(self, workspace: str, approval_id: str) -> Stored:
         found = await self._stored(await self._database.fetch("stored", workspace, approval_id))

@@ -145,7 +145,7 @@ class Writer:
 
     def _written_now(self, batch: Batch) -> bool:
         now, works = self._commit_now, batch.works
-        if now is None or len(works) > FEW or not all([work.brief for work in works]):
+        if now is None or len(works) > FEW or not all(work.brief for work in works):
             return False
         if self._queued or not self._turn.acquire(blocking=False):  # whoever came before goes first
             return False
