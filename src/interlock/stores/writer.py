@@ -84,7 +84,7 @@ class Writer:
         self._lock = threading.Lock()  # of what follows
         self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._queued = 0  # batches that the thread has yet to write
-        self._closed = False
+        self._closed = threading.Event()
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name="interlock-writer", daemon=True)
 
@@ -94,7 +94,7 @@ class Writer:
     def stop(self) -> None:
         """Everything that was submitted before is written."""
         with self._lock:
-            self._closed = True
+            self._closed.set()
             for batch in self._gathered.values():
                 self._enqueue(batch.so_far())
             self._gathered.clear()
@@ -103,7 +103,7 @@ class Writer:
         self._turn.acquire()  # for ever: an event loop that is about to write finds it taken
 
     async def submit(self, work: Work) -> object:
-        if self._closed:
+        if self._closed.is_set():
             raise closed()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
@@ -112,7 +112,7 @@ class Writer:
             batch = self._gathered[loop] = Batch(loop)
             loop.call_soon(self._hand_over, loop)
         batch.add(work, future)
-        if self._closed:  # by another thread at this very moment: nobody may see to this batch any more
+        if self._closed.is_set():  # by another thread at this very moment: nobody may see to this batch any more
             settle(future, closed())
         return await future
 
@@ -122,7 +122,7 @@ class Writer:
         batch = Batch(None)
         batch.add(work, future)
         with self._lock:
-            if self._closed:
+            if self._closed.is_set():
                 raise closed()
             self._enqueue(batch)
         return future.result()
@@ -138,7 +138,7 @@ class Writer:
         if batch is None or self._written_now(batch):
             return
         with self._lock:
-            if not self._closed:
+            if not self._closed.is_set():
                 self._enqueue(batch)
                 return
         batch.settle([closed()] * len(batch.works))
