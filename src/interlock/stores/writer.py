@@ -40,6 +40,10 @@ Commit = Callable[[list[Work]], Done]  # one transaction; an item's error is its
 CommitNow = Callable[[list[Work]], Done | None]  # None: not without waiting, and then nothing was done
 
 
+class Outage(Exception):
+    """It was the database, not one item of the batch. What was sent last may stand, so nothing is done again."""
+
+
 class Batch:
     """What was submitted in one turn of an event loop, or by a thread without one."""
 
@@ -195,6 +199,8 @@ class Writer:
     def _done(self, works: list[Work]) -> Done:
         try:
             return self._commit(works)
+        except Outage as outage:
+            return [StoreUnavailable(str(outage)) for _ in works], {}
         except Exception as error:  # noqa: BLE001  whatever it was, every caller hears of it and the thread lives on
             if len(works) == 1:
                 return [error], {}

@@ -19,7 +19,7 @@ from interlock.stores.postgres.batches import Batches
 from interlock.stores.postgres.clock import Estimate, GivenClock, ServerClock
 from interlock.stores.postgres.finding import Tsvector
 from interlock.stores.postgres.lanes import Lane
-from interlock.stores.postgres.link import Link, conninfo_of, translated
+from interlock.stores.postgres.link import Link, conninfo_of, is_outage, translated, unavailable
 from interlock.stores.postgres.listening import Listener, Notifier
 from interlock.stores.postgres.migrate import column_types, migrate, outstanding
 from interlock.stores.postgres.session import Statements
@@ -28,7 +28,7 @@ from interlock.stores.queries import load_queries
 from interlock.stores.remembering import Interned
 from interlock.stores.rows import Row
 from interlock.stores.watching import Watchers
-from interlock.stores.writer import NOTHING, Changed, Work, Writer
+from interlock.stores.writer import NOTHING, Changed, Outage, Work, Writer
 
 WRITING = {
     "lock_timeout": "10s",
@@ -189,7 +189,12 @@ class PostgresDatabase:
 
     def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
         with translated(self.name):
-            return self._batches.commit(batch, self._stopping)
+            try:
+                return self._batches.commit(batch, self._stopping)
+            except psycopg.Error as error:
+                if is_outage(error):
+                    raise Outage(unavailable(error, self.name).message) from error
+                raise
 
     def _look(self, name: str, *values: object) -> list[Row]:
         """For the listener's thread."""

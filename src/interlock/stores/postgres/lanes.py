@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from interlock.core.errors import StoreUnavailable
-from interlock.stores.postgres.link import Link, persist, unavailable
+from interlock.stores.postgres.link import Link, is_outage, persist, unavailable
 from interlock.stores.rows import Row
 from interlock.stores.writer import AnyFuture, call_soon, settle
 
@@ -90,8 +90,8 @@ class Lane:
         try:
             return persist(lambda: self._ask(lookups, link), link, self._stopping)
         except psycopg.Error as error:
-            if len(lookups) == 1:
-                return [unavailable(error, self._database)]
+            if len(lookups) == 1 or is_outage(error):
+                return [unavailable(error, self._database) for _ in lookups]
         except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it and the thread lives on
             link.drop()  # something may be half sent
             if len(lookups) == 1:

@@ -25,7 +25,12 @@ DEFAULTS: Mapping[str, str] = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",  # milliseconds; a cut cable must not hold a batch for minutes
 }
-LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+LOST = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    errors.ReadOnlySqlTransaction,  # these two are no operational errors to the driver
+    errors.IdleInTransactionSessionTimeout,
+)
 T = TypeVar("T")
 
 
@@ -113,6 +118,14 @@ def is_lost(error: psycopg.Error, link: Link) -> bool:
         or bool(link._connection.closed)
     )
 
+
+def is_outage(error: psycopg.Error) -> bool:
+    """Whether it has nothing to do with what was asked for: it is the same for whoever else asks now."""
+    return isinstance(error, LOST) and (error.sqlstate is None or error.sqlstate.startswith(_OUTAGES))
+
+
+# Connections; shutting down; no connection left; a lock that was not got; read-only; stopped for too long.
+_OUTAGES = ("08", "57P", "53300", "55P03", "25006", "25P03")
 
 # While connecting there is only the server's sentence to go by.
 _REFUSED = re.compile(
