@@ -1,0 +1,87 @@
+"""Connections that are cut; `python -m tests.faults.cuts --cuts 500` for longer runs."""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from interlock.core.errors import StoreUnavailable
+from interlock.stores.postgres.link import persist
+from interlock.wiring import wire
+from tests.faults.cuts import SOCKET, Wire
+from tests.faults.reports import report
+from tests.postgres import Server
+from tests.support import approve, faults, kinds, pending, status
+
+CALLERS = 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--by", "server"], ["--by", "wire"], ["--by", "wire", "--away", "0.3"]])
+def test_a_cut_connection_costs_time_and_nothing_else(options: list[str]) -> None:
+    result = report("cuts", "--cuts", "24", *options)
+    assert result["wrong"] == []
+    assert result["faults"] >= 24
+    assert result["succeeded"] >= result["operations"] / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [["--by", "server", "--broken", "taken-for-done"], ["--by", "wire", "--broken", "done-again"]]
+)
+def test_a_store_that_guesses_what_became_of_a_lost_answer_would_be_noticed(options: list[str]) -> None:
+    assert report("cuts", "--cuts", "24", *options)["wrong"] != []
+
+
+@pytest.fixture
+def wired(postgres_server: Server, postgres_database: str, tmp_path: Path) -> Iterator[tuple[Wire, str]]:
+    """Something that can be cut, and an address that leads through it."""
+    with Wire(tmp_path, postgres_server.sockets / SOCKET, random.Random(0), away=3600) as made:
+        yield made, f"postgresql://postgres@/{postgres_database}?host={quote(str(tmp_path), safe='')}"
+
+
+async def test_all_callers_of_a_batch_in_doubt_are_told_so_and_it_is_not_done_again(
+    wired: tuple[Wire, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them used to be tried alone, one after the other, and to hear that somebody else had decided."""
+    monkeypatch.setattr(persist, "__defaults__", (0.3,))
+    cut, url = wired
+    parts = wire(url)
+    await parts.store.open()
+    try:
+        ids = [await pending(parts, n) for n in range(CALLERS)]
+        cut.strike("unanswered")
+        async with asyncio.timeout(0.3 * CALLERS / 2):
+            told = await asyncio.gather(*(approve(parts, each) for each in ids), return_exceptions=True)
+        assert {type(each) for each in told} == {StoreUnavailable}
+        cut.mend()
+        now = [await status(parts, each) for each in ids]
+        assert "approved" in now
+        assert set(now) <= {"approved", "pending"}
+        assert (await kinds(parts)).count("approved") == now.count("approved")
+        assert await faults(parts) == []
+    finally:
+        await parts.store.close()
+
+
+async def test_all_who_look_while_the_server_is_gone_are_told_at_once(
+    wired: tuple[Wire, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persist, "__defaults__", (0.3,))
+    cut, url = wired
+    parts = wire(url)
+    await parts.store.open()
+    try:
+        approval_id = await pending(parts)
+        cut.end()
+        async with asyncio.timeout(0.3 * CALLERS / 2):
+            looks = (status(parts, approval_id) for _ in range(CALLERS))
+            told = await asyncio.gather(*looks, return_exceptions=True)
+        assert {type(each) for each in told} == {StoreUnavailable}
+        cut.mend()
+        assert await status(parts, approval_id) == "pending"
+    finally:
+        await parts.store.close()

@@ -1,0 +1,65 @@
+"""Stores and gates that are weakened on purpose: the red controls of what is done to databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlock.core.errors import StoreUnavailable
+from interlock.gate import Execution, Gate
+
+
+def apply(name: str) -> None:
+    {"no-fsync": no_fsync, "done-again": done_again, "taken-for-done": taken_for_done, "fail-open": fail_open}[name]()
+
+
+def patience(seconds: float) -> None:
+    """For a server that is gone, so that a test need not wait as long as a program does."""
+    from interlock.stores.postgres.link import persist
+
+    persist.__defaults__ = (seconds,)
+
+
+def no_fsync() -> None:
+    """Answers before what was written is on the disk."""
+    from interlock.stores.postgres import database
+
+    database.WRITING["synchronous_commit"] = "off"
+
+
+def done_again() -> None:
+    """A batch whose answer got lost is done once more, without a look whether it stands."""
+    from interlock.stores.postgres.batches import Batches
+
+    Batches._stands = lambda *_: False  # type: ignore[method-assign]
+
+
+def taken_for_done() -> None:
+    """A batch whose answer got lost is told to have been done."""
+    from interlock.stores.postgres.batches import Batches
+    from interlock.stores.postgres.link import LOST
+
+    real = Batches._transact
+
+    def transact(self: Batches, batch: Any) -> Any:
+        try:
+            return real(self, batch)
+        except LOST:
+            if self._doubt is None:
+                raise
+            return self._doubt.results, {}
+
+    Batches._transact = transact  # type: ignore[method-assign]
+
+
+def fail_open() -> None:
+    """What cannot be recorded runs all the same."""
+    real = Gate.start
+
+    async def start(self: Gate, workspace: str, approval_id: str, runner: str, *more: Any) -> Execution:
+        try:
+            return await real(self, workspace, approval_id, runner, *more)
+        except StoreUnavailable:
+            stored = await self._store.get(workspace, approval_id)
+            return Execution(approval_id, stored.approval.fence + 1, stored.payload.args or b"{}", approval_id, 0)
+
+    Gate.start = start  # type: ignore[method-assign,assignment]
