@@ -30,6 +30,10 @@ FOLLOWS = {
 }
 
 
+class Stuck(Exception):
+    """A program that did not go on by itself, which is a broken law like any other."""
+
+
 @dataclass
 class Loads:
     """Programs under way."""
@@ -37,15 +41,16 @@ class Loads:
     told: list[Path]
     programs: list[subprocess.Popen[bytes]]
     ended: list[int] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
 
     def grow(self, by: int = 20, what: str = "") -> None:
         """Waits until every program has written more lines that begin or end so, and so has met what happened."""
         before, deadline = self.count(what), time.monotonic() + PATIENCE
         while any(now < then + by for now, then in zip(self.count(what), before, strict=True)):
             if any(program.poll() is not None for program in self.programs):
-                raise RuntimeError("a program ended by itself")
+                raise Stuck("a program ended by itself")
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the programs do not go on by themselves: {self.tail()}")
+                raise Stuck(f"the programs do not go on by themselves: {self.tail()}")
             time.sleep(0.01)
 
     def count(self, what: str) -> list[int]:
@@ -64,6 +69,8 @@ def loads(url: str, folder: Path, count: int, *options: str, source: Path = TOP 
             start(made, url, folder, *options, source=source)
         try:
             yield made
+        except Stuck as stuck:
+            made.stuck.append(str(stuck))
         finally:
             for program in made.programs:
                 stack.enter_context(program)
@@ -95,7 +102,7 @@ async def _judge(url: str, made: Loads, allowed: Sequence[str]) -> dict[str, Any
     answers = [
         line for line in told if line.split()[1] in FOLLOWS and not line.startswith("read") and " ran " not in line
     ]
-    wrong = [f"a program ended with {code}" for code in made.ended if code]
+    wrong = made.stuck + [f"a program ended with {code}" for code in made.ended if code]
     wrong += [line for line in told if line.startswith("error") and line.split()[1] not in allowed]
     parts = wire(url)
     await parts.store.open()

@@ -73,8 +73,8 @@ class Agent:
             except Conflict as error:
                 if not self.doubt:
                     self.note(f"error {error.code} {error.message}")
-            except Error as error:
-                self.note(f"error {error.code} {error.message}")
+            except Exception as error:  # noqa: BLE001  whatever it is, it is judged afterwards
+                self.note(f"error {error.code if isinstance(error, Error) else 'crash'} {str(error)[:200]!r}")
                 await asyncio.sleep(PAUSE)
 
     async def cycle(self, number: int) -> None:

@@ -9,7 +9,9 @@ from interlock.gate import Execution, Gate
 
 
 def apply(name: str) -> None:
-    {"no-fsync": no_fsync, "done-again": done_again, "taken-for-done": taken_for_done, "fail-open": fail_open}[name]()
+    controls = {"no-fsync": no_fsync, "done-again": done_again, "taken-for-done": taken_for_done}
+    controls |= {"unheard": unheard, "fail-open": fail_open}
+    controls[name]()
 
 
 def patience(seconds: float) -> None:
@@ -49,6 +51,24 @@ def taken_for_done() -> None:
             return self._doubt.results, {}
 
     Batches._transact = transact  # type: ignore[method-assign]
+
+
+def unheard() -> None:
+    """Whoever asked is answered although the server has refused."""
+    import psycopg
+
+    from interlock.stores.postgres.batches import Batches
+
+    real = Batches._finish
+
+    def finish(self: Batches, session: Any, *more: Any) -> None:
+        try:
+            real(self, session, *more)
+        except psycopg.Error:
+            session.end()
+            self._doubt = None
+
+    Batches._finish = finish  # type: ignore[method-assign]
 
 
 def fail_open() -> None:

@@ -1,0 +1,38 @@
+"""A disk that is full; `python -m tests.faults.disks --times 50` for longer runs."""
+
+import os
+import subprocess
+
+import pytest
+
+from tests.faults.reports import report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_full_disk_runs_nothing_loses_nothing_and_is_forgotten_when_there_is_room(database: str) -> None:
+    assert filled(database, "limit") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_the_last_byte_of_a_file_system_is_no_other_than_a_limit(database: str) -> None:
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("only root makes file systems, where the system lets it")
+    assert filled(database, "small") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("database", "control"), [("sqlite", "fail-open"), ("postgresql", "unheard")])
+def test_a_call_that_ran_although_it_could_not_be_recorded_would_be_noticed(database: str, control: str) -> None:
+    result = report("disks", "--database", database, "--times", "4", "--broken", control)
+    assert result["wrong"] != []
+
+
+def filled(database: str, disk: str) -> list[str]:
+    """What was wrong, once it is certain that something could have been."""
+    result = report("disks", "--database", database, "--disk", disk, "--times", "2")
+    assert result["errors"]["store_unavailable"] >= 4
+    assert result["succeeded"] >= result["operations"] / 2
+    wrong: list[str] = result["wrong"]
+    return wrong
