@@ -60,6 +60,7 @@ class Server:
         settings: Mapping[str, str] | None = None,
         binaries: Path | None = None,
         initdb: Sequence[str] = (),
+        standby_of: Server | None = None,
     ) -> None:
         found = binaries or find_binaries()
         self._kept = Kept("interlock-pg", in_memory=in_memory)
@@ -68,6 +69,7 @@ class Server:
             self.data = self.folder / "data"
             self.sockets = self.folder
             self.binaries = within_reach(found, self.folder)
+            self._standby_of = standby_of
             self._initialise(initdb, SETTINGS | ({} if durable else NOT_DURABLE) | dict(settings or {}))
         except BaseException:
             self.close()
@@ -161,7 +163,11 @@ class Server:
 
     def _initialise(self, options: Sequence[str], settings: dict[str, str]) -> None:
         plain = ("--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale")
-        self._kept.run(self.program("initdb"), "-D", self.data, *plain, *options)
+        if self._standby_of is None:
+            self._kept.run(self.program("initdb"), "-D", self.data, *plain, *options)
+        else:
+            source = ("-h", self._standby_of.sockets, "-U", "postgres", "--checkpoint=fast", "--no-sync")
+            self._kept.run(self.program("pg_basebackup"), "-D", self.data, "--write-recovery-conf", *source)
         with (self.data / "postgresql.conf").open("a") as file:
             for name, value in (settings | {"unix_socket_directories": str(self.sockets)}).items():
                 file.write(f"{name} = '{value}'\n")

@@ -105,7 +105,7 @@ class Wire:
         self.ways: Counter[str] = Counter()
         self.away = away  # seconds for which nobody can come back
         self._until = 0.0
-        self._server = server
+        self.server = server  # where it leads to
         self._chance = chance
         self._wanted = ""
         self._struck = threading.Event()
@@ -136,7 +136,7 @@ class Wire:
                     continue
                 server = socket.socket(socket.AF_UNIX)
                 with suppress(OSError):
-                    server.connect(str(self._server))
+                    server.connect(str(self.server))
                     made = Connection(self, client, server)
                     self._connections.append(made)
                     made.start()

@@ -1,0 +1,106 @@
+"""A database that can only be read; `python -m tests.faults.readonly --times 20` for longer runs."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from interlock.wiring import wire
+from tests.faults.cuts import SOCKET, Wire
+from tests.faults.readonly import follower
+from tests.faults.reports import report
+from tests.places import File, migrated
+from tests.postgres import Server
+from tests.support import Clock, approve, faults, opened, pending, status
+
+TOP = Path(__file__).resolve().parents[2]
+LOOK = """
+import asyncio, sys
+from interlock.core.errors import StoreUnavailable
+from interlock.wiring import wire
+try:
+    asyncio.run(wire(sys.argv[1]).store.open())
+except StoreUnavailable as error:
+    print(error.message)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["setting", "failover"])
+def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards(how: str) -> None:
+    result = report("readonly", "--how", how, "--times", "1")
+    assert result["wrong"] == []
+    assert result["errors"]["store_unavailable"] >= 10
+    assert result["succeeded"] >= result["operations"] / 2
+
+
+@pytest.mark.slow
+def test_a_gate_that_opens_when_nothing_can_be_recorded_would_be_noticed() -> None:
+    """The red control."""
+    assert report("readonly", "--times", "2", "--broken", "fail-open")["wrong"] != []
+
+
+@pytest.mark.slow
+async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(tmp_path: Path) -> None:
+    """Nobody cuts the connection to the standby: it is given up because it does not take what is written."""
+    with Server(durable=False) as primary, follower(primary) as standby:
+        primary.create_database("readonly", migrated(primary))
+        with Wire(tmp_path, primary.sockets / SOCKET, random.Random(0), 0) as led:
+            parts = wire(f"postgresql://postgres@/readonly?host={quote(str(tmp_path), safe='')}")
+            await parts.store.open()
+            try:
+                approval_id = await pending(parts)
+                follow(primary, standby)
+                led.server = standby.sockets / SOCKET
+                led.end()
+                assert await status(parts, approval_id) == "pending"  # the standby can be read
+                led.server = primary.sockets / SOCKET
+                assert await approve(parts, approval_id) == "approved"
+                assert await faults(parts) == []
+            finally:
+                await parts.store.close()
+
+
+def follow(primary: Server, standby: Server) -> None:
+    """Waits until the standby has all that the primary has now."""
+    with primary.connect() as connection:
+        target = connection.execute("select pg_current_wal_lsn()").fetchall()[0]
+    with standby.connect() as connection:
+        while not connection.execute("select pg_last_wal_replay_lsn() >= %s", target).fetchall()[0][0]:
+            time.sleep(0.01)
+
+
+async def test_a_file_that_cannot_be_written_is_said_to_be_so_and_opens_again_later(
+    tmp_path: Path, clock: Clock
+) -> None:
+    place = File(tmp_path / "interlock.db")
+    async with opened(place, clock) as parts:
+        approval_id = await pending(parts)
+    assert "interlock.db.lock cannot be opened: " in looked_at(tmp_path, place.url)
+    async with opened(place, clock) as parts:
+        assert await approve(parts, approval_id) == "approved"
+        assert await faults(parts) == []
+
+
+def looked_at(folder: Path, url: str) -> str:
+    """What a program says that opens the file while its folder cannot be written; root may write everywhere else."""
+    look = [sys.executable, "-c", LOOK, url]
+    if os.geteuid() != 0:
+        for path in (*folder.iterdir(), folder):
+            path.chmod(path.stat().st_mode & ~0o222)
+        done = subprocess.run(look, cwd=TOP, capture_output=True, text=True, check=False)
+        for path in (folder, *folder.iterdir()):
+            path.chmod(path.stat().st_mode | 0o200)
+        return done.stdout + done.stderr
+    mounts = f'mount --bind {folder} {folder} && mount -o remount,bind,ro {folder} && exec "$@"'
+    if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("root cannot be kept from writing here")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mounts, "-", *look], cwd=TOP, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
