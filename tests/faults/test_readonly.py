@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
+from interlock.core.errors import StoreUnavailable
+from interlock.stores.postgres.link import persist
 from interlock.wiring import wire
 from tests.faults.cuts import SOCKET, Wire
 from tests.faults.readonly import follower
@@ -46,8 +48,11 @@ def test_a_gate_that_opens_when_nothing_can_be_recorded_would_be_noticed() -> No
 
 
 @pytest.mark.slow
-async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(tmp_path: Path) -> None:
+async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody cuts the connection to the standby: it is given up because it does not take what is written."""
+    monkeypatch.setattr(persist, "__defaults__", (0.3,))
     with Server(durable=False) as primary, follower(primary) as standby:
         primary.create_database("readonly", migrated(primary))
         with Wire(tmp_path, primary.sockets / SOCKET, random.Random(0), 0) as led:
@@ -59,6 +64,8 @@ async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
                 led.server = standby.sockets / SOCKET
                 led.end()
                 assert await status(parts, approval_id) == "pending"  # the standby can be read
+                with pytest.raises(StoreUnavailable, match="read-only"):
+                    await approve(parts, approval_id)
                 led.server = primary.sockets / SOCKET
                 assert await approve(parts, approval_id) == "approved"
                 assert await faults(parts) == []
