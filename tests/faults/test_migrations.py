@@ -1,0 +1,20 @@
+"""Migrations that are killed; without `--share`, `python -m tests.faults.migrations` does it at every statement."""
+
+import pytest
+
+from tests.faults.reports import report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_happened(database: str) -> None:
+    result = report("migrations", "--database", database, "--share", "5/16")
+    assert result["wrong"] == []
+    assert result["faults"] >= 10
+    assert result["succeeded"] == result["operations"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_migration_without_a_transaction_would_be_noticed(database: str) -> None:
+    assert report("migrations", "--database", database, "--share", "5/16", "--broken", "no-transaction")["wrong"] != []
