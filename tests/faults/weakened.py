@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.core.approval import Approval
 from interlock.core.errors import StoreUnavailable
+from interlock.core.event import Moment
+from interlock.core.ports import Step
 from interlock.gate import Execution, Gate
+from interlock.stores.store import SqlStore
+from interlock.stores.transaction import Transaction
 
 
 def apply(name: str) -> None:
     controls = {"no-fsync": no_fsync, "done-again": done_again, "taken-for-done": taken_for_done}
-    controls |= {"unheard": unheard, "fail-open": fail_open}
+    controls |= {"unheard": unheard, "fail-open": fail_open, "callers-clock": callers_clock, "not-behind": not_behind}
     controls[name]()
 
 
@@ -83,3 +88,19 @@ def fail_open() -> None:
             return Execution(approval_id, stored.approval.fence + 1, stored.payload.args or b"{}", approval_id, 0)
 
     Gate.start = start  # type: ignore[method-assign,assignment]
+
+
+def callers_clock() -> None:
+    """The time that counts is when the caller asked, as its own clock says; the locks come later."""
+    real = SqlStore.transition
+
+    async def transition(self: SqlStore, workspace: str, approval_id: str, step: Step) -> Approval:
+        asked = self.clock()
+        return await real(self, workspace, approval_id, lambda approval, _: step(approval, Moment(asked)))
+
+    SqlStore.transition = transition  # type: ignore[method-assign]
+
+
+def not_behind() -> None:
+    """A clock that went back is taken for the time."""
+    Transaction.moment = lambda self, _: Moment(self._clock)  # type: ignore[method-assign]
