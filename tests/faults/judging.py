@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from interlock.audit import verify
-from interlock.core.errors import Error
 from interlock.core.ports import Query
 from interlock.wiring import Parts, wire
 
@@ -42,10 +41,11 @@ class Loads:
     programs: list[subprocess.Popen[bytes]]
     ended: list[int] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
+    patience: float = PATIENCE
 
     def grow(self, by: int = 20, what: str = "") -> None:
         """Waits until every program has written more lines that begin or end so, and so has met what happened."""
-        before, deadline = self.count(what), time.monotonic() + PATIENCE
+        before, deadline = self.count(what), time.monotonic() + self.patience
         while any(now < then + by for now, then in zip(self.count(what), before, strict=True)):
             if any(program.poll() is not None for program in self.programs):
                 raise Stuck("a program ended by itself")
@@ -104,18 +104,22 @@ async def _judge(url: str, made: Loads, allowed: Sequence[str]) -> dict[str, Any
     ]
     wrong = made.stuck + [f"a program ended with {code}" for code in made.ended if code]
     wrong += [line for line in told if line.startswith("error") and line.split()[1] not in allowed]
+    try:
+        wrong += await broken_laws(url, told)
+    except Exception as error:  # noqa: BLE001  what cannot be judged is not right
+        wrong.append(f"{type(error).__name__}: {error}")
+    operations = len(answers) + sum(errors.values())
+    return {"operations": operations, "succeeded": len(answers), "errors": dict(errors), "wrong": wrong}
+
+
+async def broken_laws(url: str, told: Sequence[str]) -> list[str]:
     parts = wire(url)
     await parts.store.open()
     try:
-        rows = await statuses(parts)
-        wrong += lost(told, rows) + twice(told)
-        wrong += [fault.message for fault in (await verify(parts.store, "default")).faults]
-    except Error as error:
-        wrong.append(error.message)
+        report = await verify(parts.store, "default")
+        return lost(told, await statuses(parts)) + twice(told) + [fault.message for fault in report.faults]
     finally:
         await parts.store.close()
-    operations = len(answers) + sum(errors.values())
-    return {"operations": operations, "succeeded": len(answers), "errors": dict(errors), "wrong": wrong}
 
 
 async def statuses(parts: Parts) -> Mapping[str, str]:

@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psycopg
@@ -15,9 +14,9 @@ import pytest
 from interlock.core.errors import Misconfigured
 from interlock.stores import migrate as migrations
 from interlock.stores.postgres.sets import placeholders
-from interlock.wiring import wire
+from tests.faults.reports import report
 from tests.places import Place
-from tests.support import Clock, faults, kinds, opened, pending
+from tests.support import Clock, opened, pending
 
 TOP = Path(__file__).resolve().parents[2]
 EXPANDED = """-- since: 2
@@ -44,46 +43,18 @@ def interlock(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def started(source: Path, place: Place, told: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": f"{source}:{TOP}"}
-    command = [sys.executable, "-m", "tests.faults.upgrading", place.url, str(told)]
-    return subprocess.Popen(command, cwd=source, env=environment, stdin=subprocess.PIPE)
-
-
-def grown(path: Path, program: subprocess.Popen[bytes], by: int = 10) -> None:
-    before, deadline = written(path), time.monotonic() + 60
-    while written(path) < before + by:
-        assert program.poll() is None, "the program ended"
-        assert time.monotonic() < deadline, "the program does not go on"
-        time.sleep(0.01)
-
-
-def written(path: Path) -> int:
-    return path.read_text().count("\n") if path.exists() else 0
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_old_and_new_programs_work_on_one_database_while_it_is_migrated(database: str) -> None:
+    result = report("upgrading", "--database", database, "--upgrades", "1")
+    assert result["wrong"] == []
+    assert result["succeeded"] == result["operations"]
 
 
 @pytest.mark.slow
-async def test_old_and_new_programs_work_on_one_database(place: Place, tmp_path: Path, newer: Path) -> None:
-    old = TOP / "src"
-    told = [tmp_path / name for name in ("old.txt", "new.txt", "late.txt")]
-    programs = [started(old, place, told[0])]
-    try:
-        grown(told[0], programs[0])
-        done = interlock(newer, "migrate", "--database", place.url)
-        assert "applied 1 migration: colours" in done.stdout, done.stderr
-        programs.append(started(newer, place, told[1]))
-        programs.append(started(old, place, told[2]))  # an old one that starts after the migration
-        for path, program in zip(told, programs, strict=True):
-            grown(path, program)
-    finally:
-        for program in programs:
-            program.communicate()
-    assert [program.returncode for program in programs] == [0, 0, 0]
-    parts = wire(place.url)
-    await parts.store.open()
-    assert await faults(parts) == []
-    assert len(await kinds(parts)) == 4 * sum(map(written, told))
-    await parts.store.close()
+def test_a_migration_that_takes_away_what_old_programs_use_would_be_noticed() -> None:
+    """The red control."""
+    assert report("upgrading", "--upgrades", "1", "--broken", "taken-away")["wrong"] != []
 
 
 async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(

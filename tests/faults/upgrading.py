@@ -1,37 +1,99 @@
-"""One program during an upgrade: it works on a database until its input ends. Run as a program of its own:
+"""Upgrades a database while programs of the old and the new versions work on it. Run as a program of its own:
 
-    python -m tests.faults.upgrading URL FILE
+    python -m tests.faults.upgrading [--database sqlite|postgresql] [--upgrades N] [--broken taken-away]
 
-Writes a line into FILE for every call that it has brought to an end.
+Each upgrade is a copy of the program that knows one migration more. It migrates under load; then one program of the
+new version and one more of the oldest begin to work, and all go on. `taken-away` renames what old programs use, and
+says that they can live with it: the red control. Prints one JSON line.
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
+import json
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from interlock.wiring import wire
-from tests.support import OK, approve, pending
+from tests.faults.judging import TOP, judge, loads, start
+from tests.places import migrated
+from tests.postgres import Server
+
+FIRST = 3  # the number of the next migration
+AGENTS = ("--agents", "4")
+EXPANDED = """-- since: 2
+alter table approvals add column colour{n} text;
+alter table events add column colour{n} text;
+create index approvals_colour{n} on approvals (colour{n}) where colour{n} is not null;
+create table colours{n} (name text primary key);
+insert into colours{n} values ('grey');
+"""
+TAKEN_AWAY = "-- since: 2\nalter table payloads rename column preview to previews{n};\n"
 
 
-async def main(url: str, told: Path) -> None:
-    parts = wire(url)
-    await parts.store.open()
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_reader(0, stop.set)
-    number = 0
-    with told.open("a", buffering=1) as file:
-        while not stop.is_set():
-            number += 1
-            approval_id = await pending(parts, f"{os.getpid()}.{number}")
-            await approve(parts, approval_id)
-            execution = await parts.gate.start("default", approval_id, "r")
-            await parts.gate.finish("default", approval_id, execution.fence, ok=True, payload=OK)
-            file.write(f"{approval_id}\n")
-    await parts.store.close()
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--upgrades", type=int, default=3)
+    parser.add_argument("--broken", default="")
+    options = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, url_of(options.database, Path(folder)) as url:
+        result = run(url, Path(folder), options)
+    shape = {"suite": "upgrades", "database": options.database, "faults": options.upgrades}
+    print(json.dumps({**shape, **result, "seconds": round(time.monotonic() - began, 1)}))
+
+
+@contextmanager
+def url_of(database: str, folder: Path) -> Iterator[str]:
+    if database == "sqlite":
+        yield f"sqlite:///{folder}/interlock.db"
+        return
+    with Server(durable=False) as server:
+        yield server.create_database("upgrades", migrated(server))
+
+
+def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    said = []
+    with loads(url, folder, 1, *AGENTS) as made:
+        made.patience = 10 if options.broken else made.patience
+        for number in range(FIRST, FIRST + options.upgrades):
+            made.grow(what="succeeded")
+            newer = newer_program(folder, number, TAKEN_AWAY if options.broken else EXPANDED)
+            said.append(migrate(newer, url))
+            start(made, url, folder, *AGENTS, source=newer)
+            start(made, url, folder, *AGENTS)
+        made.grow(what="succeeded")
+    judged = judge(url, made)
+    wanted = [f"applied 1 migration: colours{n}" for n in range(FIRST, FIRST + options.upgrades)]
+    judged["wrong"] += [told for told, due in zip(said, wanted, strict=False) if due not in told]
+    return judged
+
+
+def newer_program(folder: Path, number: int, migration: str) -> Path:
+    """A copy of the program as it will be, which knows this migration and those before it."""
+    copy, before = folder / f"newer{number}", folder / f"newer{number - 1}"
+    source = before if before.exists() else TOP / "src"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for kind in ("sqlite", "postgres"):
+        file = copy / "interlock/stores/migrations" / kind / f"{number:04}_colours{number}.sql"
+        file.write_text(migration.format(n=number))
+    return copy
+
+
+def migrate(source: Path, url: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    command = [sys.executable, "-m", "interlock", "migrate", "--database", url]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+    main()
