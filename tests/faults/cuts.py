@@ -33,7 +33,7 @@ from tests.postgres import Server
 
 ALLOWED = ("store_unavailable", "unread")
 SOCKET = ".s.PGSQL.5432"
-CALM = 8  # cuts after which the programs have to get on before the next ones
+CALM = 2  # cuts after which the programs have to get on before the next ones
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def cut_often(made: Loads, cut: Callable[[], None], cuts: int) -> None:
     for number in range(cuts):
         cut()
         if number % CALM == CALM - 1:
-            made.grow(8)
+            made.grow(2, "succeeded")
     made.grow()
 
 

@@ -24,6 +24,7 @@ from tests.faults import weakened
 from tests.support import OK, approve, pending, status
 
 PAUSE = 0.02  # seconds before an agent tries again
+THINKING = 0.01  # seconds before a step, at most, so that agents are not all at the same one when something happens
 T = TypeVar("T")
 
 
@@ -92,6 +93,7 @@ class Agent:
 
     async def until(self, step: str, attempt: Callable[[], Awaitable[T]], approval_id: str) -> T:
         """Again and again, as an agent does that is told that the database is not there; meanwhile it looks."""
+        await asyncio.sleep(random.uniform(0, THINKING))
         while True:
             try:
                 return await attempt()
