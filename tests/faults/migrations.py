@@ -1,12 +1,13 @@
 """Kills whoever migrates a database, at every statement, lets another one do it, and compares. Run as a program:
 
-    python -m tests.faults.migrations [--database sqlite|postgresql] [--share K/N] [--broken no-transaction]
+    python -m tests.faults.migrations [--database sqlite|postgresql] [--most N] [--broken no-transaction]
 
 Databases are an empty one, one of the first version with calls in it, and one of today; the program that migrates them
 knows one migration more than there is. It is killed before and after each of its statements; PostgreSQL also ends
 its connection behind each statement that defines something, inside the migration. Then it is started again; and the
 same with a second one that starts at the same moment. What comes out has to be what an undisturbed migration makes, to
-the last row. It forks, so it must stay without threads. Prints one JSON line.
+the last row. `--most` tries so many points of each database, spread evenly. It forks, so it must stay without threads.
+Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ insert into colours values ('grey');
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
-    parser.add_argument("--share", default="0/1")
+    parser.add_argument("--most", type=int, default=1000)
     parser.add_argument("--broken", default="")
     options = parser.parse_args()
     began = time.monotonic()
@@ -59,7 +60,7 @@ def main() -> None:
         for name, template in templates(ground).items():
             know(3)
             ground.broken = options.broken
-            Trial(ground, name, template, tally).run(*map(int, options.share.split("/")))
+            Trial(ground, name, template, tally).run(options.most)
     shape = {"suite": "migrations", "database": options.database}
     print(json.dumps({**shape, **vars(tally), "seconds": round(time.monotonic() - began, 1)}))
 
@@ -93,12 +94,13 @@ class Trial:
     tally: Tally
     clean: list[str] = field(default_factory=list)
 
-    def run(self, part: int, of: int) -> None:
+    def run(self, most: int) -> None:
         whole = self.ground.copy(self.template)
         plans = self.ground.plans(whole, self.undisturbed)
         self.clean = self.ground.dump(whole)
         self.tally.points += len(plans)
-        for plan, name in plans[part::of]:
+        step = -(-len(plans) // most)
+        for plan, name in plans[step // 2 :: step]:
             self.strike(plan, f"{self.name}, {name}", alone=True)
             self.strike(plan, f"{self.name}, {name}, two at once", alone=False)
         self.tally.wrong += [f"{self.name}: {law}" for law in child(lambda: self.use(whole))[1]]

@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--restarts", type=int, default=20)
     parser.add_argument("--programs", type=int, default=2)
-    parser.add_argument("--broken", default="")
+    parser.add_argument("--broken", nargs="?", const="no-fsync", default="")
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Server(settings={"wal_writer_delay": "10s"}) as server:

@@ -1,4 +1,4 @@
-"""Migrations that are killed; without `--share`, `python -m tests.faults.migrations` does it at every statement."""
+"""Migrations that are killed; without `--most`, `python -m tests.faults.migrations` does it at every statement."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.faults.reports import report
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_happened(database: str) -> None:
-    result = report("migrations", "--database", database, "--share", "5/16")
+    result = report("migrations", "--database", database, "--most", "5")
     assert result["wrong"] == []
     assert result["faults"] >= 10
     assert result["succeeded"] == result["operations"]
@@ -17,4 +17,4 @@ def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_ha
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_migration_without_a_transaction_would_be_noticed(database: str) -> None:
-    assert report("migrations", "--database", database, "--share", "5/16", "--broken", "no-transaction")["wrong"] != []
+    assert report("migrations", "--database", database, "--most", "5", "--broken", "no-transaction")["wrong"] != []
