@@ -1,10 +1,14 @@
 """A disk that is full; `python -m tests.faults.disks --times 50` for longer runs."""
 
 import os
+import sqlite3
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from interlock.core.errors import StoreUnavailable
+from interlock.stores.sqlite import translated
 from tests.faults.reports import report
 
 
@@ -27,6 +31,11 @@ def test_the_last_byte_of_a_file_system_is_no_other_than_a_limit(database: str) 
 def test_a_call_that_ran_although_it_could_not_be_recorded_would_be_noticed(database: str, control: str) -> None:
     result = report("disks", "--database", database, "--times", "4", "--broken", control)
     assert result["wrong"] != []
+
+
+def test_a_disk_that_fails_is_named() -> None:
+    with pytest.raises(StoreUnavailable, match=r"The disk of the database a.db fails"), translated(Path("a.db")):
+        raise sqlite3.OperationalError("disk I/O error")
 
 
 def filled(database: str, disk: str) -> list[str]:

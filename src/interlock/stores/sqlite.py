@@ -376,6 +376,7 @@ class translated:
 _SENTENCES: tuple[tuple[str, str], ...] = (
     ("readonly", "The database {name} is read-only. Make the file and its folder writable for this user."),
     ("full", "The disk of the database {name} is full. Free some space; nothing was lost."),
+    ("disk i/o", "The disk of the database {name} fails, or files there may not grow. Look at it; nothing was lost."),
     ("unable to open", "The database {name} cannot be opened. Check that its folder exists and may be read."),
     ("locked", "The database {name} is locked by another program. Close it and try again."),
     ("not a database", "The file {name} is not a database. Give Interlock a file of its own."),
