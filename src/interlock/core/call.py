@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, cast, get_args
 
 from interlock.core.canonical import canonical, digest, read
-from interlock.core.changing import but
+from interlock.core.changing import made
 from interlock.core.errors import InvalidRequest, Problem
 
 Args = Mapping[str, object]
@@ -58,9 +58,6 @@ class ToolCall:
         return self.agent_path or ((self.agent,) if self.agent else ())
 
 
-_CALL = ToolCall("", b"", "", "")
-
-
 def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) -> ToolCall:
     """The only way from a program's objects to a ToolCall: everything is checked and bounded here."""
     if not isinstance(args, Mapping):
@@ -70,8 +67,8 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     _check_name("call_id", call_id, 1)
     for label, value in more.items():
         _check(label, value)
-    named = {"tool": tool, "args": canonical(args), "run_id": run_id, "call_id": call_id}
-    return but(_CALL, **named, **more)  # type: ignore[arg-type]  # all were checked
+    data = canonical(args)
+    return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
 def _check(label: str, value: object) -> None:

@@ -1,24 +1,40 @@
-"""`but(value, field=…)`: dataclasses.replace without running the constructor; transitions are the hot path.
+"""Frozen dataclasses without their constructors, which cost more than a transition has to spend.
 
-`moved` is the same for what has versions: the next one.
+`but(value, field=…)` is dataclasses.replace; `moved` the same for what has versions: the next one.
+`made(kind, field=…)` is `kind(field=…)`; what is not given is the default, which the class itself holds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from dataclasses import replace as but  # so that the type checker knows the fields
     from dataclasses import replace as moved
+
+    def made(kind: Callable[P, T], *args: P.args, **fields: P.kwargs) -> T:
+        return kind(*args, **fields)
+
 else:
 
     def but(value: Any, **changes: Any) -> Any:
         copy = object.__new__(type(value))
-        object.__setattr__(copy, "__dict__", {**value.__dict__, **changes})
+        _set(copy, "__dict__", {**value.__dict__, **changes})
         return copy
 
     def moved(value: Any, **changes: Any) -> Any:
         return but(value, version=value.version + 1, **changes)
 
+    def made(kind: Any, **fields: Any) -> Any:
+        value = object.__new__(kind)
+        _set(value, "__dict__", fields)
+        return value
 
-__all__ = ["but", "moved"]
+    _set = object.__setattr__
+
+
+__all__ = ["but", "made", "moved"]

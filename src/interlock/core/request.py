@@ -8,7 +8,7 @@ from typing import NamedTuple
 from interlock.core.approval import Approval, Decided
 from interlock.core.budget import Amounts, plain
 from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
-from interlock.core.changing import but
+from interlock.core.changing import but, made
 from interlock.core.errors import CallMismatch, ClockBehind
 from interlock.core.event import Change, Event, Moment, Payload
 from interlock.core.grant import Grant, use
@@ -92,7 +92,18 @@ def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
     sha256 = shown.sha256
     binding = subject.binding(sha256, terms.sha256, None if shown.data == call.args else call.args)
     expires_at = now + terms.expires_in
-    return Approval(proposal.id, subject, terms, sha256, binding, status, now, expires_at, alarms=proposal.alarms)
+    return made(
+        Approval,
+        id=proposal.id,
+        subject=subject,
+        terms=terms,
+        args_sha256=sha256,
+        binding=binding,
+        status=status,
+        created_at=now,
+        expires_at=expires_at,
+        alarms=proposal.alarms,
+    )
 
 
 def _allowed(

@@ -9,6 +9,7 @@ from typing import Any, cast
 from interlock.core.approval import Approval, Decided
 from interlock.core.call import Subject
 from interlock.core.canonical import plain_json
+from interlock.core.changing import made
 from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import Ask, People
@@ -104,16 +105,17 @@ def approval_of(row: Row, terms: Callable[[str], Ask]) -> Approval:
     known = (workspace, run_id, call_id, tool, effect, agent, agents, thread_id, requester, priority)
     subject = Subject(*known, bool(idempotent), spec_sha, nonce, proposed)
     more = {} if progress is None else _read_progress(progress)
-    return Approval(
-        approval_id,
-        subject,
-        terms(terms_sha),
-        args_sha,
-        binding,
-        status,
-        created,
-        expires,
-        version,
+    return made(
+        Approval,
+        id=approval_id,
+        subject=subject,
+        terms=terms(terms_sha),
+        args_sha256=args_sha,
+        binding=binding,
+        status=status,
+        created_at=created,
+        expires_at=expires,
+        version=version,
         decision=None if decision is None else Decided(**json.loads(decision)),
         release_at=release_at,
         start_by=start_by,
