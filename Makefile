@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help install test pooler check fix bench lock clean
+.PHONY: help install test pooler check fix bench faults lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
@@ -43,6 +43,10 @@ fix: $(DEV_INSTALLED) ## format, and mend what the linter can mend
 
 bench: $(INSTALLED) ## the benchmarks
 	@$(BIN)/python -m benchmarks
+
+# About an hour on 2 cores; FAULTS='--only parity --scale 0.01' for less.
+faults: $(DEV_INSTALLED) ## every fault suite at full size, with its red controls; keeps the report
+	@$(BIN)/python -m tests.faults $(or $(FAULTS),--write)
 
 # Keeps the pins that still fit; `make lock UPGRADE=--upgrade` takes the newest of all.
 LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --python-version 3.11 \

@@ -15,6 +15,7 @@ import os
 import random
 import secrets
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -70,6 +71,7 @@ STEPS = {
     "delegate": 1, "resolve": 1, "ask": 1, "grant": 1, "revoke": 1, "list": 1, "look": 1, "together": 2, "policy": 1,
     "replay": 1, "abandon": 1, "back": 1, "user": 1, "live": 4, "search": 2,
 }  # fmt: skip
+DONE = ("Approval(", "Execution(")  # a scenario in which everything was refused proves nothing
 
 
 def main() -> None:
@@ -81,8 +83,11 @@ def main() -> None:
     no_chance()
     with tempfile.TemporaryDirectory() as folder, Server(durable=False) as server:
         server.create_database("parity", migrated(server))
+        began = time.monotonic()
         result = asyncio.run(compare(Path(folder) / "parity.db", server.url("parity"), options))
-    print(json.dumps(result))
+    figures = {"operations": options.scenarios, "succeeded": result.pop("succeeded"), "faults": 0}
+    shape = {"suite": "parity", "database": "both", **figures, "wrong": result["different"]}
+    print(json.dumps({**shape, "seconds": time.monotonic() - began, **result}))
 
 
 def no_chance() -> None:
@@ -102,6 +107,7 @@ async def compare(path: Path, url: str, options: argparse.Namespace) -> dict[str
         one, two = wire(f"sqlite:///{path}", clock), wire(url, clock)
         await asyncio.gather(one.store.open(), two.store.open())
         seen: Counter[str] = Counter()
+        succeeded = 0
         different: list[dict[str, Any]] = []
         for number in range(options.seed * 1_000_000, options.seed * 1_000_000 + options.scenarios):
             left = await Scenario(one, clock, number).play()
@@ -109,6 +115,7 @@ async def compare(path: Path, url: str, options: argparse.Namespace) -> dict[str
             if options.broken:
                 right = [line.replace("bob", "rob") for line in right]
             seen.update(line[2:].split("(")[0].split(":")[0] for line in left if line.startswith(">"))
+            succeeded += any(line.split(" ")[2].startswith(DONE) for line in left if line.startswith(">"))
             if left != right:
                 place = next(
                     n for n, pair in enumerate(zip([*left, ""], [*right, ""], strict=False)) if pair[0] != pair[1]
@@ -117,7 +124,8 @@ async def compare(path: Path, url: str, options: argparse.Namespace) -> dict[str
                     {"scenario": number, "sqlite": left[place : place + 2], "postgres": right[place : place + 2]}
                 )
         await asyncio.gather(one.store.close(), two.store.close())
-    return {"scenarios": options.scenarios, "different": different[:5], "count": len(different), "seen": dict(seen)}
+    counts = {"scenarios": options.scenarios, "succeeded": succeeded, "count": len(different)}
+    return {**counts, "different": different[:5], "seen": dict(seen)}
 
 
 def follow(clock: Clock, side: psycopg.Connection[Any]) -> None:

@@ -1,0 +1,157 @@
+"""`make faults`: every fault suite at full size, each with its red controls in the same run.
+
+    python -m tests.faults [--only NAME …] [--scale 0.01] [--write]
+
+A suite passes if nothing was wrong, if at least half of its operations succeeded, and if each red control (the same
+suite over a copy that is broken on purpose) was caught. `--write` keeps the result in docs/faults-report.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tests.postgres import find_binaries
+
+TOP = Path(__file__).resolve().parents[2]
+REPORT = TOP / "docs/faults-report.md"
+
+Options = tuple[str | int, ...]  # numbers are sizes, and grow and shrink with --scale
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A program of this folder at full size, and its red controls: what is broken, and the options for it."""
+
+    name: str
+    program: str
+    options: Options
+    controls: dict[str, Options] = field(default_factory=dict)
+
+
+SUITES = [
+    Suite(
+        "parity",
+        "parity",
+        ("--scenarios", 10_000, "--seed", "7"),
+        {"one word differs": ("--scenarios", "20", "--broken")},
+    ),
+    Suite(
+        "restarts",
+        "restarts",
+        ("--restarts", 100),
+        {"does not wait for the disk": ("--restarts", "5", "--broken")},
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Result:
+    suite: Suite
+    report: dict[str, Any]
+    caught: dict[str, bool]
+    seconds: float
+
+    @property
+    def problems(self) -> list[str]:
+        said = self.report
+        found = [f"wrong: {json.dumps(each)}" for each in said["wrong"][:5]]
+        if said["succeeded"] * 2 < said["operations"] or not said["operations"]:
+            found.append(f"only {said['succeeded']} of {said['operations']} operations succeeded")
+        return found + [f"not caught: {control}" for control, caught in self.caught.items() if not caught]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults")
+    parser.add_argument("--only", nargs="+", metavar="NAME", default=[])
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--write", action="store_true", help=f"keep the result in {REPORT.relative_to(TOP)}")
+    options = parser.parse_args()
+    if strangers := set(options.only) - {suite.name for suite in SUITES}:
+        parser.error(f"no such suite: {', '.join(sorted(strangers))}; there are {', '.join(s.name for s in SUITES)}")
+    results = [run(suite, options.scale) for suite in SUITES if not options.only or suite.name in options.only]
+    lines = table(results)
+    print("\n".join(["", *lines]))
+    if options.write:
+        REPORT.write_text("\n".join([*heading(options, results), "", *lines, ""]))
+    return 1 if any(result.problems for result in results) else 0
+
+
+def run(suite: Suite, scale: float) -> Result:
+    began = time.monotonic()
+    report = said_by(suite.program, scaled(suite.options, scale))
+    caught = {name: is_caught(said_by(suite.program, scaled(extra, 1))) for name, extra in suite.controls.items()}
+    result = Result(suite, report, caught, time.monotonic() - began)
+    figures = f"{report['operations']:,} operations, {report['succeeded']:,} succeeded, {report['faults']:,} faults"
+    red = f"{sum(caught.values())} of {len(caught)} red controls caught"
+    print(f"{suite.name:<24}{result.seconds:8.1f} s  {figures}, {len(report['wrong'])} wrong, {red}", flush=True)
+    for problem in result.problems:
+        print(f"  {problem}", flush=True)
+    return result
+
+
+def is_caught(report: dict[str, Any]) -> bool:
+    """A control that falls over before it has done anything has not been caught."""
+    return report["wrong"] != [] and report["operations"] > 0
+
+
+def scaled(options: Options, scale: float) -> list[str]:
+    return [each if isinstance(each, str) else str(max(1, round(each * scale))) for each in options]
+
+
+def said_by(program: str, options: Sequence[str]) -> dict[str, Any]:
+    """The one line that it prints; one that does not come to its end is wrong by that."""
+    command = [sys.executable, "-m", f"tests.faults.{program}", *options]
+    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+    ended = f"{' '.join(command[1:])} ended with {done.returncode}: {done.stderr[-500:]}"
+    print(f"  {ended}", file=sys.stderr, flush=True)
+    return {"database": "none", "operations": 0, "succeeded": 0, "faults": 0, "wrong": [ended]}
+
+
+def table(results: Sequence[Result]) -> list[str]:
+    lines = [
+        "| suite | database | seconds | operations | succeeded | faults | wrong | red controls caught |",
+        "|---|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for result in results:
+        said = result.report
+        counts = " | ".join(f"{said[name]:,}" for name in ("operations", "succeeded", "faults"))
+        red = "; ".join(f"{name}: {'yes' if caught else 'NO'}" for name, caught in result.caught.items()) or "none"
+        cells = f"{said['database']} | {result.seconds:,.0f} | {counts} | {len(said['wrong'])} | {red}"
+        lines.append(f"| {result.suite.name} | {cells} |")
+    return lines
+
+
+def heading(options: argparse.Namespace, results: Sequence[Result]) -> list[str]:
+    found = subprocess.run([find_binaries() / "postgres", "--version"], capture_output=True, text=True, check=True)
+    system = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}"
+    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {found.stdout.strip()}"
+    size = "full size" if options.scale == 1 else f"{options.scale:g} of the full size"
+    return [
+        "# Faults: the last full run",
+        "",
+        f"Written by `make faults` on {time.strftime('%d %B %Y', time.gmtime()).lstrip('0')}, at {size}, in "
+        f"{sum(result.seconds for result in results) / 60:,.0f} minutes. What the suites do is in [faults](faults.md).",
+        "",
+        f"{system}; {versions}; Interlock {version('interlock')}.",
+        "",
+        "A red control is the same suite over a copy that is broken on purpose, in the same run: it has to be caught.",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
