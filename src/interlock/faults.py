@@ -1,7 +1,8 @@
 """Named points before and after every statement and effect, where tests make things go wrong. Costs nothing when off.
 
 A plan is one line: `record:FILE` writes the name of every point that is passed; `kill:N`, `raise:N`, `stop:N` and
-`delay:N:MILLISECONDS` act at the N-th point, counted from 1.
+`delay:N:MILLISECONDS` act at the N-th point, counted from 1. Instead of N, `NAME#K` is the K-th time that this name
+comes: threads take turns as they like, so what has number N in one run may have another one in the next.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from interlock.core.errors import Misconfigured
@@ -28,14 +30,16 @@ def plan(text: str) -> Point | None:
         return None
     action, _, rest = text.partition(":")
     if action == "record":
-        return lambda name: _record(rest, name)
-    number, _, extra = rest.partition(":")
-    act = {"kill": _kill, "raise": _raise, "stop": _stop, "delay": lambda name: time.sleep(int(extra) / 1000)}.get(
-        action
-    )
-    if act is None or not number.isdigit():
-        raise Misconfigured(f"The fault plan {text!r} is not record:FILE, kill:N, raise:N, stop:N or delay:N:MS.")
-    return _at(int(number), act)
+        log = os.open(rest, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return lambda name: _record(log, name)
+    where, _, extra = rest.rpartition(":") if action == "delay" else (rest, "", "0")
+    act = {"kill": _kill, "raise": _raise, "stop": _stop, "delay": lambda _: time.sleep(int(extra) / 1000)}.get(action)
+    name, _, number = where.rpartition("#")
+    if act is None or not number.isdigit() or not extra.isdigit():
+        raise Misconfigured(
+            f"The fault plan {text!r} is not record:FILE, kill:N, raise:N, stop:N or delay:N:MS, with N or NAME#K."
+        )
+    return _at(name, int(number), act)
 
 
 def around(point: Point | None, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,6 +69,20 @@ def around_async(point: Point | None, name: str, function: Callable[..., Any]) -
     return faulty
 
 
+def failing(point: Point | None, error: type[Exception]) -> Point | None:
+    """The same point, where a fault looks as if the database had raised it."""
+    if point is None:
+        return None
+
+    def failed(name: str) -> None:
+        try:
+            point(name)
+        except InjectedFault as fault:
+            raise error(f"injected {fault}") from fault
+
+    return failed
+
+
 class FaultyConnection:
     """A database connection whose every statement is two points, named after the statement."""
 
@@ -73,32 +91,42 @@ class FaultyConnection:
         self._point = point
         self._names = names
 
-    def execute(self, statement: str, values: Sequence[object] = ()) -> Any:
-        return around(self._point, self._name(statement), self._connection.execute)(statement, values)
+    def execute(self, statement: Any, *args: Any, **kwargs: Any) -> Any:
+        return around(self._point, self._name(statement), self._connection.execute)(statement, *args, **kwargs)
 
-    def executemany(self, statement: str, values: Sequence[Sequence[object]]) -> Any:
+    def executemany(self, statement: str, values: Any) -> Any:
         return around(self._point, self._name(statement), self._connection.executemany)(statement, values)
 
-    def close(self) -> None:
-        self._connection.close()
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._point("before begin")
+        with self._connection.transaction():
+            self._point("after begin")
+            yield
+            self._point("before commit")
+        self._point("after commit")
 
-    def _name(self, statement: str) -> str:
-        return self._names.get(statement) or " ".join(statement.split()[:4]).lower()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def _name(self, statement: str | bytes) -> str:
+        text = statement.decode() if isinstance(statement, bytes) else statement
+        words = " ".join(line for line in text.splitlines() if not line.startswith("--")).split()
+        return self._names.get(text) or " ".join(words[:4]).lower()
 
 
-def _at(number: int, act: Point) -> Point:
+def _at(name: str, number: int, act: Point) -> Point:
     passed = itertools.count(1)
 
-    def point(name: str) -> None:
-        if next(passed) == number:
-            act(name)
+    def point(here: str) -> None:
+        if name in ("", here) and next(passed) == number:
+            act(here)
 
     return point
 
 
-def _record(path: str, name: str) -> None:
-    with open(path, "a") as file:
-        file.write(f"{name}\n")
+def _record(log: int, name: str) -> None:
+    os.write(log, f"{name}\n".encode())
 
 
 def _kill(_: str) -> None:

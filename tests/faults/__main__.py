@@ -22,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tests.faults import broken
 from tests.postgres import find_binaries
 
 TOP = Path(__file__).resolve().parents[2]
@@ -41,6 +42,15 @@ class Suite:
 
 
 SUITES = [
+    *(
+        Suite(
+            f"kills-{database}",
+            "driver",
+            ("--database", database, "--kills", 10_000, "--others", 2_400),
+            {copy.wrong: ("--database", database, "--broken", name) for name, copy in broken.COPIES.items()},
+        )
+        for database in ("sqlite", "postgresql")
+    ),
     Suite(
         "parity",
         "parity",
@@ -103,7 +113,7 @@ def run(suite: Suite, scale: float) -> Result:
 
 def is_caught(report: dict[str, Any]) -> bool:
     """A control that falls over before it has done anything has not been caught."""
-    return report["wrong"] != [] and report["operations"] > 0
+    return bool(report["wrong"]) and report["operations"] > 0
 
 
 def scaled(options: Options, scale: float) -> list[str]:

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
 
-from interlock.core.event import Payload
+import psycopg
+
+from interlock import worker
+from interlock.core import execution
+from interlock.core.approval import Approval
+from interlock.core.event import Change, Moment, Payload, Stored
+from interlock.core.outcome import Outcome, Proceed
+from interlock.faults import FaultyConnection
 from interlock.gate import Execution, Gate
+from interlock.inbox import Inbox
+from interlock.stores.postgres.batches import Batches
+from interlock.stores.postgres.pipe import Answer
+from interlock.stores.postgres.session import Session
 from interlock.stores.sqlite import SqliteDatabase
+from tests.faults import scenes
 
 
-def apply(name: str) -> None:
-    {"no-transaction": no_transaction, "start-after-effect": start_after_effect}[name]()
+@dataclass(frozen=True)
+class Copy:
+    """What is wrong with it, how to break it, and where it is hit so that it shows: points with these words."""
+
+    wrong: str
+    apply: Callable[[], None]
+    victims: tuple[str, ...]
+    variant: str
+    words: tuple[str, ...]
+
+    def is_hit(self, name: str) -> bool:
+        return not self.words or any(word in name for word in self.words)
+
+
+HITS = 16  # in a run over one of them
 
 
 def no_transaction() -> None:
     """Every statement commits by itself, as a store without BEGIN would."""
-    connect = SqliteDatabase._connect
+    connect, send = SqliteDatabase._connect, Session.send
 
     class Autocommit:
         def __init__(self, connection: Any) -> None:
@@ -29,7 +60,20 @@ def no_transaction() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._connection, name)
 
+    def sent(self: Session, text: str, values: Any = ()) -> Answer:
+        if text.split(maxsplit=1)[0] in ("begin", "commit", "rollback"):
+            return Answer()
+        answer = send(self, text, values)
+        self._pipe.sync()
+        return answer
+
+    @contextmanager
+    def none(self: FaultyConnection) -> Iterator[None]:
+        yield
+
     SqliteDatabase._connect = lambda self: Autocommit(connect(self))  # type: ignore[method-assign]
+    Session.send = sent  # type: ignore[method-assign]
+    FaultyConnection.transaction = none  # type: ignore[method-assign]
 
 
 def start_after_effect() -> None:
@@ -50,3 +94,131 @@ def start_after_effect() -> None:
         return await real_finish(self, workspace, approval_id, execution.fence, ok=ok, payload=payload)
 
     Gate.start, Gate.finish = start, finish  # type: ignore[method-assign,assignment]
+
+
+def silent_rerun() -> None:
+    """A call whose runner died is simply run again, whatever it is; the database, which would refuse, is not asked."""
+    settle, start, tick = Gate._settle, Gate.start, worker.tick
+
+    async def settled(self: Gate, stored: Stored) -> Outcome:
+        if is_left(self, stored):
+            return Proceed(stored.payload.args or b"{}", stored.approval.id)
+        return await settle(self, stored)
+
+    async def started(self: Gate, workspace: str, approval_id: str, *args: Any) -> Execution:
+        stored = await self._store.get(workspace, approval_id)
+        if is_left(self, stored):
+            return Execution(approval_id, stored.approval.fence, stored.payload.args or b"{}", approval_id, 0)
+        return await start(self, workspace, approval_id, *args)
+
+    def ticked(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
+        return tick(approval, moment)
+
+    def is_left(self: Gate, stored: Stored) -> bool:
+        return stored.approval.status == "running" and self._is_dead(stored.approval.runner)
+
+    Gate._settle, Gate.start = settled, started  # type: ignore[method-assign,assignment]
+    worker.tick = ticked  # type: ignore[attr-defined]
+
+
+def no_fence() -> None:
+    """A finish counts whoever comes with it, and however late."""
+    execution._holds = lambda approval, fence, moment: approval.status in ("running", "unknown")
+
+
+def told_before_commit() -> None:
+    """A person is told that the decision stands while it is still being written."""
+    decide, writing = Inbox.decide, set()  # type: ignore[var-annotated]
+
+    async def decided(self: Inbox, workspace: str, approval_id: str, decision: Any, reviewer: Any) -> Any:
+        async def write() -> None:
+            with suppress(Exception):
+                await decide(self, workspace, approval_id, decision, reviewer)
+
+        writing.add(asyncio.create_task(write()))
+        await asyncio.sleep(0)
+        return (await self._store.get(workspace, approval_id)).approval
+
+    Inbox.decide = decided  # type: ignore[method-assign]
+
+
+def first_arguments() -> None:
+    """What runs is what the agent proposed, not what a person made of it."""
+    start = Gate.start
+
+    async def started(self: Gate, *args: Any, **kwargs: Any) -> Execution:
+        return replace(await start(self, *args, **kwargs), args=b'{"amount":10}')
+
+    Gate.start = started  # type: ignore[method-assign]
+
+
+def believes_commits() -> None:
+    """An error while it commits is taken for a success."""
+    finish, execute = Batches._finish, FaultyConnection.execute
+
+    def finished(self: Batches, *args: Any) -> None:
+        try:
+            finish(self, *args)
+        except psycopg.OperationalError as error:
+            if "injected" not in str(error):  # a server that says no is still heard
+                raise
+            self._link.drop()
+
+    def executed(self: FaultyConnection, statement: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return execute(self, statement, *args, **kwargs)
+        except sqlite3.OperationalError:
+            if statement != "commit":
+                raise
+
+    Batches._finish = finished  # type: ignore[method-assign,assignment]
+    Batches._at_once = lambda *_: None  # type: ignore[method-assign,assignment]
+    FaultyConnection.execute = executed  # type: ignore[method-assign]
+
+
+def half_files() -> None:
+    """Files are written under the name that they are to have."""
+
+    @contextmanager
+    def straight(path: Path) -> Iterator[IO[bytes]]:
+        with path.open("wb", buffering=0) as file:
+            yield file
+
+    def copied(source: Path, target: Path, told: Any) -> None:
+        content = source.read_bytes()
+        with target.open("wb", buffering=0) as file:
+            for start in range(0, len(content), 4096):
+                told(0, 0)
+                file.write(content[start : start + 4096])
+
+    scenes._whole_file = straight
+    scenes.copy = copied  # type: ignore[assignment]
+
+
+EFFECT = ("the tool",)
+COMMIT = ("update_approval", "advance_approval", "commit", "all is sent")
+COPIES = {
+    "no-transaction": Copy(
+        "every statement commits by itself",
+        no_transaction,
+        ("program", "reviewer", "worker", "opener"),
+        "kill",
+        ("after insert", "after update", "after create", "after begin"),
+    ),
+    "start-after-effect": Copy(
+        "the claim is written with the result", start_after_effect, ("program", "desk"), "kill", EFFECT
+    ),
+    "silent-rerun": Copy("a call whose runner died runs again", silent_rerun, ("program", "desk"), "kill", EFFECT),
+    "told-before-commit": Copy(
+        "a person is told before the decision is written", told_before_commit, ("reviewer", "desk"), "kill", COMMIT
+    ),
+    "first-arguments": Copy(
+        "what runs is what was proposed, not what was approved", first_arguments, ("desk",), "kill", EFFECT
+    ),
+    "half-files": Copy("files are written under their final name", half_files, ("files",), "kill", ()),
+    "no-fence": Copy("a late finish counts, after a stop", no_fence, ("program", "desk"), "stop", EFFECT),
+    "no-fence-delayed": Copy("a late finish counts, after a delay", no_fence, ("desk",), "delay", EFFECT),
+    "believes-commits": Copy(
+        "an error in a commit passes for a success", believes_commits, ("reviewer", "desk"), "raise", ("commit",)
+    ),
+}

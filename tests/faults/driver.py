@@ -1,270 +1,113 @@
-"""Kills a program at every statement, starts it again, and checks the laws. Run as a program of its own:
+"""Hits programs at every statement and effect, starts them again, and checks the laws. Run as a program of its own:
 
-    python -m tests.faults.driver FOLDER [--victim program|reviewer|opener] [--broken NAME] [--share K/N]
+    python -m tests.faults.driver --database sqlite|postgresql [--kills N] [--others N]
+        [--victim NAME …] [--variant kill|raise|delay|stop …] [--broken NAME] [--lanes N]
 
-It forks, so it must stay without threads; everything that has threads runs in a child. Prints one JSON line.
+A clean life of each victim names its points. Then each point is hit once; further kills are pairs: the second one hits
+the life that recovers from the first. Fewer hits than points are spread over them, each name at least once. It forks,
+so it stays without threads; everything that has threads runs in a child. Prints one JSON line.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import os
-import shutil
-import signal
-import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from interlock import CallFailed, CallUnknown, Interlock, faults
-from interlock.audit import verify
-from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.errors import Error
-from interlock.core.ports import Query
-from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.store import SqlStore
-from interlock.wiring import wall_clock, wire, wire_store
-from tests.faults import broken
-
-POLICY = "version: 1\ndefaults: {expires_in: 1h}\n"
-PATIENCE = 60  # seconds after which something counts as stuck
-BOB = Reviewer("bob", via="test")
-NOT_STRUCK = "the program came to its end before the fault"
+from tests.faults import broken, lives
+from tests.faults.jobs import VARIANTS, Job, pairs, singles, spread
+from tests.faults.lanes import Ground, Lane, Played, memory
+from tests.faults.scenes import SCENES
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--victim", default="program")
-    parser.add_argument("--broken", default="")
-    parser.add_argument("--share", default="0/1")
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.driver")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), required=True)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--others", type=int, default=0, help="raised errors, delays and stops, a third each")
+    parser.add_argument("--victim", nargs="+", choices=list(SCENES), default=list(SCENES))
+    parser.add_argument("--variant", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--broken", default="", choices=["", *broken.COPIES])
+    parser.add_argument("--lanes", type=int, default=6)
+    parser.add_argument("--pairs", type=float, default=0.2, help="share of the kills that are pairs, if there are few")
     options = parser.parse_args()
-    part, of = map(int, options.share.split("/"))
-    folder: Path = options.folder
     if options.broken:
-        broken.apply(options.broken)
-    template = folder / "template.db"
-    if options.victim != "opener":
-        child(lambda: open_and_close(template, ""))
-    points = recorded(folder, template, options.victim)
-    results = [one(folder, template, options.victim, n) for n in range(part + 1, len(points) + 1, of)]
-    missed = [n for n, laws in results if laws == [NOT_STRUCK]]
-    wrong = [{"point": points[n - 1], "laws": laws} for n, laws in results if laws and n not in missed]
-    report = {"points": len(points), "tried": len(results), "missed": len(missed), "wrong": wrong}
-    print(json.dumps({**report, "names": dict(Counter(points))}))
+        copy = broken.COPIES[options.broken]
+        copy.apply()
+        options.victim, options.variant, options.pairs = copy.victims, (copy.variant,), 0.0
+        options.kills, options.others = broken.HITS, broken.HITS * 3
+    began = time.monotonic()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="interlock-faults-", dir=memory())))
+        ground = stack.enter_context(Ground.of(options.database, folder))
+        points = dict(zip(options.victim, recorded(ground, options.victim), strict=True))
+        played = [each for jobs in rounds(options, points, ground) for each in jobs]
+    print(json.dumps(report(options, points, played) | {"seconds": round(time.monotonic() - began, 1)}))
 
 
-def recorded(folder: Path, template: Path, victim: str) -> list[str]:
-    """A clean run names every point, so that statements added later are covered by themselves."""
-    log = folder / "points.txt"
-    play(folder / "clean", template, victim, f"record:{log}")
-    return log.read_text().splitlines()
+def recorded(ground: Ground, victims: Sequence[str]) -> list[list[str]]:
+    """A clean life names every point, so that statements added later are covered by themselves."""
+    jobs = [Job(victim, ("record",)) for victim in victims]
+    return [played.points for played in live(ground, jobs, len(jobs))]
 
 
-def one(folder: Path, template: Path, victim: str, number: int) -> tuple[int, list[str]]:
-    return number, play(folder / str(number), template, victim, f"kill:{number}")
+def rounds(options: argparse.Namespace, points: dict[str, list[str]], ground: Ground) -> Iterator[Sequence[Played]]:
+    """The single hits first: the lives after them say which points there are for a second one."""
+    ones = hits(options, points, "kill")
+    chosen = spread(ones, options.kills if options.kills > 2 * len(ones) else int(options.kills * (1 - options.pairs)))
+    first = live(ground, chosen if "kill" in options.variant else [], options.lanes)
+    yield first
+    left = options.kills - len(first)
+    twos = [job for played in first if played.struck for job in pairs(played.job, played.points)]
+    if "kill" in options.variant and left > 1:
+        yield live(ground, spread(twos, left // 2), options.lanes)
+    for variant in set(options.variant) - {"kill"}:
+        yield live(ground, spread(hits(options, points, variant), options.others // 3), options.lanes)
 
 
-def play(folder: Path, template: Path, victim: str, plan: str) -> list[str]:
-    """One life of the program with a fault, then as many as it takes to come to an end; gives broken laws."""
-    folder.mkdir()
-    path = folder / "interlock.db"
-    if victim == "opener":
-        ended = child(lambda: open_and_close(path, plan))
-        again = child(lambda: open_and_close(path, ""))
-        return ([] if again == 0 else ["the database does not open again"]) + survived(plan, ended)
-    shutil.copy(template, path)
-    reviewer_plan, program_plan = (plan, "") if victim == "reviewer" else ("", plan)
-    reviewer = start(lambda: review(path, reviewer_plan))
-    first = wait(start(lambda: program(path, program_plan)), on_death={reviewer: lambda: review(path, "")})
-    last = 0 if first == 0 or finished(path) else child(lambda: program(path, ""))
-    reviewer_now = RUNNING.pop(reviewer, reviewer)
-    end(reviewer_now)
-    laws = survived(plan, first) if victim == "program" else []
-    laws += [] if last == 0 else [f"the program did not come to an end: {last}"]
-    report = folder / "laws.json"
-    child(lambda: check(path, report))
-    shown = json.loads(report.read_text()) if report.exists() else ["the laws could not be checked"]
-    shutil.rmtree(folder)
-    return [*laws, *shown]
+def hits(options: argparse.Namespace, points: dict[str, list[str]], variant: str) -> list[Job]:
+    jobs = [job for victim, names in points.items() for job in singles(victim, names, variant)]
+    copy = broken.COPIES.get(options.broken)
+    return jobs if copy is None else [job for job in jobs if copy.is_hit(job.name)]
 
 
-def finished(path: Path) -> bool:
-    """A program that had only to close its run has nothing left to continue."""
-    effects = path.with_name("effects.txt")
-    return effects.exists() and "finished" in effects.read_text().splitlines()
+def live(ground: Ground, jobs: Sequence[Job], lanes: int) -> list[Played]:
+    """Several lanes at once: some lives only wait."""
+    lanes = min(lanes, len(jobs))
+    files = [ground.folder / f"played{n}-{time.monotonic_ns()}.json" for n in range(lanes)]
+    pids = [lives.start(lambda n=n: Lane(ground, n).run(jobs[n::lanes], files[n])) for n in range(lanes)]  # type: ignore[misc]
+    ended = [lives.wait_for(pid) for pid in pids]
+    if any(ended):
+        raise RuntimeError(f"a lane ended with {ended}")
+    played = [Played.read(line) for file in files for line in file.read_text().splitlines()]
+    return sorted(played, key=lambda each: jobs.index(each.job)) if lanes else []
 
 
-def survived(plan: str, status: int) -> list[str]:
-    """A plan to kill that killed nothing proves nothing. Chores take turns by the clock, so the last points may not
-    come in every life: a life that came to its end without them is told apart, and may not be frequent.
-    """
-    if not plan.startswith("kill") or status == -signal.SIGKILL:
-        return []
-    return [NOT_STRUCK] if status == 0 else [f"the fault {plan} did not strike: {status}"]
-
-
-# What runs in children
-
-
-def program(path: Path, plan: str) -> None:
-    """An agent with a read, a call that must run once, and an idempotent one; its effects are lines in a file."""
-    os.environ["INTERLOCK_FAULT"] = plan
-    lock = Interlock(f"sqlite:///{path}", policy=POLICY, agent="victim", lease_seconds=2)
-    effects = path.with_name("effects.txt")
-
-    @lock.tool(effect="read")
-    async def look() -> str:
-        return "seen"
-
-    @lock.tool(effect="write")
-    async def send(to: str) -> str:
-        note(effects, f"send {to}")
-        return "sent"
-
-    @lock.tool(effect="write", idempotent=True)
-    async def put(key: str) -> str:
-        execution = lock.execution()
-        note(effects, f"put {key} {execution.idempotency_key if execution else ''}")
-        return "put"
-
-    async def agent() -> None:
-        await look()
-        for tool, arg in ((send, "a"), (put, "b")):
-            try:
-                await tool(arg)
-            except (CallUnknown, CallFailed) as error:
-                note(effects, f"told {type(error).__name__}")
-        note(effects, "finished")
-        lock.close()
-
-    asyncio.run(agent())
-
-
-def note(effects: Path, line: str) -> None:
-    """Outside the process and durable: what a bank would have seen."""
-    with effects.open("a") as file:
-        file.write(f"{line}\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def review(path: Path, plan: str) -> None:
-    """Approves everything that waits, for ever."""
-
-    async def reviewer() -> None:
-        parts = wire(f"sqlite:///{path}", wall_clock, faults.plan(plan))
-        await parts.store.open()
-        while True:
-            async with parts.store.watch("default") as watch:
-                page = await parts.store.list("default", Query(statuses=("pending",)))
-                for stored in page.items:
-                    approval = stored.approval
-                    try:
-                        await parts.inbox.decide("default", approval.id, Approve(Seen(approval.args_sha256)), BOB)
-                    except Error as error:
-                        print(error, file=sys.stderr)
-                if not page.items:
-                    await watch.changed(1)
-
-    asyncio.run(reviewer())
-
-
-def open_and_close(path: Path, plan: str) -> None:
-    async def opener() -> None:
-        store = SqlStore(SqliteDatabase(path, wall_clock, faults.plan(plan)))
-        parts = wire_store(store)
-        await store.open()
-        await store.secret_key("default")
-        await parts.put_policy("default", POLICY, "ada", {})
-        await store.close()
-
-    asyncio.run(opener())
-
-
-def check(path: Path, report: Path) -> None:
-    """Effects at most once, counted outside; the ledger valid; nothing stuck; unknown only where it is unknown."""
-
-    async def laws() -> list[str]:
-        parts = wire(f"sqlite:///{path}", wall_clock)
-        await parts.store.open()
-        await parts.worker.sweep()
-        found = [fault.message for fault in (await verify(parts.store, "default")).faults]
-        page = await parts.store.list("default", Query(limit=500))
-        statuses = {s.approval.subject.tool: s.approval.status for s in page.items}
-        await parts.store.close()
-        return found + broken_laws(statuses, path.with_name("effects.txt").read_text().splitlines())
-
-    try:
-        result = asyncio.run(laws())
-    except Exception as error:  # noqa: BLE001  whatever it is, it breaks a law
-        result = [repr(error)]
-    report.write_text(json.dumps(result))
-
-
-def broken_laws(statuses: dict[str, str], effects: list[str]) -> list[str]:
-    sends = effects.count("send a")
-    keys = {line.split()[2] for line in effects if line.startswith("put ")}
-    laws = []
-    if sends > 1:
-        laws.append(f"send ran {sends} times")
-    if len(keys) > 1:
-        laws.append("put ran under two keys")
-    if statuses.get("send") not in ("succeeded", "unknown"):
-        laws.append(f"send is stuck as {statuses.get('send')}")
-    if statuses.get("send") == "succeeded" and sends != 1:
-        laws.append("send is recorded as done, and was not")
-    if statuses.get("put") != "succeeded" or not keys:
-        laws.append(f"put is stuck as {statuses.get('put')}")
-    return laws
-
-
-# Processes
-
-RUNNING: dict[int, int] = {}  # a reviewer that was killed → the one that took its place
-
-
-def start(work: Callable[[], None]) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        work()
-        code = 0
-    except BaseException as error:  # noqa: BLE001  a forked child must end here, not in its parent's code
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def child(work: Callable[[], None]) -> int:
-    return wait(start(work), {})
-
-
-def wait(pid: int, on_death: dict[int, Callable[[], None]]) -> int:
-    """The exit status; meanwhile a companion that dies is replaced."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        for companion, work in list(on_death.items()):
-            if os.waitpid(companion, os.WNOHANG)[0]:
-                RUNNING[companion] = start(work)
-                del on_death[companion]
-        time.sleep(0.002)
-    end(pid)
-    return 99
-
-
-def end(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+def report(options: argparse.Namespace, points: dict[str, list[str]], played: Sequence[Played]) -> dict[str, Any]:
+    faults = Counter(kind for each in played for kind in each.struck)
+    missed = [each for each in played if not each.struck]
+    wrong = [each.shown() for each in played if each.wrong]
+    return {
+        "suite": f"{options.broken or 'faults'} on {options.database}",
+        "database": options.database,
+        "operations": len(played),
+        "succeeded": len(played) - len(missed) - len(wrong),
+        "faults": sum(faults.values()),
+        "kinds": dict(faults),
+        "wrong": wrong[:50],
+        "count": len(wrong),
+        "missed": len(missed),
+        "unknown": sum(each.unknown for each in played),
+        "points": {victim: len(names) for victim, names in points.items()},
+        "names": len({name for names in points.values() for name in names}),
+        "hit": len({each.job.name for each in played if each.struck}),
+    }
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.faults import FaultyConnection, Point
+from interlock.faults import FaultyConnection, Point, around, failing
 from interlock.stores.counting import Counts, write_counts
 from interlock.stores.finding import Finder, Fts5
 from interlock.stores.health import Check
@@ -47,9 +47,11 @@ class SqliteDatabase:
         self.interned = Interned()
         self.finder: Finder = Fts5()
         self.watchers = Watchers()
-        self._point = point
+        self._point = failing(point, sqlite3.OperationalError)
+        self._take_lock = around(self._point, "lock", _take)
+        self._free_lock = around(self._point, "unlock", _free)
         self._queries = load_queries()
-        self._readers = Readers(path)
+        self._readers = Readers(path, self._faulty)
         self._counts = Counts(clock)
         self.count_read = self._counts.count
         self._memory = Memory()
@@ -66,8 +68,8 @@ class SqliteDatabase:
             return
         if not self.path.parent.is_dir():
             raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
-        _create(self.path)
-        self._lock = _open_lock(self.path)
+        around(self._point, "create", _create)(self.path)
+        self._lock = around(self._point, "open lock", _open_lock)(self.path)
         self._connection = self._prepared()
         self._inode = os.stat(self.path).st_ino
         self._writer = Writer(self._commit, self.watchers.announce, self._commit_now)
@@ -98,7 +100,7 @@ class SqliteDatabase:
 
     def _prepared(self) -> Any:
         """Under the lock from the first statement on: two that switch a new file to WAL at once would collide."""
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._take_lock(self._lock)
         try:
             connection = self._connect()
             with translated(self.path):
@@ -106,16 +108,19 @@ class SqliteDatabase:
         except BaseException:
             os.close(self._lock)
             raise
-        fcntl.flock(self._lock, fcntl.LOCK_UN)
+        self._free_lock(self._lock)
         return connection
 
     def _connect(self) -> Any:
         with translated(self.path):
-            connection = connect(self.path)
+            connection = self._faulty(connect(self.path))
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute("pragma wal_autocheckpoint = 4000")
             connection.execute("pragma secure_delete = on")  # what is erased is overwritten, not only unlinked
+        return connection
+
+    def _faulty(self, connection: sqlite3.Connection) -> Any:
         if self._point is None:
             return connection
         return FaultyConnection(connection, self._point, {text: name for name, text in self._queries.items()})
@@ -135,9 +140,10 @@ class SqliteDatabase:
 
     def _fetch(self, statement: str, values: Any) -> list[Row]:
         try:
-            return self._readers.connection().execute(statement, values).fetchall()
+            found: list[Row] = self._readers.connection().execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise _unavailable(error, self.path.name) from error
+        return found
 
     async def examine(self) -> list[Check]:
         version = str((await self.fetch_text("select sqlite_version()", ()))[0][0])
@@ -164,12 +170,12 @@ class SqliteDatabase:
     def _commit(self, batch: list[Work]) -> Done:
         """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
         with translated(self.path):
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._take_lock(self._lock)
             try:
                 self._wait_for_others(PATIENCE)
                 return self._transact(batch)
             finally:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)
+                self._free_lock(self._lock)
 
     def _commit_now(self, batch: list[Work]) -> Done | None:
         """In an event loop: only while the disk is quick, and if no other program writes."""
@@ -293,15 +299,16 @@ class Lookout:
 class Readers:
     """One read-only connection for each thread that reads."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, made: Callable[[sqlite3.Connection], Any]) -> None:
         self._path = path
+        self._made = made
         self._local = threading.local()
-        self._all: list[sqlite3.Connection] = []
+        self._all: list[Any] = []
 
-    def connection(self) -> sqlite3.Connection:
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+    def connection(self) -> Any:
+        found = getattr(self._local, "connection", None)
         if found is None:
-            found = connect(self._path)
+            found = self._made(connect(self._path))
             found.execute("pragma query_only = on")
             self._local.connection = found
             self._all.append(found)
@@ -355,6 +362,14 @@ def _open_lock(path: Path) -> int:
         return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, os.stat(path).st_mode & 0o666)
     except OSError as error:
         raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
+
+
+def _take(lock: int) -> None:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _free(lock: int) -> None:
+    fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 class translated:

@@ -11,7 +11,7 @@ import psycopg
 
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.faults import Point
+from interlock.faults import FaultyConnection, Point, failing
 from interlock.stores.counting import Counts
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
@@ -78,8 +78,9 @@ class PostgresDatabase:
         self._texts = {name: placeholders(text) for name, text in self._queries.items()}
         self._counts = Counts(self.clock)
         self.count_read = self._counts.count
-        self._link = Link(url, WRITING)
-        self._batches = Batches(self._link, self.interned, self._counts, self._server_clock, point)
+        self._point = failing(point, psycopg.OperationalError)
+        self._link = Link(url, WRITING, self._point)
+        self._batches = Batches(self._link, self.interned, self._counts, self._server_clock, self._point)
         self._stopping = threading.Event()
         self._opened = False
 
@@ -95,7 +96,7 @@ class PostgresDatabase:
 
     def _open(self) -> None:
         with translated(self.name):
-            connection = self._link.get()
+            connection = self._faulty(self._link.get())
             left = outstanding(connection)
             if left == "all":
                 migrate(connection)
@@ -104,10 +105,11 @@ class PostgresDatabase:
             self._batches.statements = Statements(self._queries, column_types(connection))
             self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
             self._link.pipe()
-        quick, slow = Link(self._url, READING), [Link(self._url, SLOWLY) for _ in range(SLOW_LINKS)]
-        self._quick = Lane("reader", [quick], self.name, QUICK_MOST)
-        self._slow = Lane("slow-reader", slow, self.name, 1)
-        self._notices = Lane("notifier", [Link(self._url, SLOWLY)], self.name, 1)
+        point = self._point
+        quick, slow = Link(self._url, READING, point), [Link(self._url, SLOWLY, point) for _ in range(SLOW_LINKS)]
+        self._quick = Lane("reader", [quick], self.name, QUICK_MOST, point)
+        self._slow = Lane("slow-reader", slow, self.name, 1, point)
+        self._notices = Lane("notifier", [Link(self._url, SLOWLY, point)], self.name, 1, point)
         self._notifier = Notifier(self._notices)
         self._writer = Writer(self._commit, self._announce)
         self._listener = Listener(Link(self._url, SLOWLY), self._look, self.watchers, self._notifier.origin)
@@ -140,12 +142,15 @@ class PostgresDatabase:
         return await asyncio.to_thread(self._migrate)
 
     def _migrate(self) -> list[str]:
-        link = Link(self._url, {})
+        link = Link(self._url, {}, self._point)
         try:
             with translated(self.name):
-                return migrate(link.get())
+                return migrate(self._faulty(link.get()))
         finally:
             link.drop()
+
+    def _faulty(self, connection: Any) -> Any:
+        return connection if self._point is None else FaultyConnection(connection, self._point, {})
 
     def record(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""

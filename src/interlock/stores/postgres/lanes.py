@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from interlock.core.errors import StoreUnavailable
+from interlock.faults import Point, around
 from interlock.stores.postgres.link import Link, is_outage, persist, unavailable
 from interlock.stores.rows import Row
 from interlock.stores.writer import AnyFuture, call_soon, settle
@@ -28,7 +29,8 @@ class Lookup(NamedTuple):
 class Lane:
     """`most` look-ups in one go: many for what is quick, one for what may be slow and must hold up nobody."""
 
-    def __init__(self, name: str, links: Sequence[Link], database: str, most: int) -> None:
+    def __init__(self, name: str, links: Sequence[Link], database: str, most: int, point: Point | None = None) -> None:
+        self._asked = around(point, f"{name} look-up", self._ask)
         self._database = database
         self._most = most
         self._queue: SimpleQueue[Lookup | None] = SimpleQueue()
@@ -88,7 +90,8 @@ class Lane:
 
     def _answers(self, lookups: list[Lookup], link: Link) -> list[object]:
         try:
-            return persist(lambda: self._ask(lookups, link), link, self._stopping)
+            answers: list[object] = persist(lambda: self._asked(lookups, link), link, self._stopping)
+            return answers
         except psycopg.Error as error:
             if len(lookups) == 1 or is_outage(error):
                 return [unavailable(error, self._database) for _ in lookups]

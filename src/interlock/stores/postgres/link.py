@@ -14,6 +14,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
+from interlock.faults import Point, around
 from interlock.stores.postgres.pipe import Pipe
 
 PATIENCE = 15.0  # seconds that a caller waits for a server that is gone, before it is told so
@@ -37,7 +38,8 @@ T = TypeVar("T")
 class Link:
     """For one thread at a time. `settings` hold for the connection; behind a pooler they go into each transaction."""
 
-    def __init__(self, url: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, url: str, settings: Mapping[str, str], point: Point | None = None) -> None:
+        self._connected = around(point, "connect", self._connect)
         self._conninfo = conninfo_of(url)
         self.settings = settings
         self.pooled = False
@@ -58,7 +60,7 @@ class Link:
 
     def get(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
-            self._connection = self._connect()
+            self._connection = self._connected()
         return self._connection
 
     def drop(self) -> None:

@@ -73,8 +73,14 @@ class Pipe:
 
     def sync(self) -> None:
         """Waits for all answers; raises the first error among them."""
+        self.push()
+        self.take()
+
+    def push(self) -> None:
         self._pgconn.pipeline_sync()
         self._flush()
+
+    def take(self) -> None:
         sent, self._sent = self._sent, []
         failed: PGresult | None = None
         for answer in sent:

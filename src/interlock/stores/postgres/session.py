@@ -68,7 +68,11 @@ class Session:
         return sent
 
     def sync(self) -> None:
-        around(self._point, "sync", self._pipe.sync)()
+        if self._point is None:
+            self._pipe.sync()
+            return
+        around(self._point, "all is sent", self._pipe.push)()
+        around(self._point, "all is answered", self._pipe.take)()
 
     def ask(self, text: str, values: Sequence[object] = ()) -> list[Row]:
         answer = self.send(text, values)

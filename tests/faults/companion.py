@@ -1,0 +1,137 @@
+"""The process beside the victim: it prepares a life, approves what waits, sweeps, goes on meanwhile, and judges."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from interlock.core.call import ToolSpec, propose
+from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.errors import Error
+from interlock.core.outcome import Refused, Waiting
+from interlock.core.ports import Query
+from interlock.runner import this_runner
+from interlock.wiring import wire
+from tests.faults.laws import broken_files, broken_laws
+from tests.faults.lives import Life
+from tests.faults.scenes import ASIDE, POLICY, WORKER_POLICY
+
+BOB = Reviewer("bob", "admin", via="test")
+
+
+def accompany(url: str, asked: socket.socket) -> None:
+    asyncio.run(Companion(url).serve(asked))
+
+
+class Companion:
+    def __init__(self, url: str) -> None:
+        self._parts = wire(url)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def serve(self, asked: socket.socket) -> None:
+        await self._parts.store.open()
+        reader, writer = await asyncio.open_connection(sock=asked)
+        while line := await reader.readline():
+            verb, workspace, folder, *rest = json.loads(line)
+            life = Life("", workspace, Path(folder))
+            try:
+                answer = {"result": await getattr(self, verb)(life, *rest)}
+            except Exception as error:  # noqa: BLE001  whatever it was, the driver has to hear of it
+                answer = {"error": repr(error)}
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+
+    # What it is asked to do
+
+    async def prepare(self, life: Life, victim: str) -> None:
+        match victim:
+            case "reviewer" | "files":
+                await self._parts.put_policy(life.workspace, POLICY, "ada", {})
+                ids = [await self._pending(life, ASIDE, n) for n in range(3)]
+                for approval_id in ids if victim == "files" else ():
+                    await self._approve(life, approval_id)
+            case "worker":
+                await self._due(life)
+            case _:
+                self._tasks.append(asyncio.create_task(self._review(life)))
+
+    async def sweep_on(self, life: Life) -> None:
+        self._tasks.append(asyncio.create_task(self._sweep()))
+
+    async def go_on(self, life: Life) -> None:
+        """A call of somebody else in the same workspace, while the victim stands still."""
+        approval_id = await self._pending(life, ASIDE, "meanwhile")
+        await self._parts.gate.cancel(life.workspace, approval_id, "bob")
+
+    async def swept(self, life: Life) -> list[str]:
+        """What still runs although its lease has lapsed: nothing, after a while."""
+        async with asyncio.timeout(30):
+            while True:
+                page = await self._parts.store.list(life.workspace, Query(statuses=("running",)))
+                now = self._parts.clock()
+                late = [s for s in page.items if (s.approval.lease_until or 0) <= now]
+                if not any(not stored.approval.subject.idempotent for stored in late):
+                    return [stored.approval.id for stored in late]
+                await asyncio.sleep(0.02)
+
+    async def judge(self, life: Life, victim: str) -> list[str]:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        if victim not in ("worker", "reviewer"):
+            await self._parts.worker.sweep()
+        return await broken_laws(self._parts, life, victim)
+
+    async def judge_files(self, life: Life) -> list[str]:
+        return await broken_files(life)
+
+    # How it does it
+
+    async def _review(self, life: Life) -> None:
+        while True:
+            async with self._parts.store.watch(life.workspace) as watch:
+                page = await self._parts.store.list(life.workspace, Query(statuses=("pending",)))
+                mine = [s.approval for s in page.items if s.approval.subject.tool in ("send", "put")]
+                for approval in mine:
+                    with suppress(Error):
+                        await self._approve(life, approval.id)
+                if not mine:
+                    await watch.changed(1)
+
+    async def _sweep(self) -> None:
+        await self._parts.worker.run(asyncio.Event())
+
+    async def _pending(self, life: Life, spec: ToolSpec, number: Any = 1) -> str:
+        call = propose(spec.name, {"n": str(number)}, "run", f"{spec.name}{number}", workspace=life.workspace)
+        outcome = await self._parts.gate.check(call, spec)
+        assert isinstance(outcome, Waiting | Refused), outcome  # on a slow machine its time is over already
+        return outcome.approval_id
+
+    async def _approve(self, life: Life, approval_id: str) -> None:
+        seen = Seen((await self._parts.store.get(life.workspace, approval_id)).approval.args_sha256)
+        await self._parts.inbox.decide(life.workspace, approval_id, Approve(seen), BOB)
+
+    async def _due(self, life: Life) -> None:
+        """One of everything that time has to do: all of it is due a moment later."""
+        await self._parts.put_policy(life.workspace, WORKER_POLICY, "ada", {})
+        for tool in ("climb", "expire"):
+            await self._pending(life, ToolSpec(tool, "write"))
+        for tool in ("lapse", "lose", "dead"):
+            approval_id = await self._pending(life, ToolSpec(tool, "write"))
+            await self._approve(life, approval_id)
+            if tool != "lapse":
+                runner = gone() if tool == "dead" else "runner elsewhere"
+                lease = 3_600_000 if tool == "dead" else 1
+                await self._parts.gate.start(life.workspace, approval_id, runner, lease)
+        await asyncio.sleep(0.01)
+
+
+def gone() -> str:
+    """A runner of this machine that is certainly not there any more."""
+    kind, machine, _, began, name = this_runner().split(":")
+    return ":".join((kind, machine, str((1 << 22) - 1), began, name))

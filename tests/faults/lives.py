@@ -1,0 +1,134 @@
+"""Lives: forked processes that are killed, stopped and started again. The process that forks has no threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interlock.faults import Point
+
+PATIENCE = 60.0  # seconds after which something counts as stuck
+STUCK = 99
+
+
+@dataclass(frozen=True)
+class Life:
+    """Where one life is lived: a workspace of its own, and a folder for what the world outside has seen."""
+
+    url: str
+    workspace: str
+    folder: Path
+    point: Point | None = None
+
+    @property
+    def effects(self) -> Path:
+        return self.folder / "effects.txt"
+
+    @property
+    def told(self) -> Path:
+        return self.folder / "told.txt"
+
+
+def note(path: Path, *words: str) -> None:
+    """Outside of the database, and there to stay: what a bank would have seen, what a person was told."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, (" ".join(words) + "\n").encode())
+    finally:
+        os.close(handle)
+
+
+def lines(path: Path) -> list[list[str]]:
+    return [line.split(" ") for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def start(work: Callable[[], object]) -> int:
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException as error:  # noqa: BLE001  a forked child must end here, not in its parent's code
+        if "INTERLOCK_SHOW" in os.environ:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def wait(pid: int) -> int:
+    """The exit status, negative for a signal."""
+    handle = os.pidfd_open(pid)
+    try:
+        if not select.select([handle], [], [], PATIENCE)[0]:
+            end(pid)
+            return STUCK
+    finally:
+        os.close(handle)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def wait_for(pid: int) -> int:
+    """As `wait`, for as long as it takes."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def wait_until_stopped(pid: int) -> int | None:
+    """None once it stands still, else how it ended."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+        if done:
+            return None if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    end(pid)
+    return STUCK
+
+
+def end(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+class Asked:
+    """A process that answers questions, one line each; started by the one that asks."""
+
+    def __init__(self, work: Callable[[socket.socket], object]) -> None:
+        ours, theirs = socket.socketpair()
+
+        def run() -> None:
+            ours.close()
+            work(theirs)
+
+        self._pid = start(run)
+        theirs.close()
+        ours.settimeout(PATIENCE)
+        self._socket = ours
+        self._file = ours.makefile("rb")
+
+    def ask(self, verb: str, *values: object) -> Any:
+        self._socket.sendall(json.dumps([verb, *values], default=str).encode() + b"\n")
+        line = self._file.readline()
+        if not line:
+            raise RuntimeError(f"the companion ended when it was asked to {verb}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(f"the companion could not {verb}: {answer['error']}")
+        return answer["result"]
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+        end(self._pid)
