@@ -69,7 +69,7 @@ def around_async(point: Point | None, name: str, function: Callable[..., Any]) -
     return faulty
 
 
-def failing(point: Point | None, error: type[Exception]) -> Point | None:
+def failing(point: Point | None, error: Callable[[str], Exception]) -> Point | None:
     """The same point, where a fault looks as if the database had raised it."""
     if point is None:
         return None
@@ -81,6 +81,11 @@ def failing(point: Point | None, error: type[Exception]) -> Point | None:
             raise error(f"injected {fault}") from fault
 
     return failed
+
+
+def faulty(point: Point | None, names: dict[str, str]) -> Callable[[Any], Any]:
+    """Puts points into a connection; gives the connection itself when there is no plan."""
+    return (lambda same: same) if point is None else (lambda each: FaultyConnection(each, point, names))
 
 
 class FaultyConnection:

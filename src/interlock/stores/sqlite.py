@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.faults import FaultyConnection, Point, around, failing
+from interlock.faults import Point, around, failing, faulty
 from interlock.stores.counting import Counts, write_counts
 from interlock.stores.finding import Finder, Fts5
 from interlock.stores.health import Check
@@ -47,10 +47,10 @@ class SqliteDatabase:
         self.interned = Interned()
         self.finder: Finder = Fts5()
         self.watchers = Watchers()
-        self._point = failing(point, sqlite3.OperationalError)
-        self._take_lock = around(self._point, "lock", _take)
-        self._free_lock = around(self._point, "unlock", _free)
+        self._point = failing(point, _injected)
+        self._flock = around(self._point, "flock", fcntl.flock)
         self._queries = load_queries()
+        self._faulty = faulty(self._point, {text: name for name, text in self._queries.items()})
         self._readers = Readers(path, self._faulty)
         self._counts = Counts(clock)
         self.count_read = self._counts.count
@@ -100,7 +100,7 @@ class SqliteDatabase:
 
     def _prepared(self) -> Any:
         """Under the lock from the first statement on: two that switch a new file to WAL at once would collide."""
-        self._take_lock(self._lock)
+        self._flock(self._lock, fcntl.LOCK_EX)
         try:
             connection = self._connect()
             with translated(self.path):
@@ -108,7 +108,7 @@ class SqliteDatabase:
         except BaseException:
             os.close(self._lock)
             raise
-        self._free_lock(self._lock)
+        self._flock(self._lock, fcntl.LOCK_UN)
         return connection
 
     def _connect(self) -> Any:
@@ -119,11 +119,6 @@ class SqliteDatabase:
             connection.execute("pragma wal_autocheckpoint = 4000")
             connection.execute("pragma secure_delete = on")  # what is erased is overwritten, not only unlinked
         return connection
-
-    def _faulty(self, connection: sqlite3.Connection) -> Any:
-        if self._point is None:
-            return connection
-        return FaultyConnection(connection, self._point, {text: name for name, text in self._queries.items()})
 
     def record(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""
@@ -170,12 +165,12 @@ class SqliteDatabase:
     def _commit(self, batch: list[Work]) -> Done:
         """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
         with translated(self.path):
-            self._take_lock(self._lock)
+            self._flock(self._lock, fcntl.LOCK_EX)
             try:
                 self._wait_for_others(PATIENCE)
                 return self._transact(batch)
             finally:
-                self._free_lock(self._lock)
+                self._flock(self._lock, fcntl.LOCK_UN)
 
     def _commit_now(self, batch: list[Work]) -> Done | None:
         """In an event loop: only while the disk is quick, and if no other program writes."""
@@ -183,7 +178,7 @@ class SqliteDatabase:
             return None
         with translated(self.path):
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return None
             try:
@@ -194,7 +189,7 @@ class SqliteDatabase:
                     return None
                 raise
             finally:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)
+                self._flock(self._lock, fcntl.LOCK_UN)
 
     def _wait_for_others(self, milliseconds: int) -> None:
         if milliseconds != self._patience:
@@ -364,12 +359,11 @@ def _open_lock(path: Path) -> int:
         raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
 
 
-def _take(lock: int) -> None:
-    fcntl.flock(lock, fcntl.LOCK_EX)
-
-
-def _free(lock: int) -> None:
-    fcntl.flock(lock, fcntl.LOCK_UN)
+def _injected(text: str) -> sqlite3.Error:
+    """As from a disk that fails."""
+    error = sqlite3.OperationalError(text)
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    return error
 
 
 class translated:

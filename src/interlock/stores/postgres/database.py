@@ -11,7 +11,7 @@ import psycopg
 
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.faults import FaultyConnection, Point, failing
+from interlock.faults import Point, failing, faulty
 from interlock.stores.counting import Counts
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
@@ -79,6 +79,7 @@ class PostgresDatabase:
         self._counts = Counts(self.clock)
         self.count_read = self._counts.count
         self._point = failing(point, psycopg.OperationalError)
+        self._faulty = faulty(self._point, {})
         self._link = Link(url, WRITING, self._point)
         self._batches = Batches(self._link, self.interned, self._counts, self._server_clock, self._point)
         self._stopping = threading.Event()
@@ -148,9 +149,6 @@ class PostgresDatabase:
                 return migrate(self._faulty(link.get()))
         finally:
             link.drop()
-
-    def _faulty(self, connection: Any) -> Any:
-        return connection if self._point is None else FaultyConnection(connection, self._point, {})
 
     def record(self, recorder: Callable[[Any], Any]) -> None:
         """Puts something between the writer and its connection: benchmarks write down the statements."""
