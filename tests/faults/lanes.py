@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,13 @@ from tests.faults import lives
 from tests.faults.companion import accompany
 from tests.faults.jobs import Job
 from tests.faults.lives import Asked, Life
-from tests.faults.scenes import LEASE, run
+from tests.faults.scenes import run
 from tests.keeper import MEMORY
 from tests.places import migrated
 from tests.postgres import Server
 
 LIVES = 100  # on one database
+LEASE = 400  # milliseconds: short where it is to lapse, and nowhere else, since a busy machine would let it lapse too
 ATTEMPTS = 4  # lives without a fault that a victim may take to come to its end
 
 
@@ -114,6 +115,8 @@ class Lane:
                 self._companion = Asked(partial(accompany, url))
             self._url = url
         life = Life(self._url, name, self._ground.folder / name)
+        if {"stop", "delay"} & set(job.kinds):
+            life = replace(life, lease=LEASE)
         life.folder.mkdir()
         try:
             return Playing(job, life, self._companion).play()
@@ -170,7 +173,8 @@ class Playing:
     def _one(self, plan: str) -> None:
         kind = plan.partition(":")[0]
         text = f"record:{self._recorded}" if kind == "record" else plan
-        pid = lives.start(lambda: run(self._job.victim, self._life, text))
+        life = self._life if kind not in ("", "record") else replace(self._life, lease=Life.lease)
+        pid = lives.start(lambda: run(self._job.victim, life, text))
         status = lives.wait(pid) if kind != "stop" else self._stopped(pid)
         if kind in ("raise", "delay") or (kind == "kill" and status == -signal.SIGKILL):
             self._struck.append(kind)

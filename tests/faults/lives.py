@@ -27,6 +27,7 @@ class Life:
     url: str
     workspace: str
     folder: Path
+    lease: int = 60_000  # milliseconds
     point: Point | None = None
 
     @property

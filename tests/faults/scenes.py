@@ -25,7 +25,6 @@ from interlock.stores.backup import copy
 from interlock.wiring import Parts, file_of, wire
 from tests.faults.lives import Life, note
 
-LEASE = 400  # milliseconds
 POLICY = "version: 1\ndefaults: {expires_in: 1h}\n"
 DESK_POLICY = (
     "version: 1\ndefaults: {expires_in: 1h, undo_window: 30m}\n"
@@ -57,7 +56,7 @@ def program(life: Life, plan: str) -> None:
     """A read, a call that must run once, and an idempotent one; its effects are lines in a file."""
     os.environ["INTERLOCK_FAULT"] = plan
     lock = Interlock(
-        life.url, policy=POLICY, agent="victim", workspace=life.workspace, user="ann", lease_seconds=LEASE / 1000
+        life.url, policy=POLICY, agent="victim", workspace=life.workspace, user="ann", lease_seconds=life.lease / 1000
     )
     asyncio.run(agent(life, lock))
 
@@ -133,7 +132,7 @@ async def paid(life: Life, parts: Parts, name: str, deciding: Deciding) -> None:
 
 
 async def carry_out(life: Life, parts: Parts, approval_id: str) -> None:
-    execution = await parts.gate.start(life.workspace, approval_id, this_runner(), LEASE, PAY.sha256)
+    execution = await parts.gate.start(life.workspace, approval_id, this_runner(), life.lease, PAY.sha256)
     faults.around(life.point, "the tool", note)(life.effects, approval_id, "pay", execution.args.decode())
     try:
         await parts.gate.finish(
