@@ -376,3 +376,8 @@ def test_the_quick_writer_agrees_with_the_careful_one_on_what_the_program_writes
     except InvalidRequest:
         return
     assert plain_json(value) == expected
+
+
+def test_what_has_no_json_form_is_not_written() -> None:
+    with pytest.raises(TypeError, match="bytes has no JSON form"):
+        plain_json({"a": b"x"})
