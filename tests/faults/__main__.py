@@ -1,6 +1,6 @@
 """`make faults`: every fault suite at full size, each with its red controls in the same run.
 
-    python -m tests.faults [--only NAME …] [--scale 0.01] [--write]
+    python -m tests.faults [--only NAME …] [--scale 0.01] [--jobs 2] [--write]
 
 A suite passes if nothing was wrong, if at least half of its operations succeeded, and if each red control (the same
 suite over a copy that is broken on purpose) was caught. `--write` keeps the result in docs/faults-report.md.
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -41,6 +42,7 @@ class Suite:
     controls: dict[str, Options] = field(default_factory=dict)
 
 
+POSTGRES = ("--database", "postgresql")
 SUITES = [
     *(
         Suite(
@@ -62,6 +64,63 @@ SUITES = [
         "restarts",
         ("--restarts", 100),
         {"does not wait for the disk": ("--restarts", "5", "--broken")},
+    ),
+    Suite(
+        "cuts-server",
+        "cuts",
+        ("--by", "server", "--cuts", 300),
+        {"a lost answer is a yes": ("--by", "server", "--cuts", "24", "--broken", "taken-for-done")},
+    ),
+    Suite("cuts-wire", "cuts", ("--cuts", 300), {"a lost answer is a no": ("--cuts", "24", "--broken", "done-again")}),
+    Suite(
+        "cuts-long",
+        "cuts",
+        ("--cuts", 100, "--away", "0.3"),
+        {"a lost answer is a yes": ("--cuts", "24", "--away", "0.3", "--broken", "taken-for-done")},
+    ),
+    Suite("disk-sqlite", "disks", ("--times", 30), {"fails open": ("--times", "4", "--broken", "fail-open")}),
+    Suite(
+        "disk-postgresql",
+        "disks",
+        (*POSTGRES, "--times", 30),
+        {"a refusal is not heard": (*POSTGRES, "--times", "4", "--broken", "unheard")},
+    ),
+    Suite("read-only", "readonly", ("--times", 10), {"fails open": ("--times", "2", "--broken", "fail-open")}),
+    Suite(
+        "fail-over",
+        "readonly",
+        ("--how", "failover", "--times", 5),
+        {"fails open": ("--how", "failover", "--times", "1", "--broken", "fail-open")},
+    ),
+    *(
+        Suite(
+            f"clocks-{database}",
+            "clocks",
+            ("--database", database, "--walks", walks),
+            {
+                wrong: ("--database", database, "--walks", "4", "--broken", name)
+                for wrong, name in (("the caller's clock", "callers-clock"), ("a clock that is behind", "not-behind"))
+            },
+        )
+        for database, walks in (("sqlite", 200), ("postgresql", 60))
+    ),
+    *(
+        Suite(
+            f"migrations-{database}",
+            "migrations",
+            ("--database", database, "--most", 1_000),
+            {"no transaction": ("--database", database, "--most", "5", "--broken", "no-transaction")},
+        )
+        for database in ("sqlite", "postgresql")
+    ),
+    *(
+        Suite(
+            f"upgrades-{database}",
+            "upgrading",
+            ("--database", database, "--upgrades", 3),
+            {"a column is taken away": ("--database", database, "--upgrades", "1", "--broken", "taken-away")},
+        )
+        for database in ("sqlite", "postgresql")
     ),
 ]
 
@@ -86,15 +145,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--only", nargs="+", metavar="NAME", default=[])
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--jobs", type=int, default=2, help="suites at once: most of them wait a good deal")
     parser.add_argument("--write", action="store_true", help=f"keep the result in {REPORT.relative_to(TOP)}")
     options = parser.parse_args()
     if strangers := set(options.only) - {suite.name for suite in SUITES}:
         parser.error(f"no such suite: {', '.join(sorted(strangers))}; there are {', '.join(s.name for s in SUITES)}")
-    results = [run(suite, options.scale) for suite in SUITES if not options.only or suite.name in options.only]
+    began = time.monotonic()
+    wanted = [suite for suite in SUITES if not options.only or suite.name in options.only]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        results = list(pool.map(lambda suite: run(suite, options.scale), wanted))
     lines = table(results)
     print("\n".join(["", *lines]))
     if options.write:
-        REPORT.write_text("\n".join([*heading(options, results), "", *lines, ""]))
+        REPORT.write_text("\n".join([*heading(options, (time.monotonic() - began) / 60), "", *lines, ""]))
     return 1 if any(result.problems for result in results) else 0
 
 
@@ -146,7 +209,7 @@ def table(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def heading(options: argparse.Namespace, results: Sequence[Result]) -> list[str]:
+def heading(options: argparse.Namespace, minutes: float) -> list[str]:
     found = subprocess.run([find_binaries() / "postgres", "--version"], capture_output=True, text=True, check=True)
     system = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}"
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {found.stdout.strip()}"
@@ -155,9 +218,9 @@ def heading(options: argparse.Namespace, results: Sequence[Result]) -> list[str]
         "# Faults: the last full run",
         "",
         f"Written by `make faults` on {time.strftime('%d %B %Y', time.gmtime()).lstrip('0')}, at {size}, in "
-        f"{sum(result.seconds for result in results) / 60:,.0f} minutes. What the suites do is in [faults](faults.md).",
+        f"{minutes:,.0f} minutes. What the suites do is in [faults](faults.md).",
         "",
-        f"{system}; {versions}; Interlock {version('interlock')}.",
+        f"{system}; {versions}; Interlock {version('interlock-gate')}.",
         "",
         "A red control is the same suite over a copy that is broken on purpose, in the same run: it has to be caught.",
     ]
