@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.dev-installed
+BENCH_VENV := .venv-bench
+BENCH_INSTALLED := $(BENCH_VENV)/.installed
+BENCH ?= --write --json $(BENCH_VENV)/figures.json
 LOCK_VENV := .venv-lock
 LOCK_TOOL := uv==0.13.7
 
@@ -41,8 +44,8 @@ fix: $(DEV_INSTALLED) ## format, and mend what the linter can mend
 	@$(BIN)/ruff check --fix . || true
 	@$(BIN)/ruff format .
 
-bench: $(INSTALLED) ## the benchmarks
-	@$(BIN)/python -m benchmarks
+bench: $(BENCH_INSTALLED) ## Interlock beside the databases and others: docs/benchmarks.md (20 minutes, on a quiet machine)
+	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH)
 
 # About an hour on 2 cores; FAULTS='--only parity --scale 0.01' for less.
 faults: $(DEV_INSTALLED) ## every fault suite at full size, with its red controls; keeps the report
@@ -57,10 +60,12 @@ lock: ## pin the requirements again, with hashes
 	@$(LOCK) pyproject.toml --extra postgres -o requirements/base.txt
 	@$(LOCK) requirements/build.in -c requirements/base.txt -o requirements/build.txt
 	@$(LOCK) pyproject.toml requirements/dev.in -c requirements/base.txt -c requirements/build.txt -o requirements/dev.txt
+	@$(LOCK) pyproject.toml --extra postgres requirements/bench.in -c requirements/base.txt -c requirements/build.txt \
+		-c requirements/dev.txt -o requirements/bench.txt
 	@! grep -nE '://|^-' requirements/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
 
 clean: ## remove what the other targets made
-	@rm -rf $(VENV) $(LOCK_VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # The stamps are written last, so an install that was cut off starts again.
@@ -77,4 +82,13 @@ $(INSTALLED): pyproject.toml requirements/base.txt requirements/build.txt
 $(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt
 	@echo 'Installing what the tests need ...'
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# Apart from the rest, since the others that are measured bring a hundred packages.
+$(BENCH_INSTALLED): $(INSTALLED) requirements/bench.txt requirements/restate/package-lock.json
+	@$(BENCH_VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(BENCH_VENV)
+	@echo 'Installing what is measured into $(BENCH_VENV) ...'
+	@$(BENCH_VENV)/bin/python -m pip install -qq --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@$(BENCH_VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation -e .
+	@$(BENCH_VENV)/bin/python -m benchmarks.install requirements/bench.txt requirements/restate
 	@touch $@

@@ -1,4 +1,4 @@
-"""What a cycle costs with 1,000 and with 1,000,000 approvals stored, on both databases: `python -m benchmarks.growth`.
+"""What a cycle costs with a thousand and with a million approvals stored: `python -m benchmarks.growth`.
 
 The rows are made by the databases themselves. All of them are pending, which is the hardest case: every index is full.
 """
@@ -11,14 +11,14 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import psycopg
 
-from benchmarks import cycles, machine
+from benchmarks import cycles, report
 from interlock.core.ports import Query
 from interlock.stores.postgres.database import PostgresDatabase
 from interlock.stores.sqlite import SqliteDatabase
@@ -93,12 +93,13 @@ async def measure(make: Callable[[], Database], fill: Callable[[], None], rounds
     await parts.store.open()
     try:
         await cycles.run_cycles(parts, 100, 1, "warm2")
-        one = [(await cycles.run_cycles(parts, 300, 1, f"a{n}"))[0] for n in range(rounds)]
+        alone = [await cycles.run_cycles(parts, 300, 1, f"a{n}") for n in range(rounds)]
         many = [(await cycles.run_cycles(parts, 3_000, 256, f"b{n}"))[0] for n in range(rounds)]
         return {
-            "one": 1e6 / statistics.median(one),
-            "many": 1e6 / statistics.median(many),
-            "page": await page(parts),
+            "one_us": 1e6 / statistics.median(speed for speed, _ in alone),
+            "many_us": 1e6 / statistics.median(many),
+            "decide_ms": statistics.median(spent for _, latencies in alone for spent in latencies) * 1000,
+            "page_ms": await page(parts),
         }
     finally:
         await parts.store.close()
@@ -115,32 +116,35 @@ async def page(parts: Parts) -> float:
     return statistics.median(spent) * 1000
 
 
+def figures(server: Server, sizes: Sequence[int], rounds: int) -> dict[str, dict[str, dict[str, float]]]:
+    return {
+        "sqlite": {str(size): in_sqlite(size, rounds) for size in sizes},
+        "postgresql": {str(size): in_postgres(server, size, rounds) for size in sizes},
+    }
+
+
+def in_sqlite(stored: int, rounds: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "growth.db"
+        make = partial(SqliteDatabase, path, wall_clock)
+        return asyncio.run(measure(make, lambda: fill_sqlite(path, stored), rounds))
+
+
+def in_postgres(server: Server, stored: int, rounds: int) -> dict[str, float]:
+    url = server.create_database("growth", migrated(server))
+    try:
+        return asyncio.run(measure(lambda: PostgresDatabase(url), lambda: fill_postgres(url, stored), rounds))
+    finally:
+        server.drop_database("growth")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="*", default=[1_000, 1_000_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000, 100_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    for name, value in machine.describe().items():
-        print(f"{name:<12}{value}")
-    print(f"\n{'stored':<28}{'µs a cycle, one':>18}{'256 at once':>14}{'page of 50, ms':>18}")
-    for kind in ("SQLite", "PostgreSQL"):
-        found = [report(kind, rows, options.rounds) for rows in options.rows]
-        growth = [f"{found[-1][name] / found[0][name]:.2f} x" for name in ("one", "many", "page")]
-        print(f"{kind + ', growth':<28}{growth[0]:>18}{growth[1]:>14}{growth[2]:>18}")
-
-
-def report(kind: str, rows: int, rounds: int) -> dict[str, float]:
-    if kind == "SQLite":
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "growth.db"
-            make = partial(SqliteDatabase, path, wall_clock)
-            found = asyncio.run(measure(make, lambda: fill_sqlite(path, rows), rounds))
-    else:
-        with Server() as server:
-            url = server.create_database("growth", migrated(server))
-            found = asyncio.run(measure(lambda: PostgresDatabase(url), lambda: fill_postgres(url, rows), rounds))
-    print(f"{f'{kind}, {rows:,}':<28}{found['one']:>18,.0f}{found['many']:>14,.0f}{found['page']:>18.2f}")
-    return found
+    with Server() as server:
+        print(report.growth({"growth": figures(server, options.rows, options.rounds)}).text())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.postgres import Server
+
 
 def describe() -> dict[str, str]:
     return {
@@ -20,6 +22,11 @@ def describe() -> dict[str, str]:
         "interlock": version("interlock-gate"),
         "fsync": f"{fsyncs_per_second():,.0f} a second",
     }
+
+
+def postgres(server: Server) -> str:
+    with server.connect() as connection:
+        return str(connection.execute("show server_version").fetchall()[0][0])
 
 
 def fsyncs_per_second(seconds: float = 0.5) -> float:

@@ -1,0 +1,173 @@
+"""One peer, measured in a process of its own, which prints one line of JSON: `python -m benchmarks.contestant`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import sqlite3
+import statistics
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks import peers
+from benchmarks.peers import CALLS, Peer, Place, Tool
+
+WARM = 5
+PAIRS = 20  # of runs without and with the question that is not needed
+TWICE = 8  # paused calls that are resumed twice
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("peer", choices=peers.names())
+    parser.add_argument("database", choices=("sqlite", "postgresql", "own"))
+    parser.add_argument("task", choices=("cycles", "twice", "park", "unasked"))
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--url", default="")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--at-once", type=int, nargs="*", default=[1, 32])
+    parser.add_argument("--count", type=int, default=10_000)
+    options = parser.parse_args()
+    print(json.dumps(figures_of(options)), flush=True)
+    os._exit(0)  # what still waits must not keep the process
+
+
+def figures_of(options: argparse.Namespace) -> dict[str, Any]:
+    try:
+        return asyncio.run(TASKS[options.task](options))
+    except ModuleNotFoundError as error:
+        return {"error": f"not installed ({error.name or error})"}
+    except Exception as error:  # noqa: BLE001  a peer may fail in any way, and its line says in which
+        return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
+
+
+async def cycles(options: argparse.Namespace) -> dict[str, Any]:
+    """Cycles per second and the times from decision to tool, for each number at once."""
+    peer, tool, durable = await opened(options)
+    figures: dict[str, Any] = {"durable": durable, "versions": versions(options.peer)}
+    for at_once in options.at_once:
+        figures[str(at_once)] = await speed(peer, tool, at_once, options.seconds)
+    await peer.close()
+    return figures
+
+
+async def speed(peer: Peer, tool: Tool, at_once: int, seconds: float) -> dict[str, Any]:
+    latencies: list[float] = []
+    begun = time.perf_counter()
+
+    async def agent(number: int) -> None:
+        turn = 0
+        while time.perf_counter() - begun < seconds:
+            await cycle(peer, tool, f"{at_once}.{number}.{turn}", latencies)
+            turn += 1
+
+    await asyncio.gather(*(agent(number) for number in range(at_once)))
+    spent = time.perf_counter() - begun
+    assert all(runs == 1 for runs in tool.runs.values())
+    p50, p99 = (percentile(latencies, share) * 1000 for share in (0.5, 0.99))
+    return {"cycles_per_second": len(latencies) / spent, "p50_ms": p50, "p99_ms": p99}
+
+
+async def cycle(peer: Peer, tool: Tool, key: str, latencies: list[float]) -> None:
+    paused = await peer.propose(key)
+    begun = time.perf_counter()
+    await peer.decide(key, paused)
+    latencies.append(tool.at.pop(key) - begun)
+
+
+async def twice(options: argparse.Namespace) -> dict[str, Any]:
+    """How often the tool ran at most, when the same pause was resumed again afterwards, and twice at once."""
+    peer, tool, _ = await opened(options)
+    runs = {
+        "afterwards": max([await resumed(peer, tool, f"afterwards{n}", (1, 1)) for n in range(TWICE)]),
+        "at_once": max([await resumed(peer, tool, f"at_once{n}", (2,)) for n in range(TWICE)]),
+    }
+    await peer.close()
+    return runs
+
+
+async def resumed(peer: Peer, tool: Tool, key: str, turns: tuple[int, ...]) -> int:
+    """How often the tool ran; a refusal is what one hopes for."""
+    paused = await peer.propose(key)
+    for at_once in turns:
+        await asyncio.gather(*(peer.decide(key, paused) for _ in range(at_once)), return_exceptions=True)
+    return tool.runs[key]
+
+
+async def park(options: argparse.Namespace) -> dict[str, Any]:
+    """What calls that wait cost in memory, and how long it takes to list all of them."""
+    peer, tool, _ = await opened(options)
+    await speed(peer, tool, 32, 1.0)
+    gc.collect()
+    before, begun, kept = resident(), time.perf_counter(), 0
+    numbers = iter(range(options.count))
+
+    async def agent() -> None:
+        nonlocal kept
+        for number in numbers:
+            held.append(await peer.propose(f"parked{number}"))
+            kept += 1
+            if time.perf_counter() - begun > options.seconds:
+                return
+
+    held: list[Any] = []
+    await asyncio.gather(*(agent() for _ in range(32)))
+    held.clear()  # whoever decides comes later, with nothing but the key
+    gc.collect()
+    figures = {"parked": kept, "kib_each": (resident() - before) / kept}
+    if hasattr(peer, "listed"):
+        began = time.perf_counter()
+        figures["listed"] = await peer.listed()
+        figures["list_seconds"] = time.perf_counter() - began
+    return figures  # nothing is closed, since some would wait for all that is parked
+
+
+async def unasked(options: argparse.Namespace) -> dict[str, Any]:
+    """Processor time that the approval costs a call that needs no question, in µs: with it minus without it."""
+    without, having = peers.load(options.peer).unasked()
+    spent: list[tuple[float, float]] = []
+    for _ in range(PAIRS):
+        pair = []
+        for turns in (without, having):
+            begun = time.process_time()
+            await turns()
+            pair.append((time.process_time() - begun) / CALLS * 1e6)
+        spent.append((pair[0], pair[1]))
+    spent = spent[2:]  # the first ones warm up
+    bare, gated = (statistics.median(each) for each in zip(*spent, strict=True))
+    return {"without_us": bare, "with_us": gated, "cost_us": statistics.median(b - a for a, b in spent)}
+
+
+TASKS = {"cycles": cycles, "twice": twice, "park": park, "unasked": unasked}
+
+
+async def opened(options: argparse.Namespace) -> tuple[Any, Tool, str]:
+    """Warmed up."""
+    peer, tool = peers.load(options.peer).Peer(), Tool()
+    durable = await peer.open(Place(options.database, options.folder, options.url), tool)
+    for number in range(WARM):
+        await cycle(peer, tool, f"warm{number}", [])
+    return peer, tool, durable
+
+
+def versions(peer: str) -> dict[str, str]:
+    return {name: version(name) for name in peers.load(peer).PACKAGES} | {"sqlite": sqlite3.sqlite_version}
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def resident() -> float:
+    """KiB of this process in memory."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+if __name__ == "__main__":
+    main()

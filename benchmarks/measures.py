@@ -1,0 +1,168 @@
+"""Takes all figures, in an order that needs one PostgreSQL and one pass; `report` says what they mean."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import cycles, growth, ledger, limits, lookup, machine, neighbour
+from benchmarks.contest import Contestant, Course, contestants
+from benchmarks.floors import Bench, Postgres, Sqlite
+from tests.postgres import Server
+
+CONDITION = '    when: args.amount > 1000.0 || args.recipient.endsWith("@b.example")'
+OTHERS = (1, 32)  # at once
+OURS = (1, 32, 256)
+PARKING = (
+    ("interlock_gate", "sqlite"),
+    ("interlock_gate", "postgresql"),
+    ("langgraph", "sqlite"),
+    ("dbos", "postgresql"),
+)
+Say = Callable[[str], None]
+Rates = dict[str, dict[str, list[float]]]  # of a database, for so many at once, one for each round
+
+
+@dataclass(frozen=True)
+class Size:
+    """How long it may take."""
+
+    rounds: int
+    seconds: float  # for each number at once, in a turn
+    floor_cycles: tuple[int, ...]  # for each of OURS
+    stored: tuple[int, ...]
+    parked: int
+    parking: float  # seconds; a slow one stops there
+    entries: int
+    reads: int
+
+
+FULL = Size(5, 2.0, (400, 3_000, 8_000), (1_000, 100_000, 1_000_000), 10_000, 110.0, 1_000_000, 5_000)
+QUICK = Size(1, 0.3, (50, 300, 600), (1_000, 10_000), 300, 10.0, 20_000, 500)
+
+
+def take(size: Size, only: Sequence[str] | None, say: Say) -> dict[str, Any]:
+    begun = time.perf_counter()
+    figures: dict[str, Any] = {"machine": machine.describe(), "rounds": size.rounds}
+    with Server() as server:
+        figures["machine"]["postgresql"] = machine.postgres(server)
+        everybody = contestants(only)
+        figures |= rounds(Course(server), everybody, size, say)
+        say("calls that need no question")
+        figures["reads"] = {bench.name.lower(): reads(bench, size.reads) for bench in (Sqlite(), Postgres(server))}
+        figures["unasked"] = unasked(Course(server), everybody)
+        figures["parked"] = parked(Course(server), everybody, size, say)
+        say("growth")
+        figures["growth"] = growth.figures(server, size.stored, min(size.rounds, 3))
+    say("rules, neighbour, ledger")
+    figures["lookup"] = {str(rules): lookups(rules) for rules in (10, 1_000, 10_000)}
+    figures["neighbour"] = beside()
+    figures["ledger"] = verified(size.entries)
+    figures["seconds"] = time.perf_counter() - begun
+    return figures
+
+
+def rounds(course: Course, everybody: Sequence[Contestant], size: Size, say: Say) -> dict[str, Any]:
+    """The database, the floor, Interlock and the others take turns."""
+    own: Rates = {"sqlite": {}, "postgresql": {}}
+    floors: Rates = {"sqlite": {}, "postgresql": {}}
+    for number in range(1, size.rounds + 1):
+        say(f"round {number} of {size.rounds}: the databases")
+        take_limits(course, own, size.seconds / 4)
+        take_floors(course, floors, size.floor_cycles)
+        for who in everybody:
+            say(f"round {number} of {size.rounds}: {who.title}")
+            course.turn(who, size.seconds, OURS if who.ours else OTHERS)
+            say(f"  {who.error}" if who.error else f"  {who.all(1, 'cycles_per_second')[-1]:,.0f} a second")
+    for who in everybody:
+        course.resume_twice(who)
+    return {"limits": own, "floors": floors, "contest": [summary(who) for who in everybody]}
+
+
+def take_limits(course: Course, own: Rates, seconds: float) -> None:
+    for batch in OTHERS:
+        with tempfile.TemporaryDirectory() as folder:
+            own["sqlite"].setdefault(str(batch), []).append(limits.sqlite(Path(folder), batch, seconds))
+        with course.database() as url:
+            own["postgresql"].setdefault(str(batch), []).append(limits.postgres(url, batch, seconds))
+
+
+def take_floors(course: Course, floors: Rates, counts: Sequence[int]) -> None:
+    for bench in (Sqlite(), Postgres(course.server)):
+        for at_once, count in zip(OURS, counts, strict=True):
+            rate = asyncio.run(floor(bench, at_once, count))
+            floors[bench.name.lower()].setdefault(str(at_once), []).append(rate)
+
+
+async def floor(bench: Bench, at_once: int, count: int) -> float:
+    """The statements that Interlock sends for so many cycles, again, without it."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with cycles.opened(bench, Path(folder), recorded=True) as parts:
+            await cycles.run_cycles(parts, count, at_once, "f")
+        return count / bench.replay()
+
+
+def summary(who: Contestant) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": who.about.name, "title": who.about.title, "database": who.database}
+    found |= {"error": who.error, "twice": who.twice, "packages": who.about.packages}
+    if not who.turns:
+        return found
+    found |= {"durable": who.turns[0]["durable"], "versions": who.turns[0]["versions"]}
+    for at_once in OURS if who.ours else OTHERS:
+        names = ("cycles_per_second", "p50_ms", "p99_ms")
+        found[str(at_once)] = {name: who.all(at_once, name) for name in names}
+    return found
+
+
+def reads(bench: Bench, count: int) -> dict[str, float]:
+    async def measure() -> tuple[float, float]:
+        with tempfile.TemporaryDirectory() as folder:
+            async with cycles.opened(bench, Path(folder)) as parts:
+                return await cycles.allowed_reads(parts, count)
+
+    taken = [asyncio.run(measure()) for _ in range(5)]
+    wall, processor = (statistics.median(each) * 1e6 for each in zip(*taken, strict=True))
+    return {"wall_us": wall, "cpu_us": processor}
+
+
+def unasked(course: Course, everybody: Sequence[Contestant]) -> dict[str, Any]:
+    """Of the agent frameworks; the others have no rule that a call could pass."""
+    frameworks = {
+        who.about.name: who for who in everybody if who.about.name in ("langgraph", "openai_agents", "pydantic_ai")
+    }
+    return {who.about.title: course.run(who, "unasked") for who in frameworks.values()}
+
+
+def parked(course: Course, everybody: Sequence[Contestant], size: Size, say: Say) -> list[dict[str, Any]]:
+    found = []
+    for who in everybody:
+        if (who.about.name, who.database) in PARKING and not who.error:
+            say(f"{size.parked:,} calls that wait: {who.title}")
+            options = ("--count", str(size.parked), "--seconds", str(size.parking))
+            patience = size.parking + 120
+            found.append({"title": who.title} | course.run(who, "park", *options, patience=patience))
+    return found
+
+
+def lookups(rules: int) -> dict[str, float]:
+    plain, condition = lookup.judging(rules) * 1e6, lookup.judging(rules, CONDITION) * 1e6
+    return {"plain_us": plain, "condition_us": condition, "load_s": lookup.loading(rules)}
+
+
+def beside() -> dict[str, float]:
+    spent = sorted(neighbour.measure())
+    p50, p99 = (spent[int(len(spent) * share)] * 1000 for share in (0.5, 0.99))
+    return {"p50_ms": p50, "p99_ms": p99}
+
+
+def verified(entries: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        append = ledger.build(path, entries) * 1e6
+        return {"entries": entries, "append_us": append, "seconds": ledger.measure(path)}

@@ -1,0 +1,99 @@
+"""OpenAI Agents: the run ends with its interruptions, and the application keeps the state that continues it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agents import Agent, Runner, RunState, function_tool, set_tracing_disabled
+from agents.items import ModelResponse
+from agents.models.interface import Model
+from agents.usage import Usage
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+from benchmarks import kept
+from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, arguments
+
+TITLE = "OpenAI Agents"
+DATABASES = ("sqlite",)
+PACKAGES = ("openai-agents",)
+
+
+class Peer:
+    async def open(self, place: Place, tool: Tool) -> str:
+        set_tracing_disabled(True)
+        self._table = await kept.table(place)
+        self._agent = Agent(name="bench", model=Fake(1), tools=[tool_of(tool, asked=True)])
+        return f"a table of the application, {await self._table.durability()}"
+
+    async def propose(self, key: str) -> None:
+        found = await Runner.run(self._agent, key)
+        assert found.interruptions
+        await self._table.insert(key, found.to_state().to_string())
+
+    async def decide(self, key: str, paused: None) -> None:
+        state = await RunState.from_string(self._agent, await self._table.state(key))
+        for interruption in state.get_interruptions():
+            state.approve(interruption)
+        await self._table.mark(key, "approved", "")
+        found = await Runner.run(self._agent, state)
+        await self._table.mark(key, "done", found.final_output)
+
+    async def close(self) -> None:
+        await self._table.close()
+
+
+def unasked() -> tuple[Turns, Turns]:
+    """A tool that never asks, and one that has to be looked at by a function, which says no."""
+    set_tracing_disabled(True)
+
+    async def no_need(context: Any, args: Any, call_id: str) -> bool:
+        return False
+
+    def turns(asked: Any) -> Turns:
+        agent = Agent(name="bench", model=Fake(CALLS), tools=[tool_of(Tool(), asked=asked)])
+
+        async def run() -> None:
+            found = await Runner.run(agent, "x", max_turns=CALLS + 5)
+            assert found.final_output == "done"
+
+        return run
+
+    return turns(False), turns(no_need)
+
+
+def tool_of(tool: Tool, *, asked: Any) -> Any:
+    @function_tool(name_override=TOOL, needs_approval=asked)
+    async def delete_file(path: str, key: str) -> str:
+        """Deletes a file."""
+        return tool.run(key)
+
+    return delete_file
+
+
+class Fake(Model):
+    """A model that wants the tool so many times and is done then."""
+
+    def __init__(self, calls: int) -> None:
+        self._calls = calls
+
+    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> Any:
+        items = [{"content": input}] if isinstance(input, str) else input
+        done = sum(item.get("type") == "function_call_output" for item in items)
+        wanted = saying("done") if done == self._calls else wanting(items[0]["content"] if self._calls == 1 else done)
+        return ModelResponse(output=[wanted], usage=Usage(), response_id=None)
+
+    def stream_response(self, *args: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+
+def wanting(key: Any) -> Any:
+    args = json.dumps(arguments(str(key)))
+    return ResponseFunctionToolCall(
+        id=f"item_{key}", call_id=f"call_{key}", type="function_call", name=TOOL, arguments=args
+    )
+
+
+def saying(text: str) -> Any:
+    content = [ResponseOutputText(text=text, type="output_text", annotations=[])]
+    return ResponseOutputMessage(id="said", type="message", role="assistant", status="completed", content=content)

@@ -1,0 +1,86 @@
+"""Pydantic AI: the run ends with deferred requests, and the application keeps the messages that continue it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, FunctionToolset
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import FunctionModel
+
+from benchmarks import kept
+from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, arguments
+
+TITLE = "Pydantic AI"
+DATABASES = ("sqlite", "postgresql")
+PACKAGES = ("pydantic-ai-slim",)
+
+
+class Peer:
+    async def open(self, place: Place, tool: Tool) -> str:
+        self._table = await kept.table(place)
+        self._agent = agent(once, toolset(tool).approval_required())
+        return f"a table of the application, {await self._table.durability()}"
+
+    async def propose(self, key: str) -> None:
+        found = await self._agent.run(key)
+        assert isinstance(found.output, DeferredToolRequests)
+        await self._table.insert(key, found.all_messages_json().decode())
+
+    async def decide(self, key: str, paused: None) -> None:
+        messages = ModelMessagesTypeAdapter.validate_json(await self._table.state(key))
+        calls = [part.tool_call_id for part in messages[-1].parts if isinstance(part, ToolCallPart)]
+        await self._table.mark(key, "approved", "")
+        results = DeferredToolResults(approvals=dict.fromkeys(calls, True))
+        found = await self._agent.run(message_history=messages, deferred_tool_results=results)
+        await self._table.mark(key, "done", found.output)
+
+    async def close(self) -> None:
+        await self._table.close()
+
+
+def unasked() -> tuple[Turns, Turns]:
+    """A plain toolset, and one that has to be looked at by a function, which says no."""
+
+    def turns(tools: Any) -> Turns:
+        asking = agent(often, tools)
+
+        async def run() -> None:
+            assert (await asking.run("x")).output == "done"
+
+        return run
+
+    return turns(toolset(Tool())), turns(toolset(Tool()).approval_required(lambda context, definition, args: False))
+
+
+def agent(model: Any, tools: Any) -> Any:
+    return Agent(FunctionModel(model), output_type=[str, DeferredToolRequests], toolsets=[tools])
+
+
+def toolset(tool: Tool) -> Any:
+    async def delete_file(path: str, key: str) -> str:
+        return tool.run(key)
+
+    tools: Any = FunctionToolset()
+    tools.add_function(delete_file, name=TOOL)
+    return tools
+
+
+def once(messages: Any, info: Any) -> Any:
+    """A model that wants the tool once and is done then."""
+    last = messages[-1].parts[-1]
+    return done() if isinstance(last, ToolReturnPart) else wanting(last.content)
+
+
+def often(messages: Any, info: Any) -> Any:
+    """Wants it CALLS times."""
+    count = sum(isinstance(part, ToolReturnPart) for message in messages for part in message.parts)
+    return done() if count == CALLS else wanting(str(count))
+
+
+def wanting(key: str) -> Any:
+    return ModelResponse(parts=[ToolCallPart(TOOL, arguments(key), tool_call_id=f"call_{key}")])
+
+
+def done() -> Any:
+    return ModelResponse(parts=[TextPart("done")])

@@ -1,0 +1,170 @@
+"""What the figures say, as tables. It takes no figure itself, so that a run can be shown again."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.aims import aims
+from benchmarks.tables import Table, number
+
+Figures = Mapping[str, Any]
+LABELS = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "own": "its own"}
+NONE = "-"
+
+
+def tables(figures: Figures) -> list[Table]:
+    """In the order of the page."""
+    parts = (contest, shares, unasked, lookup, growth, parked, ledger, aims)
+    return [part(figures) for part in parts]
+
+
+def contest(figures: Figures) -> Table:
+    head = [
+        "cycles per second",
+        "one at a time",
+        "spread",
+        "32 at once",
+        "spread",
+        "decision to tool p50, ms",
+        "p99",
+        "tool runs if resumed twice",
+    ]
+    rows = [*own_rows(figures), *(peer_row(peer) for peer in figures["contest"])]
+    failed = [f"{titled(peer)}: {peer['error']}." for peer in figures["contest"] if peer["error"]]
+    durable = [f"{titled(peer)}: {peer['durable']}." for peer in figures["contest"] if "durable" in peer]
+    notes = [
+        f"Median of {figures['rounds']} rounds in which all take turns; the spread is from the slowest to the fastest. "
+        "Decision to tool is taken one at a time. Resumed twice: afterwards / at once.",
+        *([f"Not measured. {' '.join(failed)}"] if failed else []),
+        f"What each of them had set, asked while it ran. {' '.join(durable)}",
+    ]
+    return Table("One durable cycle", head, rows, notes)
+
+
+def own_rows(figures: Figures) -> list[list[str]]:
+    """The databases by themselves, and Interlock's statements by themselves."""
+    kinds = (("limits", "{}: insert, update"), ("floors", "{}: Interlock's statements"))
+    return [
+        [label.format(LABELS[name]), *rate(sizes["1"]), *rate(sizes["32"]), NONE, NONE, NONE]
+        for kind, label in kinds
+        for name, sizes in figures[kind].items()
+    ]
+
+
+def peer_row(peer: Mapping[str, Any]) -> list[str]:
+    if "1" not in peer:
+        return [titled(peer), *([NONE] * 7)]
+    alone, many = peer["1"], peer["32"]
+    waits = [number(statistics.median(alone[name])) for name in ("p50_ms", "p99_ms")]
+    again = peer["twice"]
+    runs = f"{again['afterwards']} / {again['at_once']}" if "at_once" in again else again.get("error", NONE)
+    return [titled(peer), *rate(alone["cycles_per_second"]), *rate(many["cycles_per_second"]), *waits, runs]
+
+
+def shares(figures: Figures) -> Table:
+    rows = []
+    for peer in ours(figures):
+        for at_once in ("1", "32", "256"):
+            speeds, floor = peer[at_once]["cycles_per_second"], figures["floors"][peer["database"]][at_once]
+            share = statistics.median(a / b for a, b in zip(speeds, floor, strict=True))
+            waits = [number(statistics.median(peer[at_once][name])) for name in ("p50_ms", "p99_ms")]
+            medians = [number(statistics.median(each)) for each in (speeds, floor)]
+            rows.append([f"{LABELS[peer['database']]}, {at_once} at once", *medians, f"{share:.2f}", *waits])
+    head = ["cycles per second", "Interlock", "its statements alone", "share", "decision to tool p50, ms", "p99"]
+    return Table("Beside the same statements", head, rows)
+
+
+def unasked(figures: Figures) -> Table:
+    rows = [
+        [f"Interlock, an allowed read, {name}", number(read["cpu_us"]), f"{number(read['wall_us'])} by the clock"]
+        for name, read in ((LABELS[name], read) for name, read in figures["reads"].items())
+    ]
+    for title, found in figures["unasked"].items():
+        cost = found.get("error") or number(found["cost_us"])
+        beside = NONE if "error" in found else f"{number(found['with_us'])} with, {number(found['without_us'])} without"
+        rows.append([title, cost, beside])
+    notes = ["The frameworks: a whole agent's turn with their approval, minus the same turn without it."]
+    return Table("A call that needs no question", ["processor time, µs a call", "cost", "of which"], rows, notes)
+
+
+def lookup(figures: Figures) -> Table:
+    rows = [
+        [f"{int(rules):,} rules", number(found["plain_us"]), number(found["condition_us"]), f"{found['load_s']:.3f}"]
+        for rules, found in figures["lookup"].items()
+    ]
+    return Table("Finding the rule", ["µs", "without a condition", "with one", "loading, s"], rows)
+
+
+def growth(figures: Figures) -> Table:
+    columns = ("one_us", "many_us", "decide_ms", "page_ms")
+    rows = []
+    for name, sizes in figures["growth"].items():
+        for size, found in sizes.items():
+            rows.append([f"{LABELS[name]}, {int(size):,}", *(number(found[column]) for column in columns)])
+        costs = [{size: found[column] for size, found in sizes.items()} for column in columns]
+        rows.append([f"{LABELS[name]}, slope", *(f"{slope(cost):+.3f}" for cost in costs)])
+    head = ["approvals that wait", "cycle, µs", "cycle at 256, µs", "decision to tool, ms", "page of 50, ms"]
+    notes = [
+        "The slope is that of the logarithm of the cost over the logarithm of the size: 0 is flat, 1 grows with it."
+    ]
+    return Table("Growth", head, rows, notes)
+
+
+def parked(figures: Figures) -> Table:
+    rows = []
+    for found in figures["parked"]:
+        if "error" in found:
+            rows.append([found["title"], NONE, NONE, found["error"]])
+        else:
+            listing = [f"{found['list_seconds'] * 1000:,.0f}"] if "listed" in found else [NONE]
+            rows.append([found["title"], f"{found['parked']:,}", f"{found['kib_each']:.2f}", *listing])
+    head = ["calls that wait", "how many", "memory of the process, KiB each", "to list all, ms"]
+    notes = [
+        "LangGraph has no list of what waits: all checkpoints are read. DBOS lists all workflows that are pending."
+    ]
+    return Table("Calls that wait", head, rows, notes)
+
+
+def ledger(figures: Figures) -> Table:
+    found, beside = figures["ledger"], figures["neighbour"]
+    entries = found["entries"]
+    labels = {"one process": "chain and laws, one process", "all processors": "chain and laws, all processors"}
+    rows = [["append (seal)", number(found["append_us"] * entries / 1e6), number(found["append_us"])]]
+    for what, seconds in found["seconds"].items():
+        rows.append([labels.get(what, what), number(seconds), number(seconds / entries * 1e6)])
+    notes = [
+        f"A write beside another process that writes as fast as it can: p50 {number(beside['p50_ms'])} ms, "
+        f"p99 {number(beside['p99_ms'])} ms."
+    ]
+    return Table(f"A ledger of {entries:,} entries", ["", "s", "µs each"], rows, notes)
+
+
+def titled(peer: Mapping[str, Any]) -> str:
+    return f"{peer['title']}, {LABELS[peer['database']]}"
+
+
+def ours(figures: Figures) -> list[Mapping[str, Any]]:
+    return [peer for peer in figures["contest"] if peer["name"] == "interlock_gate" and "1" in peer]
+
+
+def rate(values: Sequence[float]) -> tuple[str, str]:
+    """The median and its spread."""
+    return number(statistics.median(values)), f"{number(min(values))} to {number(max(values))}"
+
+
+def slope(costs: Mapping[str, float]) -> float:
+    """Of the logarithm of the cost over that of the size."""
+    points = [(math.log(float(size)), math.log(cost)) for size, cost in costs.items()]
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
+
+
+def versions(figures: Figures) -> dict[str, str]:
+    found = dict(figures["machine"])
+    for peer in figures["contest"]:
+        found |= {
+            name: text for name, text in peer.get("versions", {}).items() if name not in ("sqlite", "interlock-gate")
+        }
+    return found
