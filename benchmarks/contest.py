@@ -72,7 +72,7 @@ class Course:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, self.database() as url:
             command = [sys.executable, "-m", "benchmarks.contestant", who.about.name, who.database, task]
             places = ["--folder", folder, "--url", url]
-            return _child([*command, *places, *options], patience + PATIENCE, Path(folder) / "errors")
+            return child([*command, *places, *options], patience + PATIENCE, Path(folder) / "errors")
 
     @contextmanager
     def database(self) -> Iterator[str]:
@@ -83,18 +83,18 @@ class Course:
         self.server.drop_database(name)
 
 
-def _child(command: Sequence[str], patience: float, errors: Path) -> dict[str, Any]:
+def child(command: Sequence[str], patience: float, errors: Path) -> dict[str, Any]:
     with errors.open("wb") as log:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
     try:
-        said, _ = child.communicate(timeout=patience)
+        said, _ = running.communicate(timeout=patience)
         return dict(json.loads(said.splitlines()[-1]))
     except subprocess.TimeoutExpired:
         return {"error": f"took longer than {patience:.0f} s"}
     except (IndexError, ValueError):
         last = errors.read_text(errors="replace").strip().splitlines()[-1:]
-        return {"error": f"ended with {child.wait()}: {' '.join(last)[:120]}"}
+        return {"error": f"ended with {running.wait()}: {' '.join(last)[:120]}"}
     finally:
         with suppress(ProcessLookupError):  # servers that it started are of its group
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+            os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()

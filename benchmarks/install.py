@@ -1,6 +1,6 @@
 """Installs the others into the environment that runs this. One that cannot be had is left out and named.
 
-    python -m benchmarks.install requirements/bench.txt requirements/restate
+python -m benchmarks.install requirements/bench.txt requirements/restate
 """
 
 from __future__ import annotations

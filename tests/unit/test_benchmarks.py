@@ -1,0 +1,139 @@
+"""The benchmarks measure what they say: the figures themselves are nobody's business here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks import contest, contestant, page, peers, plot, report
+from benchmarks.aims import all_aims
+from benchmarks.tables import Table
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def options(folder: Path, peer: str, task: str, seconds: float = 0.05) -> argparse.Namespace:
+    return argparse.Namespace(
+        peer=peer, database="sqlite", task=task, folder=folder, url="", seconds=seconds, at_once=[1, 4], count=20
+    )
+
+
+@pytest.mark.parametrize("name", peers.names())
+def test_every_peer_says_what_it_is_even_where_it_is_not_installed(name: str) -> None:
+    about = peers.about(name)
+    assert about.title
+    assert about.packages
+    assert set(about.databases) <= set(contest.LABELS)
+
+
+async def test_interlock_is_measured_as_everybody_is(tmp_path: Path) -> None:
+    figures = await contestant.cycles(options(tmp_path, "interlock_gate", "cycles"))
+    assert figures["durable"] == "journal_mode=WAL, synchronous=FULL"
+    assert [figures[at_once]["cycles_per_second"] > 0 for at_once in ("1", "4")] == [True, True]
+
+
+async def test_a_pause_that_is_resumed_twice_runs_once(tmp_path: Path) -> None:
+    assert await contestant.twice(options(tmp_path, "interlock_gate", "twice")) == {"afterwards": 1, "at_once": 1}
+
+
+async def test_all_that_wait_are_listed(tmp_path: Path) -> None:
+    figures = await contestant.park(options(tmp_path, "interlock_gate", "park", seconds=10.0))
+    assert (figures["parked"], figures["listed"]) == (20, 20)
+
+
+def test_a_peer_that_is_not_installed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "restate", None)
+    monkeypatch.delitem(sys.modules, "benchmarks.peers.restate", raising=False)
+    assert contestant.figures_of(options(tmp_path, "restate", "cycles"))["error"].startswith("not installed")
+
+
+def test_a_peer_that_dies_or_hangs_has_its_reason(tmp_path: Path) -> None:
+    dying = [sys.executable, "-c", "import sys; sys.exit('no such thing')"]
+    hanging = [sys.executable, "-c", "import signal; signal.pause()"]
+    assert contest.child(dying, 60, tmp_path / "errors") == {"error": "ended with 1: no such thing"}
+    assert contest.child(hanging, 0.1, tmp_path / "errors") == {"error": "took longer than 0 s"}
+
+
+def test_the_page_has_every_table_and_every_failure() -> None:
+    text = page.text(figures())
+    assert [table.title for table in report.tables(figures()) if f"## {table.title}\n" not in text] == []
+    assert "Other, PostgreSQL: not installed." in text
+    assert "| langgraph | 1.0 |" in text
+
+
+def test_an_aim_is_reached_or_not() -> None:
+    found = {row[0]: row[3] for row in (aim.row() for aim in all_aims(figures()))}
+    assert found["SQLite: share of the same statements, 1 at once"] == "yes"
+    assert found["SQLite: times the best of the others, 32 at once"] == "no"
+
+
+def test_costs_that_grow_with_the_size_have_a_slope_of_one() -> None:
+    assert report.slope({"10": 1.0, "100": 10.0, "1000": 100.0}) == pytest.approx(1)
+    assert report.slope({"10": 5.0, "100": 5.0, "1000": 5.0}) == pytest.approx(0)
+
+
+def test_a_table_is_aligned() -> None:
+    text = Table("T", ["what", "n"], [["a", "10,000"], ["long one", "1"]]).text()
+    assert text.splitlines()[2:] == ["what           n", "a         10,000", "long one       1"]
+
+
+def test_the_plot_has_a_row_for_everybody_and_no_text_over_another() -> None:
+    drawn = ElementTree.fromstring(plot.draw(figures()))  # noqa: S314  it is our own
+    texts = [(box(each), each.text) for each in drawn.iter(f"{SVG}text")]
+    labels = {text for _, text in texts}
+    assert {"Interlock, SQLite", "Other, SQLite", "Other, PostgreSQL", "not installed"} <= labels
+    assert [text for (left, right, _), text in texts if left < 0 or right > plot.WIDTH] == []
+    over = [(a, b) for n, (one, a) in enumerate(texts) for two, b in texts[n + 1 :] if overlap(one, two)]
+    assert over == []
+
+
+def box(text: ElementTree.Element) -> tuple[float, float, float]:
+    """Left, right and base line, with a generous width for each character."""
+    x, width = float(text.get("x", "0")), 7.0 * len(text.text or "")
+    width *= 1.2 if text.get("class") == "title" else 0.9 if text.get("class") == "small" else 1.0
+    shift = {"end": width, "middle": width / 2}.get(text.get("text-anchor", ""), 0.0)
+    return x - shift, x - shift + width, float(text.get("y", "0"))
+
+
+def overlap(one: tuple[float, float, float], two: tuple[float, float, float]) -> bool:
+    return abs(one[2] - two[2]) < 11 and one[0] < two[1] and two[0] < one[1]
+
+
+def figures() -> dict[str, Any]:
+    """Of a run that never was."""
+    rates = {"1": [100.0, 120.0], "32": [900.0, 1_000.0], "256": [2_000.0, 2_100.0]}
+    speed = {at: {"cycles_per_second": each, "p50_ms": [1.0, 1.1], "p99_ms": [2.0, 2.2]} for at, each in rates.items()}
+    known: dict[str, Any] = {"error": "", "twice": {"afterwards": 1, "at_once": 2}, "durable": "synchronous=FULL"}
+    missing = {"name": "other", "title": "Other", "database": "postgresql", "error": "not installed", "twice": {}}
+    growing = {size: {"one_us": 9.0, "many_us": 3.0, "decide_ms": 1.0, "page_ms": 0.4} for size in ("1000", "1000000")}
+    return {
+        "machine": {"machine": "2 cores"},
+        "rounds": 2,
+        "seconds": 60.0,
+        "limits": {"sqlite": rates, "postgresql": rates},
+        "floors": {"sqlite": rates, "postgresql": rates},
+        "contest": [
+            {"name": "interlock_gate", "title": "Interlock", "database": "sqlite", "versions": {}, **known, **speed},
+            {
+                "name": "other",
+                "title": "Other",
+                "database": "sqlite",
+                "versions": {"langgraph": "1.0"},
+                **known,
+                **speed,
+            },
+            missing,
+        ],
+        "reads": {"sqlite": {"wall_us": 9.0, "cpu_us": 8.0}},
+        "unasked": {"Other": {"with_us": 300.0, "without_us": 200.0, "cost_us": 100.0}},
+        "lookup": {"1000": {"plain_us": 1.0, "condition_us": 9.0, "load_s": 0.1}},
+        "growth": {"sqlite": growing, "postgresql": growing},
+        "parked": [{"title": "Interlock, SQLite", "parked": 10, "kib_each": 0.0, "listed": 10, "list_seconds": 0.1}],
+        "neighbour": {"p50_ms": 1.0, "p99_ms": 2.0},
+        "ledger": {"entries": 1_000, "append_us": 8.0, "seconds": {"one process": 2.0, "all processors": 1.0}},
+    }
