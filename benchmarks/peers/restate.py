@@ -91,8 +91,13 @@ class Peer:
 
 def durability() -> str:
     """What its own list of settings says of its logs."""
-    dumped = subprocess.run([program(), "--dump-config"], capture_output=True, text=True, check=True).stdout
-    return "its own log, " + ", ".join(sorted({line for line in dumped.splitlines() if "disable-wal-fsync" in line}))
+    version = asked("--version").split("(")[0].strip()
+    logs = sorted({line for line in asked("--dump-config").splitlines() if "disable-wal-fsync" in line})
+    return f"the log of {version}, {', '.join(logs)}"
+
+
+def asked(option: str) -> str:
+    return subprocess.run([program(), option], capture_output=True, text=True, check=True).stdout
 
 
 def started(folder: Path, ingress: int, admin: int, node: int) -> subprocess.Popen[bytes]:
