@@ -10,7 +10,9 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks import page, peers, report
 from benchmarks.measures import FULL, QUICK, take
@@ -21,16 +23,13 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one short round; the figures are rough")
+    parser.add_argument("--rounds", type=int, help="instead of five")
     parser.add_argument("--only", nargs="*", choices=peers.names(), help="measure these, not all")
     parser.add_argument("--json", type=Path, help="keep the figures in this file")
     parser.add_argument("--show", type=Path, help="measure nothing; show what this file keeps")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and docs/benchmarks.svg")
     options = parser.parse_args()
-    figures = (
-        json.loads(options.show.read_text())
-        if options.show
-        else take(QUICK if options.quick else FULL, options.only, say)
-    )
+    figures = json.loads(options.show.read_text()) if options.show else measured(options)
     for name, value in report.versions(figures).items():
         print(f"{name:<32}{value}")
     for table in report.tables(figures):
@@ -39,6 +38,11 @@ def main() -> None:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.write:
         page.write(figures, DOCS)
+
+
+def measured(options: argparse.Namespace) -> dict[str, Any]:
+    size = QUICK if options.quick else FULL
+    return take(replace(size, rounds=options.rounds or size.rounds), options.only, say)
 
 
 def say(text: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import peers
-from benchmarks.peers import CALLS, Peer, Place, Tool, Turns
+from benchmarks.peers import CALLS, Peer, Place, Tool, Turns, Unfit
 
 WARM = 5
 PAIRS = 60  # of runs without and with the question that is not needed
@@ -44,6 +44,8 @@ def figures_of(options: argparse.Namespace) -> dict[str, Any]:
         return asyncio.run(TASKS[options.task](options))
     except ModuleNotFoundError as error:
         return {"error": f"not installed ({error.name or error})"}
+    except Unfit as error:
+        return {"error": str(error)}
     except Exception as error:  # noqa: BLE001  a peer may fail in any way, and its line says in which
         return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
 

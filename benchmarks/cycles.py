@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 from benchmarks.floors import Bench, Postgres
@@ -54,10 +55,10 @@ async def cycle(parts: Parts, key: str, latencies: list[float]) -> None:
     await parts.gate.finish("default", outcome.approval_id, execution.fence, ok=True, payload=payload)
 
 
-async def run_cycles(parts: Parts, count: int, at_once: int, tag: str) -> tuple[float, list[float]]:
+async def run_cycles(parts: Parts, total: int, at_once: int, tag: str) -> tuple[float, list[float]]:
     """Cycles per second and the times from decision to tool."""
     latencies: list[float] = []
-    numbers = iter(range(count))
+    numbers = iter(range(total))
 
     async def agent() -> None:
         for number in numbers:
@@ -65,14 +66,26 @@ async def run_cycles(parts: Parts, count: int, at_once: int, tag: str) -> tuple[
 
     begun = time.perf_counter()
     await asyncio.gather(*(agent() for _ in range(at_once)))
-    return count / (time.perf_counter() - begun), latencies
+    return total / (time.perf_counter() - begun), latencies
 
 
-async def allowed_reads(parts: Parts, count: int) -> tuple[float, float]:
+async def cycles_for(parts: Parts, seconds: float, at_once: int, tag: str) -> int:
+    """How many were done in the time."""
+    numbers, begun = count(), time.perf_counter()
+
+    async def agent() -> None:
+        while time.perf_counter() - begun < seconds:
+            await cycle(parts, f"{tag}{next(numbers)}", [])
+
+    await asyncio.gather(*(agent() for _ in range(at_once)))
+    return next(numbers)
+
+
+async def allowed_reads(parts: Parts, reads: int) -> tuple[float, float]:
     """Seconds for one allowed read, all in, and those of the processor."""
     spec = ToolSpec("read_file", "read")
     begun, processor = time.perf_counter(), time.process_time()
-    for number in range(count):
+    for number in range(reads):
         call = propose("read_file", {"path": "/srv/x/" + "a" * 120, "key": "k"}, "bench", f"read{number}")
         assert isinstance(await parts.gate.check(call, spec), Proceed)
-    return (time.perf_counter() - begun) / count, (time.process_time() - processor) / count
+    return (time.perf_counter() - begun) / reads, (time.process_time() - processor) / reads

@@ -35,15 +35,14 @@ class Size:
 
     rounds: int
     seconds: float  # for each number at once, in a turn
-    floor_cycles: tuple[int, ...]  # for each of OURS
     stored: tuple[int, ...]
     parked: int
     entries: int
     reads: int
 
 
-FULL = Size(5, 2.0, (400, 3_000, 8_000), (1_000, 100_000, 1_000_000), 10_000, 1_000_000, 5_000)
-QUICK = Size(1, 0.3, (50, 300, 600), (1_000, 10_000), 300, 20_000, 500)
+FULL = Size(5, 2.0, (1_000, 100_000, 1_000_000), 10_000, 1_000_000, 5_000)
+QUICK = Size(1, 0.3, (1_000, 10_000), 300, 20_000, 500)
 
 
 def take(size: Size, only: Sequence[str] | None, say: Say) -> dict[str, Any]:
@@ -74,7 +73,7 @@ def rounds(course: Course, everybody: Sequence[Contestant], size: Size, say: Say
     for number in range(1, size.rounds + 1):
         say(f"round {number} of {size.rounds}: the databases")
         take_limits(course, own, size.seconds / 4)
-        take_floors(course, floors, size.floor_cycles)
+        take_floors(course, floors, size.seconds)
         for who in everybody:
             say(f"round {number} of {size.rounds}: {who.title}")
             course.turn(who, size.seconds, OURS if who.ours else OTHERS)
@@ -92,18 +91,18 @@ def take_limits(course: Course, own: Rates, seconds: float) -> None:
             own["postgresql"].setdefault(str(batch), []).append(limits.postgres(url, batch, seconds))
 
 
-def take_floors(course: Course, floors: Rates, counts: Sequence[int]) -> None:
+def take_floors(course: Course, floors: Rates, seconds: float) -> None:
     for bench in (Sqlite(), Postgres(course.server)):
-        for at_once, count in zip(OURS, counts, strict=True):
-            rate = asyncio.run(floor(bench, at_once, count))
+        for at_once in OURS:
+            rate = asyncio.run(floor(bench, at_once, seconds))
             floors[bench.name.lower()].setdefault(str(at_once), []).append(rate)
 
 
-async def floor(bench: Bench, at_once: int, count: int) -> float:
-    """The statements that Interlock sends for so many cycles, again, without it."""
+async def floor(bench: Bench, at_once: int, seconds: float) -> float:
+    """Cycles per second of the statements that Interlock sends in that time, sent again without it."""
     with tempfile.TemporaryDirectory() as folder:
         async with cycles.opened(bench, Path(folder), recorded=True) as parts:
-            await cycles.run_cycles(parts, count, at_once, "f")
+            count = await cycles.cycles_for(parts, seconds, at_once, "f")
         return count / bench.replay()
 
 

@@ -41,6 +41,10 @@ class Tool:
         return "ok"
 
 
+class Unfit(Exception):
+    """The peer cannot be measured here; says why."""
+
+
 class Peer(Protocol):
     """A durable way to ask a human before a tool runs."""
 
