@@ -11,10 +11,11 @@ from benchmarks.tables import Table, number
 
 LABELS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 MOST_MEMORY = 0.1  # KiB for a call that waits: a row costs none, and a process breathes a little
-SERVER = (
-    "decision over HTTP to a tool in another process",
-    "create and decide over HTTP",
-    "idle and stalled event streams",
+SERVER = (  # SQLite / PostgreSQL
+    ("decision over HTTP to a tool in another process, p50", "≤ 10 ms / ≤ 5 ms"),
+    ("create and decide over HTTP, 64 connections, cycles per second", "≥ 2,000 / ≥ 1,200"),
+    ("deciding beside 1,000 idle and 100 stalled event streams", "at most a fifth slower"),
+    ("5,000 idle event streams in one process", "≤ 15 KiB each"),
 )
 
 
@@ -41,7 +42,7 @@ class Aim:
 
 def aims(figures: Mapping[str, Any]) -> Table:
     rows = [aim.row() for aim in all_aims(figures)]
-    rows += [[what, "with the server", "-", "-"] for what in SERVER]
+    rows += [[what, "with the server", aim, "-"] for what, aim in SERVER]
     return Table("Aims", ["what", "figure", "aim", "reached"], rows)
 
 
