@@ -66,8 +66,8 @@ def rounds(options: argparse.Namespace, points: dict[str, list[str]], ground: Gr
     left = options.kills - len(first)
     twos = [job for played in first if played.struck for job in pairs(played.job, played.points)]
     if "kill" in options.variant and left > 1:
-        yield live(ground, spread(twos, left // 2), options.lanes)
-    for variant in set(options.variant) - {"kill"}:
+        yield live(ground, spread(twos, left * 21 // 40), options.lanes)  # some of the second hits are no kills
+    for variant in (each for each in options.variant if each != "kill"):
         yield live(ground, spread(hits(options, points, variant), options.others // 3), options.lanes)
 
 
@@ -85,8 +85,8 @@ def live(ground: Ground, jobs: Sequence[Job], lanes: int) -> list[Played]:
     ended = [lives.wait_for(pid) for pid in pids]
     if any(ended):
         raise RuntimeError(f"a lane ended with {ended}")
-    played = [Played.read(line) for file in files for line in file.read_text().splitlines()]
-    return sorted(played, key=lambda each: jobs.index(each.job)) if lanes else []
+    played = {each.job: each for file in files for each in map(Played.read, file.read_text().splitlines())}
+    return [played[job] for job in jobs]
 
 
 def report(options: argparse.Namespace, points: dict[str, list[str]], played: Sequence[Played]) -> dict[str, Any]:

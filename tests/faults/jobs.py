@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 VARIANTS = ("kill", "raise", "delay", "stop")
 DELAY = 1_600  # milliseconds: longer than a lease, and than a worker sleeps
+RARE = 20  # of so many second hits one is an error instead of a kill
 LASTING = ("after commit", "after all is answered", "before the tool", "after the tool", "before a block")
 
 
@@ -34,11 +35,13 @@ def singles(victim: str, names: Sequence[str], variant: str) -> list[Job]:
 def pairs(job: Job, recovery: Sequence[str]) -> Iterator[Job]:
     """A second kill at every point of the recovery, from every state that a first one can leave behind.
 
-    Between two commits nothing lasts, so the first kill is one right behind something that does.
+    Between two commits nothing lasts, so the first kill is one right behind something that does. Now and then the
+    second hit is an error.
     """
     if job.kinds == ["kill", "record"] and job.name in LASTING:
-        for _, place in places(recovery):
-            yield Job(job.victim, (job.plans[0], f"kill:{place}"), job.name)
+        for number, (_, place) in enumerate(places(recovery), 1):
+            second = "raise" if number % RARE == 0 else "kill"
+            yield Job(job.victim, (job.plans[0], f"{second}:{place}"), job.name)
 
 
 def places(names: Sequence[str]) -> Iterator[tuple[str, str]]:

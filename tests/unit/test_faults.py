@@ -1,0 +1,65 @@
+"""Plans of faults: where they act, and that nothing is wrapped without one."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from interlock.core.errors import Misconfigured
+from interlock.faults import FaultyConnection, InjectedFault, Point, around, failing, faulty, plan
+
+
+def made(text: str) -> Point:
+    point = plan(text)
+    assert point is not None
+    return point
+
+
+def test_without_a_plan_nothing_is_wrapped() -> None:
+    assert plan("") is None
+    assert around(None, "anything", len) is len
+    assert failing(None, sqlite3.OperationalError) is None
+    assert faulty(None, {})(len) is len
+
+
+def test_a_plan_acts_at_the_point_with_its_number() -> None:
+    point = made("raise:2")
+    point("one")
+    with pytest.raises(InjectedFault, match="two"):
+        point("two")
+    point("three")
+
+
+def test_a_plan_can_name_its_point_and_say_which_time() -> None:
+    point = made("raise:before commit#2")
+    for name in ("before begin", "before commit", "after commit"):
+        point(name)
+    with pytest.raises(InjectedFault, match="before commit"):
+        point("before commit")
+
+
+def test_a_delay_can_be_at_a_named_point() -> None:
+    point = made("delay:before commit#1:0")
+    assert point("before commit") is None  # type: ignore[func-returns-value]
+
+
+@pytest.mark.parametrize("text", ["kill", "kill:", "kill:x", "kill:x#", "delay:1", "delay:1:x", "trip:1"])
+def test_a_plan_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(Misconfigured, match="fault plan"):
+        plan(text)
+
+
+def test_a_fault_at_a_database_looks_like_the_database_failing() -> None:
+    point = failing(made("raise:1"), sqlite3.OperationalError)
+    assert point is not None
+    with pytest.raises(sqlite3.OperationalError, match="injected before it"):
+        point("before it")
+
+
+def test_every_statement_is_two_points_named_after_it(tmp_path: Path) -> None:
+    log = tmp_path / "points.txt"
+    connection = FaultyConnection(sqlite3.connect(":memory:"), made(f"record:{log}"), {"select 1": "one"})
+    connection.execute("select 1")
+    connection.execute("-- why\nselect 2,\n3")
+    connection.close()
+    assert log.read_text().splitlines() == ["before one", "after one", "before select 2, 3", "after select 2, 3"]
