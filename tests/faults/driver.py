@@ -11,6 +11,8 @@ so it stays without threads; everything that has threads runs in a child. Prints
 from __future__ import annotations
 
 import argparse
+import gc
+import importlib
 import json
 import tempfile
 import time
@@ -42,6 +44,8 @@ def main() -> None:
         copy.apply()
         options.victim, options.variant, options.pairs = copy.victims, (copy.variant,), 0.0
         options.kills, options.others = broken.HITS, broken.HITS * 3
+    importlib.import_module("interlock.stores.postgres.database")  # else every life would load it again
+    gc.freeze()  # what is loaded is shared with every life, and not looked through in any of them
     began = time.monotonic()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="interlock-faults-", dir=memory())))
