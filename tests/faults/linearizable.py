@@ -1,0 +1,156 @@
+"""Whether what was recorded can be explained: is there an order of the operations on one approval, each between its
+call and its answer, in which a single-threaded model (tests/models/model.py) gives exactly the recorded answers?
+
+The search is that of Wing and Gong, with Lowe's memory of what was tried. From the operations that are left, any may
+come next that was called before the earliest answer among them: the order of real time is never broken. Three things
+keep it cheap. What leaves the state as it is comes first, since that can never spoil what follows. A set of done
+operations with the same state is tried once. And answers carry versions, so that most orders fail at once.
+
+What is not in the history and may still happen:
+
+- An operation without an answer (a killed client, a store that was away) happened at any time after its call, or never.
+- Time lapses what is overdue. Deadlines are those that the store itself told; the clock of the store is the machine's,
+  so its reading lies between the readings at call and answer. Where both sides of a deadline are possible, both are
+  tried; where they are not, a late decision that counts, or an early lapse, has no explanation.
+- A killed runner counts as dead from the moment of the kill on.
+
+It never guesses: a history that takes too many steps is reported as such, and not as right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tests.models.model import Answer, Op, State, Terms, apply, deadline, lapse
+
+MOST = 200_000  # steps of one search
+NEVER = 1 << 62
+AGENTS = ("propose",)  # answered by a reader's clock, which may lag behind the store's
+
+
+class Recorded(NamedTuple):
+    """`called` and `answered` are nanoseconds of one monotonic clock; `early` and `late` milliseconds of the wall's."""
+
+    op: Op
+    called: int
+    early: int
+    answered: int = NEVER
+    late: int = NEVER
+    answer: Answer | None = None  # None is: it was lost
+
+
+class Life(NamedTuple):
+    """What is known beside the history: the terms, when runners were killed, how long a retry is waited for."""
+
+    terms: Terms
+    killed: Mapping[str, int] = {}
+    patience: int = 0
+
+
+class Node(NamedTuple):
+    done: int  # one bit for each operation
+    state: State
+
+
+def explain(history: Sequence[Recorded], life: Life, most: int = MOST) -> str:
+    """Empty if there is an order; else what is wrong, with the history."""
+    ordered = sorted(history, key=lambda each: each.called)
+    wanted = sum(1 << n for n, each in enumerate(ordered) if each.answer is not None)
+    stack, tried, deepest = [Node(0, State())], set[Node](), Node(0, State())
+    while stack:
+        node = stack.pop()
+        if node.done & wanted == wanted:
+            return ""
+        if node in tried:
+            continue
+        tried.add(node)
+        if len(tried) > most:
+            return f"too many orders to try: {told(ordered, deepest)}"
+        deepest = max(deepest, node, key=lambda each: (each.done & wanted).bit_count())
+        stack.extend(followers(node, ordered, life))
+    return f"no order explains {told(ordered, deepest)}"
+
+
+def followers(node: Node, ordered: Sequence[Recorded], life: Life) -> list[Node]:
+    """Last is what is tried first."""
+    found: list[Node] = []
+    for number in candidates(node.done, ordered):
+        done = node.done | 1 << number
+        for state in after(node.state, ordered[number], life):
+            if state == node.state and ordered[number].answer is not None:
+                return [Node(done, state)]
+            found.append(Node(done, state))
+    found.reverse()
+    return found
+
+
+def candidates(done: int, ordered: Sequence[Recorded]) -> Iterator[int]:
+    """What can come next, those that were answered first at the front."""
+    left = [(each.answered, n) for n, each in enumerate(ordered) if not done >> n & 1]
+    left.sort()
+    for _, n in left:
+        if ordered[n].called <= left[0][0]:
+            yield n
+
+
+def after(state: State, each: Recorded, life: Life) -> Iterator[State]:
+    """The states that this operation may leave if it comes next, time's doings before it included."""
+    while True:
+        for is_late in sides(state, each, life):
+            left, answer = apply(state, each.op, life.terms, late=is_late)
+            if each.answer is None:
+                if left != state:  # a lost operation that changed nothing need not have happened
+                    yield left
+            elif answer.fits(each.answer):
+                yield dated(left, each.answer)
+        if not may_lapse(state, each, life):
+            return
+        state = lapse(state, life.terms)
+
+
+def sides(state: State, each: Recorded, life: Life) -> tuple[bool, ...]:
+    """On which sides of its deadline the state can have been met."""
+    mark = deadline(state)
+    dead = state.status == "running" and life.killed.get(state.runner, NEVER) <= each.late
+    if state.status not in ("pending", "rejected", "approved", "running"):
+        return (False,)
+    if mark is None or dead:
+        return (False, True)
+    if mark > each.late:
+        return (False,)
+    return (True,) if mark <= each.early and each.op.name not in AGENTS else (False, True)
+
+
+def may_lapse(state: State, each: Recorded, life: Life) -> bool:
+    if state.status not in ("pending", "approved", "running"):
+        return False
+    retried = life.terms.idempotent and state.status == "running"
+    if state.status == "running" and not retried and life.killed.get(state.runner, NEVER) <= each.late:
+        return True
+    return (deadline(state) or 0) + (life.patience if retried else 0) <= each.late
+
+
+def dated(state: State, answer: Answer) -> State:
+    """Deadlines are taken from the answers: the model has no clock."""
+    if answer.expires_at is not None:
+        state = state._replace(expires_at=answer.expires_at)
+    if answer.until is not None:
+        state = state._replace(until=answer.until)
+    return state
+
+
+def told(ordered: Sequence[Recorded], deepest: Node) -> str:
+    """The whole history, with what could not be placed marked, and the state that it was to follow."""
+    lines = [
+        f"{' ' if deepest.done >> n & 1 else '!'} {each.called - ordered[0].called}"
+        f"..{'' if each.answered == NEVER else each.answered - ordered[0].called}"
+        f" {shown(each.op)} -> {shown(each.answer) if each.answer else 'lost'}"
+        for n, each in enumerate(ordered)
+    ]
+    return "\n".join([f"(after {shown(deepest.state)})", *lines])
+
+
+def shown(each: Op | Answer | State) -> str:
+    given = {name: value for name, value in each._asdict().items() if value not in (None, "", 0, frozenset())}
+    return " ".join(f"{name}={value}" for name, value in given.items())
