@@ -1,0 +1,113 @@
+"""Histories that outlive the clients that made them: one line when an operation is called, one when it is answered."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from interlock.core.approval import Approval
+from interlock.core.errors import Error, StoreUnavailable
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+from tests.faults.linearizable import Recorded
+from tests.models.model import Answer, Op
+
+SHARDS = 16  # files; an approval's history lies in one, so that one after the other can be checked
+LOST = Answer("lost")
+
+
+class Recorder:
+    """Every process has its own; lines of several processes in one file are whole, since each is one append."""
+
+    def __init__(self, folder: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._files = [os.open(folder / f"history-{n}", flags, 0o600) for n in range(SHARDS)]
+        self._keys = itertools.count()
+        self._pid = os.getpid()
+
+    async def record(self, number: int, op: Op, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        """What the operation answered; `LOST` if nobody knows."""
+        key, file = f"{self._pid}.{next(self._keys)}", self._files[number % SHARDS]
+        os.write(file, b"%s\n" % json.dumps([number, key, *_now(), op]).encode())
+        try:
+            answer = await work()
+        except StoreUnavailable:
+            return LOST
+        except Error as error:
+            answer = of_error(error)
+        wall, clock = _now()[::-1]
+        os.write(file, b"%s\n" % json.dumps([number, key, clock, wall, None, answer]).encode())
+        return answer
+
+
+def read(path: Path) -> dict[int, list[Recorded]]:
+    """By approval. What was called and never answered is there without an answer."""
+    calls: dict[str, tuple[int, Recorded]] = {}
+    with path.open() as lines:
+        for line in lines:
+            number, key, clock, wall, op, *answer = json.loads(line)
+            if op is not None:
+                calls[key] = number, Recorded(Op(*op), clock, wall)
+            else:
+                calls[key] = number, calls[key][1]._replace(answered=clock, late=wall, answer=Answer(*answer[0]))
+    found: dict[int, list[Recorded]] = defaultdict(list)
+    for number, each in calls.values():
+        found[number].append(each)
+    return found
+
+
+def counts(histories: dict[int, list[Recorded]]) -> Counter[str]:
+    """How often each operation had each answer."""
+    return Counter(
+        f"{each.op.name} {each.answer.code if each.answer else 'lost'}"
+        for history in histories.values()
+        for each in history
+    )
+
+
+def of_approval(approval: Approval) -> Answer:
+    """All that a caller is told, with the deadline that the status has."""
+    until = {"rejected": approval.release_at, "approved": approval.start_by, "running": approval.lease_until}
+    return Answer(
+        "ok",
+        approval.status,
+        approval.version,
+        short(approval.args_sha256),
+        approval.decision.by if approval.decision else "",
+        approval.fence,
+        approval.expires_at,
+        until.get(approval.status),
+    )
+
+
+def of_outcome(outcome: Outcome) -> Answer:
+    """What the agent hears, in the words of the statuses."""
+    match outcome:
+        case Proceed():
+            return Answer("ok", "approved")
+        case Answered():
+            return Answer("ok", "responded")
+        case Waiting() | Finished() | Refused():
+            return Answer("ok", outcome.status)
+
+
+def of_error(error: Error) -> Answer:
+    if error.code != "already_decided":
+        return Answer(error.code)
+    decision = error.ids["decision"]
+    by = str(decision["by"]) if isinstance(decision, dict) else ""
+    return Answer(error.code, str(error.ids["status"]), by=by)
+
+
+def short(digest: str) -> str:
+    """Enough to tell the arguments of one approval apart."""
+    return digest[:12]
+
+
+def _now() -> tuple[int, int]:
+    """One clock for all processes of a machine, and the one that deadlines go by."""
+    return time.monotonic_ns(), time.time_ns() // 1_000_000

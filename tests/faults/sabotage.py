@@ -1,0 +1,109 @@
+"""Copies of Interlock that are broken on purpose, for suites that let many clients race."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from interlock.core import approval as approvals
+from interlock.core import execution
+from interlock.gate import Execution, Gate
+from interlock.inbox import Inbox
+from interlock.stores.sqlite import SqliteDatabase
+
+PENDING_TASKS: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be collected before it ran
+
+
+def no_version() -> None:
+    """What this process saw last is taken for true, and the compare-and-set compares nothing."""
+
+    def unchanged(self: Any, connection: Any) -> Any:
+        self._memory.heads.clear()
+        return self._memory
+
+    def prepared(self: Any) -> Any:
+        for name in ("update_approval", "advance_approval"):
+            self._queries[name] = self._queries[name].replace("and version = ?", "and version <> -?")
+        return real(self)
+
+    real = SqliteDatabase._prepared
+    SqliteDatabase._prepared = prepared  # type: ignore[method-assign]
+    SqliteDatabase._unchanged = unchanged  # type: ignore[method-assign]
+
+
+def start_unchecked() -> None:
+    """Whoever comes while it runs may start it as well."""
+    execution.startable = lambda approval, now, **_: approval.status in ("approved", "running")  # type: ignore[assignment]
+
+
+def early_answer() -> None:
+    """A decision is acknowledged before it is committed."""
+    real = Inbox.decide
+
+    async def decide(self: Inbox, workspace: str, approval_id: str, decision: Any, reviewer: Any) -> Any:
+        stored = await self._store.get(workspace, approval_id)
+        prepared = await self._prepare(stored, decision) if decision.kind in ("edit", "respond") else None
+        moment = approvals.Moment(stored.approval.created_at + 1)
+        change = approvals.decide(stored.approval, decision, reviewer, moment, prepared)
+        task = asyncio.create_task(
+            asyncio.wait([asyncio.ensure_future(real(self, workspace, approval_id, decision, reviewer))])
+        )
+        PENDING_TASKS.add(task)
+        task.add_done_callback(PENDING_TASKS.discard)
+        if change.error is not None:
+            raise change.error
+        return change.state
+
+    Inbox.decide = decide  # type: ignore[method-assign]
+
+
+def old_votes() -> None:
+    """An edit leaves the votes for the old arguments standing."""
+    real = approvals.but
+
+    def but(approval: Any, **changes: Any) -> Any:
+        if changes.get("votes") == ():
+            del changes["votes"]
+        return real(approval, **changes)
+
+    approvals.but = but
+
+
+def first_arguments() -> None:
+    """What starts is what the agent asked for, not what was approved."""
+    real = Gate.start
+
+    async def start(self: Gate, workspace: str, approval_id: str, *rest: Any) -> Execution:
+        started = await real(self, workspace, approval_id, *rest)
+        args: Mapping[str, Any] = json.loads(started.args)
+        return replace(started, args=json.dumps({"n": args["n"]}, separators=(",", ":")).encode())
+
+    Gate.start = start  # type: ignore[method-assign,assignment]
+
+
+def swapped_answer() -> None:
+    """Nothing is broken but the record: see `swap_answers`."""
+
+
+def swap_answers(folder: Path) -> None:
+    """One answer of a whole storm becomes that of another operation on the same approval."""
+    path = folder / "history-0"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    places = [n for n, line in enumerate(lines) if line[4] is None and line[5][:2] == ["ok", "succeeded"]]
+    number = lines[places[0]][0]
+    lines[places[0]][5] = next(line[5] for line in lines if line[0] == number and line[4] is None)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+CONTROLS: dict[str, Callable[[], None]] = {
+    "no-version": no_version,
+    "start-unchecked": start_unchecked,
+    "early-answer": early_answer,
+    "old-votes": old_votes,
+    "first-arguments": first_arguments,
+    "swapped-answer": swapped_answer,
+}

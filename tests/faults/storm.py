@@ -1,0 +1,239 @@
+"""Random operations on few approvals by many clients in several processes, some of which are killed:
+
+    python -m tests.faults.storm [--database sqlite|postgresql] [--operations N] [--kills N] [--broken CONTROL]
+
+Every operation is recorded when it is called and when it is answered; every effect is a line in a file that the
+database knows nothing of. Afterwards the effects are counted, the ledger and all rows are verified, nothing may be
+stuck, and the history of each approval has to be linearizable. On PostgreSQL connections are cut as well. Prints one
+JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from interlock.runner import this_runner
+from interlock.wiring import wire
+from tests.faults import sabotage
+from tests.faults.clients import POLICY, Client, forbidden
+from tests.faults.histories import Recorder
+from tests.faults.aftermath import judge
+from tests.places import migrated
+from tests.postgres import Server
+
+PROCESSES = 3
+LANES = 40  # approvals that are under way at once; every process has a client at each
+STALLED = 120.0  # seconds without any progress
+DATABASE = "storm"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--operations", type=int, default=20_000)
+    parser.add_argument("--kills", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--broken", choices=sorted(sabotage.CONTROLS))
+    options = parser.parse_args()
+    if options.broken:
+        sabotage.CONTROLS[options.broken]()
+    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (url, server):
+        print(json.dumps(run(url, server, Path(folder), options)))
+
+
+@contextmanager
+def opened(database: str, folder: Path) -> Iterator[tuple[str, Server | None]]:
+    if database == "sqlite":
+        yield f"sqlite:///{folder}/storm.db", None
+        return
+    with Server() as server:
+        server.create_database(DATABASE, migrated(server))
+        yield server.url(DATABASE), server
+
+
+def run(url: str, server: Server | None, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    began = time.monotonic()
+    shared = Shared()
+    storm = Storm(url, server, folder, shared, random.Random(options.seed))
+    storm.blow(options.operations, options.kills)
+    stormed = time.monotonic() - began
+    if options.broken == "swapped-answer":
+        sabotage.swap_answers(folder)
+    verdict = judge(url, folder, storm.killed)
+    return {
+        "suite": "storm",
+        "database": options.database,
+        "operations": verdict.operations,
+        "succeeded": verdict.succeeded,
+        "faults": storm.faults.total(),
+        "wrong": verdict.wrong[:20],
+        "seconds": round(time.monotonic() - began, 1),
+        "stormed": round(stormed, 1),
+        "approvals": verdict.approvals,
+        "effects": verdict.effects,
+        "linearizable": verdict.linearizable,
+        "lost": verdict.lost,
+        "kinds": dict(storm.faults),
+        "bytes": size(server, folder),
+        "counts": dict(sorted(verdict.counts.items())),
+        "statuses": dict(sorted(verdict.statuses.items())),
+    }
+
+
+class Shared:
+    """Memory that processes share and that outlives each: where the lanes are, who did how much, and when to stop."""
+
+    def __init__(self) -> None:
+        self._memory = memoryview(mmap.mmap(-1, 8 * (LANES + PROCESSES + 1))).cast("q")
+
+    def current(self, lane: int) -> int:
+        return int(self._memory[lane]) * LANES + lane
+
+    def advance(self, lane: int, number: int) -> None:
+        """Two that advance at once advance by one."""
+        self._memory[lane] = number // LANES + 1
+
+    def count(self, process: int, operations: int) -> None:
+        self._memory[LANES + process] += operations
+
+    def operations(self) -> int:
+        return sum(self._memory[LANES : LANES + PROCESSES])
+
+    def stop(self) -> None:
+        self._memory[-1] = 1
+
+    def stopped(self) -> bool:
+        return bool(self._memory[-1])
+
+
+class Storm:
+    """Starts the processes, kills some of them and cuts connections, and starts them again."""
+
+    def __init__(self, url: str, server: Server | None, folder: Path, shared: Shared, chance: random.Random) -> None:
+        self.url, self.server, self.folder, self.shared, self.chance = url, server, folder, shared, chance
+        self.killed: dict[str, int] = {}
+        self.faults = Counter[str]()
+        self.starts = 0
+
+    def blow(self, operations: int, kills: int) -> None:
+        fork(lambda: asyncio.run(prepared(self.url)), wait=True)
+        running = [self.start(number) for number in range(PROCESSES)]
+        try:
+            for fault in range(kills):
+                self.reach(operations * (fault + 1) // (kills + 1), running)
+                self.kill(self.chance.randrange(PROCESSES), running)
+                self.cut()
+            self.reach(operations, running)
+        finally:
+            self.shared.stop()
+        ended = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in running]
+        if any(ended):
+            raise RuntimeError(f"clients ended with {ended}")
+
+    def start(self, number: int) -> int:
+        self.starts += 1
+        seed = self.chance.getrandbits(32)
+        return fork(lambda: asyncio.run(weather(self.url, self.folder, self.shared, number, seed)))
+
+    def reach(self, operations: int, running: list[int]) -> None:
+        last, moved = -1, time.monotonic()
+        while (now := self.shared.operations()) < operations:
+            if now != last:
+                last, moved = now, time.monotonic()
+            if time.monotonic() - moved > STALLED or any(os.waitpid(pid, os.WNOHANG)[0] for pid in running):
+                raise RuntimeError(f"the storm came to a halt after {now} operations")
+            time.sleep(0.01)
+
+    def kill(self, number: int, running: list[int]) -> None:
+        pid = running[number]
+        self.killed[str(pid)] = time.time_ns() // 1_000_000
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.faults["kills"] += 1
+        running[number] = self.start(number)
+
+    def cut(self) -> None:
+        """Every connection of the database, at whatever it is doing."""
+        if self.server is None:
+            return
+        with self.server.connect() as connection:
+            cut = connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [DATABASE]
+            ).fetchall()
+        self.faults["cuts"] += len(cut)
+
+
+async def prepared(url: str) -> None:
+    parts = wire(url)
+    await parts.store.open()
+    await parts.put_policy("default", POLICY, "ada", {})
+    await parts.store.close()
+
+
+async def weather(url: str, folder: Path, shared: Shared, number: int, seed: int) -> None:
+    """One process: a client at each lane, and a worker, which does what time has to do."""
+    parts = wire(url)
+    await parts.store.open()
+    await parts.put_policy("default", None, "", {})
+    recorder, runner, stop = Recorder(folder), this_runner(), asyncio.Event()
+    worker = asyncio.create_task(parts.worker.run(stop))
+    clients = [Client(parts, recorder, folder, runner, seed * 1000 + lane) for lane in range(LANES)]
+    await asyncio.gather(*(follow(client, lane, shared, number) for lane, client in enumerate(clients)))
+    stop.set()
+    await worker
+    await parts.store.close()
+
+
+async def follow(client: Client, lane: int, shared: Shared, process: int) -> None:
+    while not shared.stopped():
+        number, before = shared.current(lane), client.operations
+        await client.play(number, lambda: shared.current(lane))
+        if shared.current(lane) == number:
+            shared.advance(lane, number)
+        shared.count(process, client.operations - before)
+        if client.chance.random() < 0.01 and not await forbidden(client.parts, number):
+            raise RuntimeError("a denied call was not refused")
+
+
+def fork(work: Any, *, wait: bool = False) -> int:
+    pid = os.fork()
+    if pid:
+        if wait and os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+            raise RuntimeError("a first process failed")
+        return pid
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException as error:  # noqa: BLE001  a forked child must end here, not in its parent's code
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def size(server: Server | None, folder: Path) -> int:
+    """Of the database, its log included."""
+    if server is None:
+        return sum(path.stat().st_size for path in folder.glob("storm.db*"))
+    with server.connect(DATABASE) as connection:
+        row = connection.execute("select pg_database_size(%s)", [DATABASE]).fetchone()
+    return int(row[0]) if row else 0
+
+
+if __name__ == "__main__":
+    main()
