@@ -151,7 +151,7 @@ def check(path: Path, rows: Mapping[int, Row], killed: Mapping[str, int]) -> Che
     for number, history in found.items():
         last = Recorded(Op("look"), NEVER - 2, NEVER - 2, NEVER - 1, NEVER - 1)
         row = rows.get(number)
-        whole = [*history, last._replace(answer=row.answer if row else Answer("not_found"))]
+        whole = [*histories.taken_apart(history), last._replace(answer=row.answer if row else Answer("not_found"))]
         problem = explain(whole, Life(terms_of(number), killed, PATIENCE))
         explained += 0 if problem else len(history)
         if problem:

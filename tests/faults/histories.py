@@ -60,6 +60,20 @@ def read(path: Path) -> dict[int, list[Recorded]]:
     return found
 
 
+def taken_apart(history: list[Recorded]) -> list[Recorded]:
+    """A proposal is two steps, and others may come between them: the call is known, then the agent hears how it is."""
+    heard = [
+        each._replace(op=Op("hear"))
+        for each in history
+        if each.op.name == "propose" and each.answer is not None and each.answer.code == "ok"
+    ]
+    known = [
+        each._replace(answer=Answer(each.answer.code)) if each.op.name == "propose" and each.answer else each
+        for each in history
+    ]
+    return known + heard
+
+
 def counts(histories: dict[int, list[Recorded]]) -> Counter[str]:
     """How often each operation had each answer."""
     return Counter(

@@ -26,7 +26,7 @@ from tests.models.model import Answer, Op, State, Terms, apply, deadline, lapse
 
 MOST = 200_000  # steps of one search
 NEVER = 1 << 62
-AGENTS = ("propose",)  # answered by a reader's clock, which may lag behind the store's
+AGENTS = ("hear",)  # answered by a reader's clock, which may lag behind the store's
 
 
 class Recorded(NamedTuple):

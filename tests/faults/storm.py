@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from interlock.core.errors import StoreUnavailable
 from interlock.runner import this_runner
 from interlock.wiring import wire
 from tests.faults import sabotage
@@ -36,7 +37,7 @@ from tests.places import migrated
 from tests.postgres import Server
 
 PROCESSES = 3
-LANES = 40  # approvals that are under way at once; every process has a client at each
+LANES = 64  # approvals that are under way at once; every process has a client at each
 STALLED = 120.0  # seconds without any progress
 DATABASE = "storm"
 
@@ -138,8 +139,11 @@ class Storm:
                 self.kill(self.chance.randrange(PROCESSES), running)
                 self.cut()
             self.reach(operations, running)
-        finally:
-            self.shared.stop()
+        except BaseException:
+            for pid in running:
+                os.kill(pid, signal.SIGKILL)
+            raise
+        self.shared.stop()
         ended = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in running]
         if any(ended):
             raise RuntimeError(f"clients ended with {ended}")
@@ -186,9 +190,7 @@ async def prepared(url: str) -> None:
 
 async def weather(url: str, folder: Path, shared: Shared, number: int, seed: int) -> None:
     """One process: a client at each lane, and a worker, which does what time has to do."""
-    parts = wire(url)
-    await parts.store.open()
-    await parts.put_policy("default", None, "", {})
+    parts = await reached(url)
     recorder, runner, stop = Recorder(folder), this_runner(), asyncio.Event()
     worker = asyncio.create_task(parts.worker.run(stop))
     clients = [Client(parts, recorder, folder, runner, seed * 1000 + lane) for lane in range(LANES)]
@@ -196,6 +198,18 @@ async def weather(url: str, folder: Path, shared: Shared, number: int, seed: int
     stop.set()
     await worker
     await parts.store.close()
+
+
+async def reached(url: str) -> Parts:
+    """A program that is cut off while it opens says so and ends; whoever runs it starts it again."""
+    while True:
+        parts = wire(url)
+        try:
+            await parts.store.open()
+            await parts.put_policy("default", None, "", {})
+            return parts
+        except StoreUnavailable:
+            await parts.store.close()
 
 
 async def follow(client: Client, lane: int, shared: Shared, process: int) -> None:

@@ -29,7 +29,7 @@ def approved(by: str, version: int = 2, args: str = "a", until: int | None = SOO
     return Answer("ok", "approved", version, args, by, 0, SOON, until)
 
 
-PROPOSED = did(Op("propose", args="a"), Answer("ok", "pending"), 1)
+PROPOSED = did(Op("propose", args="a"), Answer("ok"), 1)
 LOOKED = did(Op("look"), PENDING, 3)
 STARTED = Answer("ok", args="a", fence=1, until=200)
 RUN = [
@@ -92,6 +92,14 @@ RIGHT = {
             did(Op("look"), PENDING, 3),
             did(approve("ann"), Answer("expired"), SOON - 5, SOON + 5),
             did(Op("look"), Answer("ok", "expired", 2), SOON + 6),
+        ],
+    ),
+    "time passes between a proposal and what the agent hears of it": (
+        ONE,
+        [
+            did(Op("propose", args="a"), Answer("ok"), 1, SOON + 1),
+            did(Op("hear"), Answer("ok", "expired"), 1, SOON + 1),
+            did(Op("look"), Answer("ok", "expired", 2, expires_at=SOON), SOON + 2),
         ],
     ),
     "time took what a killed runner had": (

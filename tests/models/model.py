@@ -78,11 +78,13 @@ Result = tuple[State, Answer]
 
 def apply(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
     if op.name == "propose":
-        return _propose(state, op, terms, late=late)
+        return _propose(state, op, terms)
     if not state.status:
         return state, Answer("not_found")
     if op.name == "look":
         return state, _ok(state)
+    if op.name == "hear":
+        return _hear(state, terms, late=late)
     if op.name in DECISIONS:
         return _decide(state, op, terms, late=late)
     if op.name in ("start", "renew", "finish", "abandon"):
@@ -116,15 +118,17 @@ def deadline(state: State) -> int | None:
     return None
 
 
-def _propose(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
+def _propose(state: State, op: Op, terms: Terms) -> Result:
+    """Only says whether the call is known as it is; how it stands is heard afterwards."""
     if not state.status:
-        born = State(terms.born, 1, op.args, op.args, by=terms.by, quorum=terms.quorum)
-        return born, Answer("ok", born.status)
-    if state.asked != op.args:
-        return state, Answer("call_mismatch")
+        return State(terms.born, 1, op.args, op.args, by=terms.by, quorum=terms.quorum), Answer("ok")
+    return state, Answer("ok" if state.asked == op.args else "call_mismatch")
+
+
+def _hear(state: State, terms: Terms, *, late: bool) -> Result:
     if late and state.status == "pending":
-        state = lapse(state, terms)
-        late = False
+        after = lapse(state, terms)
+        return after, Answer("ok", after.status)
     return state, Answer("ok", _seen_by_agent(state, terms, late=late))
 
 
