@@ -28,7 +28,7 @@ from typing import Any
 
 from interlock.core.errors import StoreUnavailable
 from interlock.runner import this_runner
-from interlock.wiring import wire
+from interlock.wiring import Parts, wire
 from tests.faults import sabotage
 from tests.faults.clients import POLICY, Client, forbidden
 from tests.faults.histories import Recorder
