@@ -227,7 +227,7 @@ class Client:
             args = {"n": life.number, "by": person.name, "at": self.chance.getrandbits(40)}
             op = Op(kind, person.name, seen and short(seen), short(digest(canonical(args))) if kind == "edit" else "")
             if kind == "edit":
-                op = op._replace(quorum=terms_of(life.number).quorum)
+                op = op._replace(quorum=terms_of(life.number).quorum)  # the policy never changes here
             decision = decision_of(kind, args, Seen(seen))
 
             async def work() -> Answer:

@@ -106,7 +106,7 @@ def after(state: State, each: Recorded, life: Life) -> Iterator[State]:
                 yield dated(left, each.answer)
         if not may_lapse(state, each, life):
             return
-        state = lapse(state, life.terms)
+        state = lapse(state)
 
 
 def sides(state: State, each: Recorded, life: Life) -> tuple[bool, ...]:

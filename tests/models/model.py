@@ -26,6 +26,7 @@ class State(NamedTuple):
     by: str = ""
     fence: int = 0
     quorum: int = 1
+    consent: bool = False  # silence approves
     runner: str = ""
     expires_at: int | None = None  # None is: nobody was told
     until: int | None = None  # the release, the last start or the lease, whichever the status has
@@ -38,13 +39,13 @@ class Terms(NamedTuple):
     born: str = "pending"
     by: str = ""
     idempotent: bool = False
-    consent: bool = False  # silence approves
+    consent: bool = False
     deciders: frozenset[str] = frozenset()
     admins: frozenset[str] = frozenset()
 
 
 class Op(NamedTuple):
-    """`seen` is the digest that a person saw; `quorum` is what the policy of now wants of an edited call."""
+    """`seen` is the digest that a person saw; `quorum` and `consent` are what the policy of now says of an edit."""
 
     name: str
     who: str = ""
@@ -53,6 +54,7 @@ class Op(NamedTuple):
     fence: int = 0
     ok: bool = True
     quorum: int = 1
+    consent: bool = True
 
 
 class Answer(NamedTuple):
@@ -89,13 +91,14 @@ def apply(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
         return _decide(state, op, terms, late=late)
     if op.name in ("start", "renew", "finish", "abandon"):
         return _run(state, op, terms, late=late)
-    return {"undo": _undo, "cancel": _cancel, "resolve": _resolve}[op.name](state, op, terms, late=late)
+    others = {"undo": _undo, "cancel": _cancel, "resolve": _resolve, "delegate": _delegate}
+    return others[op.name](state, op, terms, late=late)
 
 
-def lapse(state: State, terms: Terms) -> State:
+def lapse(state: State) -> State:
     """What time does once the deadline has passed; the same state if that is nothing."""
     match state.status:
-        case "pending" if terms.consent:
+        case "pending" if state.consent:
             return _next(state, status="approved", by=TIME, until=None)
         case "pending":
             return _next(state, status="expired", by=TIME)
@@ -121,13 +124,14 @@ def deadline(state: State) -> int | None:
 def _propose(state: State, op: Op, terms: Terms) -> Result:
     """Only says whether the call is known as it is; how it stands is heard afterwards."""
     if not state.status:
-        return State(terms.born, 1, op.args, op.args, by=terms.by, quorum=terms.quorum), Answer("ok")
+        born = State(terms.born, 1, op.args, op.args, by=terms.by, quorum=terms.quorum, consent=terms.consent)
+        return born, Answer("ok")
     return state, Answer("ok" if state.asked == op.args else "call_mismatch")
 
 
 def _hear(state: State, terms: Terms, *, late: bool) -> Result:
     if late and state.status == "pending":
-        after = lapse(state, terms)
+        after = lapse(state)
         return after, Answer("ok", after.status)
     return state, Answer("ok", _seen_by_agent(state, terms, late=late))
 
@@ -141,7 +145,7 @@ def _seen_by_agent(state: State, terms: Terms, *, late: bool) -> str:
 
 def _decide(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
     if state.status == "pending" and late:
-        after = lapse(state, terms)
+        after = lapse(state)
         return after, _standing(after)
     if state.status != "pending":
         return state, _standing(state)
@@ -154,10 +158,9 @@ def _decide(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
         case "approve":
             return _vote(state, op.who)
         case "edit":
-            fresh = state._replace(
-                args=op.args, votes=frozenset(), edited=True, quorum=max(state.quorum, op.quorum), by=""
-            )
-            return _vote(fresh, op.who)
+            fresh = state._replace(args=op.args, votes=frozenset(), edited=True)
+            stricter = fresh._replace(quorum=max(state.quorum, op.quorum), consent=state.consent and op.consent)
+            return _vote(stricter, op.who)
         case "respond":
             return _told(_next(state, status="responded", by=op.who))
     return _told(_next(state, status="rejected", by=op.who, until=None))
@@ -178,6 +181,14 @@ def _undo(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
     if op.who != state.by and op.who not in terms.admins:
         return state, Answer("forbidden")
     return (state, Answer("expired")) if late else _told(_next(state, status="pending", by="", until=None))
+
+
+def _delegate(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
+    """To somebody who may not decide: it is kept, and gives them no vote."""
+    if state.status != "pending" or late:
+        after = lapse(state) if state.status == "pending" else state
+        return after, _standing(after)
+    return _told(_next(state)) if op.who in terms.deciders else (state, Answer("forbidden"))
 
 
 def _cancel(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
@@ -202,7 +213,7 @@ def _run(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
         return _start(state, op, terms, late=late)
     mine = state.status == "running" and state.fence == op.fence
     if op.name == "abandon":
-        after = _next(state, until=None) if terms.idempotent else lapse(state, terms)
+        after = _next(state, until=None) if terms.idempotent else lapse(state)
         return _told(after if mine else state)
     if op.name == "renew":
         return _told(_next(state, until=None)) if mine and not late else (state, Answer("lease_lost"))
@@ -214,12 +225,12 @@ def _run(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
     if mine and not late:
         return _told(_next(state, status=ended))
     lost = mine and not terms.idempotent
-    return (lapse(state, terms) if lost else state), Answer("lease_lost")
+    return (lapse(state) if lost else state), Answer("lease_lost")
 
 
 def _start(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
     if state.status == "approved" and late:
-        return lapse(state, terms), Answer("expired")
+        return lapse(state), Answer("expired")
     if state.status == "approved" or (state.status == "running" and terms.idempotent and late):
         after = _next(state, status="running", fence=state.fence + 1, runner=op.who, until=None)
         return after, Answer("ok", args=after.args, fence=after.fence)

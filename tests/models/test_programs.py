@@ -1,0 +1,122 @@
+"""Random programs against one small model: the core, the store and the doors all have to say what it says.
+
+The same programs every time; `python -m tests.faults.models` plays others, and more of them.
+"""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from interlock.core import approval as approvals
+from interlock.core import execution
+from tests.models.programs import Program
+from tests.models.subjects import Core, Doors, Port, Subject
+from tests.places import Place
+from tests.support import Clock
+
+CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+BOUNDED = settings(
+    max_examples=40,
+    stateful_step_count=50,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=CHECKS,
+)
+LONG = settings(BOUNDED, max_examples=200)
+UNSHRUNK = settings(BOUNDED, max_examples=200, phases=[Phase.generate])
+ALWAYS = {
+    "propose ok", "propose call_mismatch", "approve ok", "approve already_decided", "approve forbidden",
+    "approve digest_mismatch", "approve expired", "approve not_found", "edit ok", "respond ok", "reject ok", "undo ok",
+    "undo conflict", "undo forbidden", "undo expired", "cancel ok", "cancel already_started", "delegate ok",
+    "delegate forbidden", "start ok", "start expired", "start already_started", "start not_approved", "renew ok",
+    "renew lease_lost", "finish ok", "finish lease_lost", "finish conflict", "abandon ok", "resolve ok",
+    "resolve conflict", "resolve forbidden", "succeeded", "failed", "unknown", "expired", "rejected", "responded",
+    "cancelled", "approved", "running", "pending",
+}  # fmt: skip
+Make = Callable[[], Subject]
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+def doors(place: Place, clock: Clock, runner: asyncio.Runner, kind: type[Doors] = Doors) -> Make:
+    """A workspace of its own for every program; the clock only goes forward, so that none stands behind its ledger."""
+    clock.lead(place)
+    numbers = itertools.count()
+    return lambda: kind(place.url, clock, f"w{next(numbers)}", runner)
+
+
+def play(make: Make, clock: Clock, how: settings) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    run_state_machine_as_test(lambda: Program(make, clock, seen), settings=how)
+    return seen
+
+
+def test_the_core_says_what_the_model_says(clock: Clock) -> None:  # R46, R47
+    seen = play(lambda: Core(clock), clock, LONG)
+    assert ALWAYS - set(seen) == set()
+
+
+@pytest.mark.slow
+def test_the_store_says_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
+    seen = play(doors(place, clock, runner, Port), clock, BOUNDED)
+    assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
+
+
+@pytest.mark.slow
+def test_the_doors_say_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
+    seen = play(doors(place, clock, runner), clock, BOUNDED)
+    assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
+
+
+def start_twice(patch: pytest.MonkeyPatch) -> None:
+    startable = lambda approval, now, **_: approval.status in ("approved", "running")  # noqa: E731
+    patch.setattr(execution, "startable", startable)
+
+
+def keep_votes(patch: pytest.MonkeyPatch) -> None:
+    real = approvals.but
+    kept = lambda old, **new: real(old, **{k: v for k, v in new.items() if (k, v) != ("votes", ())})  # noqa: E731
+    patch.setattr(approvals, "but", kept)
+
+
+def undo_late(patch: pytest.MonkeyPatch) -> None:
+    real = approvals.undo
+    early = lambda a, who, moment: real(a, who, type(moment)(a.created_at))  # noqa: E731
+    patch.setattr(approvals, "undo", early)
+
+
+def take_late_results(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(execution, "_holds", lambda approval, fence, moment: approval.status == "running")
+
+
+@pytest.mark.parametrize("break_it", [start_twice, keep_votes, undo_late, take_late_results])
+def test_a_broken_core_says_something_else(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, break_it: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    """The red control."""
+    break_it(monkeypatch)
+    with pytest.raises(AssertionError):
+        play(lambda: Core(clock), clock, UNSHRUNK)
+
+
+@pytest.mark.parametrize("break_it", [keep_votes, take_late_results])
+def test_broken_doors_say_something_else(
+    place: Place,
+    clock: Clock,
+    runner: asyncio.Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    break_it: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    break_it(monkeypatch)
+    with pytest.raises(AssertionError):
+        play(doors(place, clock, runner), clock, UNSHRUNK)
