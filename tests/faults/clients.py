@@ -34,7 +34,8 @@ TOOLS = ("send", "send", "send", "pay", "pay", "put", "put", "note", "post", "ru
 SPECS = {name: ToolSpec(name, "write", idempotent=name == "put") for name in (*TOOLS, "wipe")}
 PEOPLE = (*map(Reviewer, ("ann", "bob", "cid", "dan")), Reviewer("ada", "admin"))
 VIEWER = Reviewer("vic", "viewer")
-NAMES = frozenset(person.name for person in PEOPLE)
+CROWD = tuple(f"person{p}.{n}" for p in range(20) for n in range(50))  # reviewers as well
+NAMES = frozenset((*(person.name for person in PEOPLE), *CROWD))
 PATIENCE = 3_000  # milliseconds that the policy waits for a start, and so for an idempotent one's next
 LEASES = (20, 2_000, 2_000, 2_000)  # milliseconds
 DID = b'"did"'
@@ -98,6 +99,7 @@ class Client:
         self.parts, self.recorder, self.runner = parts, recorder, runner
         self.chance = random.Random(seed)
         self.operations = 0
+        self.people, self.leases = PEOPLE, LEASES
         self._effects = os.open(folder / "effects", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     async def play(self, number: int, current: Callable[[], int]) -> None:
@@ -117,7 +119,9 @@ class Client:
         if known == "pending" and not life.digest:
             known = "in doubt"
         choices = CHOICES[known]
-        name = self.chance.choices(list(choices), list(choices.values()))[0]
+        await self.do(self.chance.choices(list(choices), list(choices.values()))[0], life)
+
+    async def do(self, name: str, life: Life) -> None:
         await getattr(self, f"do_{name}", self.do_decide(name))(life)
 
     async def record(self, life: Life, op: Op, work: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -163,7 +167,7 @@ class Client:
     # What runners do
 
     async def do_start(self, life: Life) -> None:
-        lease = self.chance.choice(LEASES)
+        lease = self.chance.choice(self.leases)
 
         async def work() -> Answer:
             life.mine = started = await self.parts.gate.start("default", life.id, self.runner, lease)
@@ -221,7 +225,7 @@ class Client:
 
     def do_decide(self, name: str) -> Callable[[Life], Awaitable[None]]:
         async def decide(life: Life) -> None:
-            person = VIEWER if name == "intrude" else self.chance.choice(PEOPLE)
+            person = VIEWER if name == "intrude" else self.chance.choice(self.people)
             seen = {"blind": None, "stale": "0" * 64}.get(name, life.digest or None)
             kind = name if name in ("edit", "respond", "reject") else "approve"
             args = {"n": life.number, "by": person.name, "at": self.chance.getrandbits(40)}
@@ -240,7 +244,7 @@ class Client:
         return decide
 
     async def do_undo(self, life: Life) -> None:
-        person = self.chance.choice((PEOPLE[-1], self.chance.choice(PEOPLE)))
+        person = self.chance.choice((PEOPLE[-1], self.chance.choice(self.people)))
 
         async def work() -> Answer:
             return of_approval(await self.parts.inbox.undo("default", life.id, person))

@@ -23,15 +23,16 @@ LOST = Answer("lost")
 class Recorder:
     """Every process has its own; lines of several processes in one file are whole, since each is one append."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "") -> None:
+        """`name` tells the recorders of one process apart."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._files = [os.open(folder / f"history-{n}", flags, 0o600) for n in range(SHARDS)]
         self._keys = itertools.count()
-        self._pid = os.getpid()
+        self._name = f"{os.getpid()}{name}"
 
     async def record(self, number: int, op: Op, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """What the operation answered; `LOST` if nobody knows."""
-        key, file = f"{self._pid}.{next(self._keys)}", self._files[number % SHARDS]
+        key, file = f"{self._name}.{next(self._keys)}", self._files[number % SHARDS]
         os.write(file, b"%s\n" % json.dumps([number, key, *_now(), op]).encode())
         try:
             answer = await work()

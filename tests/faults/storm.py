@@ -143,10 +143,9 @@ class Storm:
             for pid in running:
                 os.kill(pid, signal.SIGKILL)
             raise
+        self.killed |= dict.fromkeys(map(str, running), now())  # from here on they go by themselves
         self.shared.stop()
-        ended = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in running]
-        if any(ended):
-            raise RuntimeError(f"clients ended with {ended}")
+        ended(running)
 
     def start(self, number: int) -> int:
         self.starts += 1
@@ -155,16 +154,16 @@ class Storm:
 
     def reach(self, operations: int, running: list[int]) -> None:
         last, moved = -1, time.monotonic()
-        while (now := self.shared.operations()) < operations:
-            if now != last:
-                last, moved = now, time.monotonic()
+        while (done := self.shared.operations()) < operations:
+            if done != last:
+                last, moved = done, time.monotonic()
             if time.monotonic() - moved > STALLED or any(os.waitpid(pid, os.WNOHANG)[0] for pid in running):
-                raise RuntimeError(f"the storm came to a halt after {now} operations")
+                raise RuntimeError(f"the storm came to a halt after {done} operations")
             time.sleep(0.01)
 
     def kill(self, number: int, running: list[int]) -> None:
         pid = running[number]
-        self.killed[str(pid)] = time.time_ns() // 1_000_000
+        self.killed[str(pid)] = now()
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         self.faults["kills"] += 1
@@ -226,8 +225,7 @@ async def follow(client: Client, lane: int, shared: Shared, process: int) -> Non
 def fork(work: Any, *, wait: bool = False) -> int:
     pid = os.fork()
     if pid:
-        if wait and os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
-            raise RuntimeError("a first process failed")
+        ended([pid] if wait else [])
         return pid
     code = 1
     try:
@@ -238,6 +236,18 @@ def fork(work: Any, *, wait: bool = False) -> int:
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def now() -> int:
+    """Milliseconds, as deadlines are counted."""
+    return time.time_ns() // 1_000_000
+
+
+def ended(processes: list[int]) -> None:
+    """Waits for all; what one of them died of is on the standard error."""
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in processes]
+    if any(codes):
+        raise RuntimeError(f"processes ended with {codes}")
 
 
 def size(server: Server | None, folder: Path) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.reports import report
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
 
@@ -70,3 +71,28 @@ def deadlocks(server: Server) -> int:
         row = connection.execute("select deadlocks from pg_stat_database where datname = 'races'").fetchone()
     assert row is not None
     return int(row[0])
+
+
+SCENES = 11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(database: str) -> None:  # R24, R46
+    """From threads and processes: decisions, votes, edits, undo, cancel, starts, resumes, workers, deadlines."""
+    result = report("races", "--database", database, "--rounds", "6", "--crowd", "1000")
+    assert result["wrong"] == []
+    assert result["linearizable"] == result["answers"] > 1000
+    assert (result["operations"], len(result["won"])) == (6 * SCENES, SCENES)
+    assert result["succeeded"] * 2 >= result["operations"]
+    assert result["crowd"]["clients"] == 1000
+    assert (result["crowd"]["winners"], result["crowd"]["told the winner"]) == (1, 999)
+    assert result["won"]["two executors"] == {"start": 6}
+    assert result["won"]["two of two"] == {"approve": 12, "look": 6}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["early-answer", "old-votes"])
+def test_races_over_a_broken_copy_have_no_explanation(broken: str) -> None:
+    """The red control."""
+    assert report("races", "--rounds", "10", "--broken", broken)["wrong"] != []
