@@ -21,14 +21,15 @@ from tests.support import Clock
 
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 BOUNDED = settings(
-    max_examples=40,
+    max_examples=30,
     stateful_step_count=50,
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=CHECKS,
 )
-LONG = settings(BOUNDED, max_examples=200)
+LONG = settings(BOUNDED, max_examples=160)
+BRIEF = settings(BOUNDED, max_examples=10)  # each move of the clock is a statement of its own there
 UNSHRUNK = settings(BOUNDED, max_examples=200, phases=[Phase.generate])
 ALWAYS = {
     "propose ok", "propose call_mismatch", "approve ok", "approve already_decided", "approve forbidden",
@@ -55,6 +56,10 @@ def doors(place: Place, clock: Clock, runner: asyncio.Runner, kind: type[Doors] 
     return lambda: kind(place.url, clock, f"w{next(numbers)}", runner)
 
 
+def examples(place: Place) -> settings:
+    return BOUNDED if place.kind == "sqlite" else BRIEF
+
+
 def play(make: Make, clock: Clock, how: settings) -> Counter[str]:
     seen: Counter[str] = Counter()
     run_state_machine_as_test(lambda: Program(make, clock, seen), settings=how)
@@ -68,13 +73,13 @@ def test_the_core_says_what_the_model_says(clock: Clock) -> None:  # R46, R47
 
 @pytest.mark.slow
 def test_the_store_says_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
-    seen = play(doors(place, clock, runner, Port), clock, BOUNDED)
+    seen = play(doors(place, clock, runner, Port), clock, examples(place))
     assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
 
 
 @pytest.mark.slow
 def test_the_doors_say_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
-    seen = play(doors(place, clock, runner), clock, BOUNDED)
+    seen = play(doors(place, clock, runner), clock, examples(place))
     assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
 
 
