@@ -22,7 +22,8 @@ from tests.faults.linearizable import NEVER, Life, Recorded, explain
 from tests.models.model import Answer, Op
 
 RESTS = FINAL | {"rejected", "unknown"}  # where nothing happens any more unless a person wants it to
-STUCK = 30.0  # seconds, far beyond every deadline of a storm
+STUCK = 12.0  # seconds without a change, far beyond every deadline of a storm
+SAMPLES = 4  # of each kind of what is wrong
 WORKERS = 2
 
 
@@ -45,6 +46,13 @@ class Verdict:
     linearizable: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
+
+    def samples(self) -> list[str]:
+        """Some of each kind."""
+        kinds: dict[str, list[str]] = defaultdict(list)
+        for each in self.wrong:
+            kinds[each.partition(":")[0]].append(each)
+        return [each for found in kinds.values() for each in found[:SAMPLES]]
 
 
 class Checked(NamedTuple):
@@ -76,9 +84,11 @@ async def rest(url: str, verdict: Verdict) -> dict[int, Row]:
     parts = wire(url)
     await parts.store.open()
     try:
-        deadline = time.monotonic() + STUCK
-        while moving := await unrested(parts):
-            if time.monotonic() > deadline:
+        moving, since = await unrested(parts), time.monotonic()
+        while moving:
+            before, moving = moving, await unrested(parts)
+            since = since if moving == before else time.monotonic()
+            if time.monotonic() - since > STUCK:
                 verdict.wrong.append(f"stuck: {moving}")
                 break
             await parts.worker.sweep()

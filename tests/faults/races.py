@@ -100,7 +100,7 @@ def run(url: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         "operations": len(rounds),
         "succeeded": sum(1 for each in rounds if winners[each.number]),
         "faults": 0,
-        "wrong": verdict.wrong[:20],
+        "wrong": verdict.samples(),
         "seconds": round(time.monotonic() - began, 1),
         "answers": verdict.operations,
         "linearizable": verdict.linearizable,

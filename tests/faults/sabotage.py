@@ -19,7 +19,7 @@ PENDING_TASKS: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be
 
 
 def no_version() -> None:
-    """What this process saw last is taken for true, and the compare-and-set compares nothing."""
+    """What this process saw last is taken for true, the compare-and-set compares nothing, and no trigger helps."""
 
     def unchanged(self: Any, connection: Any) -> Any:
         self._memory.heads.clear()
@@ -28,7 +28,10 @@ def no_version() -> None:
     def prepared(self: Any) -> Any:
         for name in ("update_approval", "advance_approval"):
             self._queries[name] = self._queries[name].replace("and version = ?", "and version <> -?")
-        return real(self)
+        connection = real(self)
+        for trigger in ("approvals_move", "approvals_restart"):
+            connection.execute(f"drop trigger if exists {trigger}")
+        return connection
 
     real = SqliteDatabase._prepared
     SqliteDatabase._prepared = prepared  # type: ignore[method-assign]

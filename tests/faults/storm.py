@@ -81,7 +81,7 @@ def run(url: str, server: Server | None, folder: Path, options: argparse.Namespa
         "operations": verdict.operations,
         "succeeded": verdict.succeeded,
         "faults": storm.faults.total(),
-        "wrong": verdict.wrong[:20],
+        "wrong": verdict.samples(),
         "seconds": round(time.monotonic() - began, 1),
         "stormed": round(stormed, 1),
         "approvals": verdict.approvals,
