@@ -33,6 +33,8 @@ from tests.faults.storm import ended, fork, opened
 
 PROCESSES, THREADS = 2, 2
 AHEAD = 2.0  # seconds that everybody has to get ready
+SHORT = 6_000  # milliseconds: the deadlines that are raced for
+URGENT = POLICY.replace("expires_in: 3s, undo_window: 2s, start_within: 3s", "expires_in: 6s, start_within: 6s")
 PATIENT = POLICY.replace("expires_in: 3s, undo_window: 2s, start_within: 3s", "undo_window: 60s, start_within: 60s")
 CROWD = 20  # processes
 
@@ -128,14 +130,17 @@ async def prepare(url: str, folder: Path, numbers: Sequence[tuple[int, str]]) ->
     """Brings every approval to where its race begins. The scenes with a deadline come last, and have a short one."""
     parts, rounds = await opened_parts(url), list[Round]()
     client = Client(parts, Recorder(folder), folder, "r:m:0:prepare:0", 1)
-    client.leases = (int(AHEAD * 1000) + 500,)
+    client.leases = (SHORT,)
     await parts.put_policy("default", PATIENT, "ada", {})
     lives = {number: Life(number) for number, _ in numbers}
     for urgent in (False, True):
         if urgent and numbers:
-            await parts.put_policy("default", POLICY, "ada", {})
+            await parts.put_policy("default", URGENT, "ada", {})
         due = [(n, scene) for n, scene in numbers if SCENES[scene].deadline is urgent]
-        await asyncio.gather(*(bring(client, lives[n], SCENES[scene].before) for n, scene in due))
+        every = 0.01 if urgent else 0.0  # so that not all deadlines are one
+        await asyncio.gather(
+            *(bring(client, lives[n], SCENES[scene].before, place * every) for place, (n, scene) in enumerate(due))
+        )
     begin = time.time() + AHEAD
     for place, (number, scene) in enumerate(numbers):
         life = lives[number]
@@ -154,7 +159,8 @@ def deadline_of(answer: histories.Answer) -> int:
     return (answer.expires_at if answer.status == "pending" else answer.until) or 0
 
 
-async def bring(client: Client, life: Life, steps: Sequence[str]) -> None:
+async def bring(client: Client, life: Life, steps: Sequence[str], after: float) -> None:
+    await asyncio.sleep(after)
     for step in steps:
         await client.do(step, life)
 
@@ -174,7 +180,7 @@ async def contender(url: str, folder: Path, rounds: Sequence[Round], seat: int) 
     """One event loop with a store of its own; it does its part in every round."""
     parts = await opened_parts(url)
     client = Client(parts, Recorder(folder, f"t{seat}"), folder, f"r:m:{seat + 1}:contender:0", seat)
-    client.people = (PEOPLE[seat],)
+    client.people, client.leases = (PEOPLE[seat],), (SHORT,)
     chance = random.Random(seat)
     await asyncio.gather(*(act(client, each, seat, chance) for each in rounds))
     await parts.store.close()

@@ -88,6 +88,7 @@ def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(data
     assert result["crowd"]["clients"] == 1000
     assert (result["crowd"]["winners"], result["crowd"]["told the winner"]) == (1, 999)
     assert result["won"]["two executors"] == {"start": 6}
+    assert sum(result["won"]["two resumes"].values()) <= 6, "the next fence, or an end in time, and never both"
     assert result["won"]["two of two"] == {"approve": 12, "look": 6}
 
 
