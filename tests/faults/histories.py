@@ -40,8 +40,8 @@ class Recorder:
             return LOST
         except Error as error:
             answer = of_error(error)
-        wall, clock = _now()[::-1]
-        os.write(file, b"%s\n" % json.dumps([number, key, clock, wall, None, answer]).encode())
+        clock, wall = _now()
+        os.write(file, b"%s\n" % json.dumps([number, key, clock, wall + 1, None, answer]).encode())
         return answer
 
 
@@ -124,5 +124,5 @@ def short(digest: str) -> str:
 
 
 def _now() -> tuple[int, int]:
-    """One clock for all processes of a machine, and the one that deadlines go by."""
+    """One clock for all processes of a machine, and the milliseconds that deadlines go by, which some round up."""
     return time.monotonic_ns(), time.time_ns() // 1_000_000

@@ -152,5 +152,6 @@ def told(ordered: Sequence[Recorded], deepest: Node) -> str:
 
 
 def shown(each: Op | Answer | State) -> str:
-    given = {name: value for name, value in each._asdict().items() if value not in (None, "", 0, frozenset())}
+    usual = each._field_defaults
+    given = {name: value for name, value in each._asdict().items() if name not in usual or value != usual[name]}
     return " ".join(f"{name}={value}" for name, value in given.items())

@@ -19,7 +19,7 @@ PENDING_TASKS: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be
 
 
 def no_version() -> None:
-    """What this process saw last is taken for true, the compare-and-set compares nothing, and no trigger helps."""
+    """What this process saw last is taken for true, and the compare-and-set compares nothing."""
 
     def unchanged(self: Any, connection: Any) -> Any:
         self._memory.heads.clear()
@@ -28,11 +28,9 @@ def no_version() -> None:
     def prepared(self: Any) -> Any:
         for name in ("update_approval", "advance_approval"):
             self._queries[name] = self._queries[name].replace("and version = ?", "and version <> -?")
-        connection = real(self)
-        for trigger in ("approvals_move", "approvals_restart"):
-            connection.execute(f"drop trigger if exists {trigger}")
-        return connection
+        return real(self)
 
+    no_triggers()
     real = SqliteDatabase._prepared
     SqliteDatabase._prepared = prepared  # type: ignore[method-assign]
     SqliteDatabase._unchanged = unchanged  # type: ignore[method-assign]
@@ -40,7 +38,21 @@ def no_version() -> None:
 
 def start_unchecked() -> None:
     """Whoever comes while it runs may start it as well."""
+    no_triggers()
     execution.startable = lambda approval, now, **_: approval.status in ("approved", "running")  # type: ignore[assignment]
+
+
+def no_triggers() -> None:
+    """The database's own refusals would hide what the code does wrong."""
+    real = SqliteDatabase._prepared
+
+    def prepared(self: Any) -> Any:
+        connection = real(self)
+        for trigger in ("approvals_move", "approvals_restart"):
+            connection.execute(f"drop trigger if exists {trigger}")
+        return connection
+
+    SqliteDatabase._prepared = prepared  # type: ignore[method-assign]
 
 
 def early_answer() -> None:

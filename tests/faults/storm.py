@@ -53,6 +53,9 @@ def main() -> None:
     if options.broken:
         sabotage.CONTROLS[options.broken]()
     with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (url, server):
+        if options.broken and server:
+            with server.connect(DATABASE) as connection:  # its own refusals would hide what the code does wrong
+                connection.execute("alter table approvals disable trigger user")
         print(json.dumps(run(url, server, Path(folder), options)))
 
 
