@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import interlock.stores.postgres.database  # noqa: F401  loaded once: all processes run the same code
 from interlock.core.errors import StoreUnavailable
 from interlock.runner import this_runner
 from interlock.wiring import Parts, wire
