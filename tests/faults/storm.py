@@ -21,8 +21,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,6 @@ class Storm:
         self.url, self.server, self.folder, self.shared, self.chance = url, server, folder, shared, chance
         self.killed: dict[str, int] = {}
         self.faults = Counter[str]()
-        self.starts = 0
 
     def blow(self, operations: int, kills: int) -> None:
         fork(lambda: asyncio.run(prepared(self.url)), wait=True)
@@ -145,14 +144,14 @@ class Storm:
             self.reach(operations, running)
         except BaseException:
             for pid in running:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             raise
         self.killed |= dict.fromkeys(map(str, running), now())  # from here on they go by themselves
         self.shared.stop()
         ended(running)
 
     def start(self, number: int) -> int:
-        self.starts += 1
         seed = self.chance.getrandbits(32)
         return fork(lambda: asyncio.run(weather(self.url, self.folder, self.shared, number, seed)))
 
@@ -226,7 +225,7 @@ async def follow(client: Client, lane: int, shared: Shared, process: int) -> Non
             raise RuntimeError("a denied call was not refused")
 
 
-def fork(work: Any, *, wait: bool = False) -> int:
+def fork(work: Callable[[], object], *, wait: bool = False) -> int:
     pid = os.fork()
     if pid:
         ended([pid] if wait else [])

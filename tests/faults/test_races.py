@@ -77,6 +77,7 @@ SCENES = 11
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(database: str) -> None:  # R24, R46
     """From threads and processes: decisions, votes, edits, undo, cancel, starts, resumes, workers, deadlines."""
@@ -93,6 +94,7 @@ def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(data
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("broken", ["early-answer", "old-votes"])
 def test_races_over_a_broken_copy_have_no_explanation(broken: str) -> None:
     """The red control."""
