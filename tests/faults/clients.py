@@ -176,7 +176,7 @@ class Client:
             return Answer("ok", None, None, short(digest(started.args)), None, started.fence, None, started.lease_until)
 
         life.mine = None
-        await self.record(life, Op("start", self.runner.split(":")[2]), work)
+        await self.record(life, Op("start", self.recorder.name), work)
 
     def effect(self, life: Life, started: Execution) -> None:
         """One line for each time that the tool ran: with which arguments, under which key."""

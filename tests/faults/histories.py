@@ -21,18 +21,20 @@ LOST = Answer("lost")
 
 
 class Recorder:
-    """Every process has its own; lines of several processes in one file are whole, since each is one append."""
+    """Lines of several processes in one file are whole, since each is one append.
 
-    def __init__(self, folder: Path, name: str = "") -> None:
-        """`name` tells the recorders of one process apart."""
+    `name` is that of one recorder for ever: process numbers come round again in a long run.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         self._files = [os.open(folder / f"history-{n}", flags, 0o600) for n in range(SHARDS)]
         self._keys = itertools.count()
-        self._name = f"{os.getpid()}{name}"
+        self.name = name
 
     async def record(self, number: int, op: Op, work: Callable[[], Awaitable[Answer]]) -> Answer:
         """What the operation answered; `LOST` if nobody knows."""
-        key, file = f"{self._name}.{next(self._keys)}", self._files[number % SHARDS]
+        key, file = f"{self.name}.{next(self._keys)}", self._files[number % SHARDS]
         os.write(file, b"%s\n" % json.dumps([number, key, *_now(), op]).encode())
         try:
             answer = await work()

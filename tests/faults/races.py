@@ -25,9 +25,9 @@ from interlock.core.decision import Reviewer
 from interlock.core.ports import Query
 from interlock.wiring import Parts, wire
 from tests.faults import histories, sabotage
+from tests.faults.aftermath import judge
 from tests.faults.clients import PEOPLE, POLICY, Client, Life, tool_of
 from tests.faults.histories import Recorder
-from tests.faults.aftermath import judge
 from tests.faults.linearizable import Recorded
 from tests.faults.storm import ended, fork, opened
 
@@ -129,7 +129,7 @@ def plan(rounds: int) -> list[tuple[int, str]]:
 async def prepare(url: str, folder: Path, numbers: Sequence[tuple[int, str]]) -> None:
     """Brings every approval to where its race begins. The scenes with a deadline come last, and have a short one."""
     parts, rounds = await opened_parts(url), list[Round]()
-    client = Client(parts, Recorder(folder), folder, "r:m:0:prepare:0", 1)
+    client = Client(parts, Recorder(folder, "prepare"), folder, "prepare", 1)
     client.leases = (SHORT,)
     await parts.put_policy("default", PATIENT, "ada", {})
     lives = {number: Life(number) for number, _ in numbers}
@@ -179,7 +179,7 @@ def contend(url: str, folder: Path, rounds: Sequence[Round], process: int) -> No
 async def contender(url: str, folder: Path, rounds: Sequence[Round], seat: int) -> None:
     """One event loop with a store of its own; it does its part in every round."""
     parts = await opened_parts(url)
-    client = Client(parts, Recorder(folder, f"t{seat}"), folder, f"r:m:{seat + 1}:contender:0", seat)
+    client = Client(parts, Recorder(folder, f"t{seat}"), folder, f"contender{seat}", seat)
     client.people, client.leases = (PEOPLE[seat],), (SHORT,)
     chance = random.Random(seat)
     await asyncio.gather(*(act(client, each, seat, chance) for each in rounds))
@@ -207,7 +207,7 @@ async def opened_parts(url: str) -> Parts:
 async def tidy(url: str, folder: Path, rounds: Sequence[Round]) -> None:
     """Takes back what nobody has started: those deadlines are far away."""
     parts = await opened_parts(url)
-    client = Client(parts, Recorder(folder, "tidy"), folder, "r:m:0:tidy:0", 1)
+    client = Client(parts, Recorder(folder, "tidy"), folder, "tidy", 1)
     ids = {each.number: each.life.id for each in rounds}
     page = await parts.store.list("default", Query(statuses=("pending", "approved"), limit=500))
     for stored in page.items:
@@ -263,7 +263,7 @@ def gather_crowd(url: str, folder: Path, clients: int) -> dict[str, Any]:
 async def person(url: str, folder: Path, number: int, begin: float, process: int, clients: int) -> None:
     parts = await opened_parts(url)
     recorder = Recorder(folder, f"p{process}")
-    crowd = [Client(parts, recorder, folder, "r:m:0:person:0", process * 1000 + n) for n in range(clients)]
+    crowd = [Client(parts, recorder, folder, "person", process * 1000 + n) for n in range(clients)]
     life = Life(number)
     await crowd[0].do("again", life)
     await crowd[0].do("look", life)

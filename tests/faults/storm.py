@@ -31,9 +31,9 @@ from interlock.core.errors import StoreUnavailable
 from interlock.runner import this_runner
 from interlock.wiring import Parts, wire
 from tests.faults import sabotage
+from tests.faults.aftermath import judge
 from tests.faults.clients import POLICY, Client, forbidden
 from tests.faults.histories import Recorder
-from tests.faults.aftermath import judge
 from tests.places import migrated
 from tests.postgres import Server
 
@@ -131,6 +131,7 @@ class Storm:
     def __init__(self, url: str, server: Server | None, folder: Path, shared: Shared, chance: random.Random) -> None:
         self.url, self.server, self.folder, self.shared, self.chance = url, server, folder, shared, chance
         self.killed: dict[str, int] = {}
+        self.names: dict[int, str] = {}  # of the processes that run, by number
         self.faults = Counter[str]()
 
     def blow(self, operations: int, kills: int) -> None:
@@ -147,12 +148,13 @@ class Storm:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             raise
-        self.killed |= dict.fromkeys(map(str, running), now())  # from here on they go by themselves
+        self.killed |= dict.fromkeys(self.names.values(), now())  # from here on they go by themselves
         self.shared.stop()
         ended(running)
 
     def start(self, number: int) -> int:
         seed = self.chance.getrandbits(32)
+        self.names[number] = f"{number}-{seed}"
         return fork(lambda: asyncio.run(weather(self.url, self.folder, self.shared, number, seed)))
 
     def reach(self, operations: int, running: list[int]) -> None:
@@ -166,7 +168,7 @@ class Storm:
 
     def kill(self, number: int, running: list[int]) -> None:
         pid = running[number]
-        self.killed[str(pid)] = now()
+        self.killed[self.names[number]] = now()
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         self.faults["kills"] += 1
@@ -193,7 +195,7 @@ async def prepared(url: str) -> None:
 async def weather(url: str, folder: Path, shared: Shared, number: int, seed: int) -> None:
     """One process: a client at each lane, and a worker, which does what time has to do."""
     parts = await reached(url)
-    recorder, runner, stop = Recorder(folder), this_runner(), asyncio.Event()
+    recorder, runner, stop = Recorder(folder, f"{number}-{seed}"), this_runner(), asyncio.Event()
     worker = asyncio.create_task(parts.worker.run(stop))
     clients = [Client(parts, recorder, folder, runner, seed * 1000 + lane) for lane in range(LANES)]
     await asyncio.gather(*(follow(client, lane, shared, number) for lane, client in enumerate(clients)))

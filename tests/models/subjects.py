@@ -291,7 +291,7 @@ class Core:
         self._tell(change)
         kept, new = self.rows[number].payload, change.payload
         if new is not None:
-            kept = replace(kept, args=new.args or kept.args, result=new.result, error=new.error)
+            kept = Payload(new.args or kept.args, result=new.result, error=new.error)
         self.rows[number] = Stored(change.state, kept)
         if change.error is not None:
             raise change.error
