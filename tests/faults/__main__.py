@@ -23,7 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.faults import broken
+from tests.faults import broken, sabotage
 from tests.postgres import find_binaries
 
 TOP = Path(__file__).resolve().parents[2]
@@ -121,6 +121,37 @@ SUITES = [
             {"a column is taken away": ("--database", database, "--upgrades", "1", "--broken", "taken-away")},
         )
         for database in ("sqlite", "postgresql")
+    ),
+    *(
+        Suite(
+            f"storm-{database}",
+            "storm",
+            ("--database", database, "--operations", 1_000_000, "--kills", 100),
+            {
+                name: ("--database", database, "--operations", "5000", "--kills", "1", "--broken", name)
+                for name in sabotage.CONTROLS
+                if (database, name) != ("postgresql", "no-version")  # it breaks SQLite's store
+            },
+        )
+        for database in ("sqlite", "postgresql")
+    ),
+    *(
+        Suite(
+            f"races-{database}",
+            "races",
+            ("--database", database, "--rounds", 50, "--crowd", "1000"),
+            {
+                name: ("--database", database, "--rounds", "20", "--broken", name)
+                for name in ("early-answer", "old-votes")
+            },
+        )
+        for database in ("sqlite", "postgresql")
+    ),
+    Suite(
+        "models",
+        "models",
+        ("--examples", 1_000, "--seed", "7"),
+        {"old-votes": ("--examples", "50", "--broken", "old-votes")},
     ),
 ]
 
