@@ -1,0 +1,367 @@
+"""The verifier over a store: the chain, the laws and the rows, in one go or in parts, while others write."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock import audit
+from interlock.audit import Progress, Report, head_at, verify, verify_part
+from interlock.core.call import ToolSpec
+from interlock.core.erasure import Erasure
+from interlock.core.event import Stored
+from interlock.core.ledger import Entry, Head, Verifier
+from interlock.core.ports import Page, Query, Store
+from interlock.stores import store as stores
+from interlock.wiring import Parts
+from tests.places import File
+from tests.support import OK, START, Clock, approve, opened, pending
+
+MAIL = ToolSpec("send_mail", "write")
+PAY = ToolSpec("pay", "destructive", secret=("key",))
+ENDED, WAITS = "call1", "call2"
+OTHER_DIGEST = "Its arguments were altered: they do not have the digest that people saw."
+OTHER_BINDING = "Its row was altered: call, terms and arguments do not give its binding."
+BOUND_ELSEWHERE = "Its row is bound to other arguments than the ledger says."
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A mail that was sent, and a payment with a secret that waits."""
+    path = tmp_path_factory.mktemp("seed") / "interlock.db"
+
+    async def play() -> None:
+        async with opened(path, Clock()) as parts:
+            sent = await pending(parts, 1, MAIL, args={"to": "bob"})
+            await approve(parts, sent)
+            started = await parts.gate.start("default", sent, "runner", 60_000)
+            await parts.gate.finish("default", sent, started.fence, ok=True, payload=OK)
+            await pending(parts, 2, PAY, args={"amount": 5, "key": "hunter2"})
+
+    asyncio.run(play())
+    return path
+
+
+@pytest.fixture
+def place(seed: Path, tmp_path: Path) -> File:
+    return File(Path(shutil.copy(seed, tmp_path / "interlock.db")))
+
+
+@pytest.fixture
+async def parts(place: File) -> AsyncIterator[Parts]:
+    async with opened(place, Clock()) as parts:
+        yield parts
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a short record takes several."""
+    monkeypatch.setattr(audit, "PAGE", 1)
+    monkeypatch.setattr(stores, "ENTRIES", 2)
+
+
+def found(report: Report) -> list[tuple[int, str]]:
+    return [(fault.seq, fault.message) for fault in report.faults]
+
+
+def tamper(place: File, *statements: str) -> None:
+    for (name,) in place.sql("select name from sqlite_master where type = 'trigger'"):
+        place.sql(f"drop trigger {name}")
+    for statement in statements:
+        place.sql(statement)
+
+
+def id_of(place: File, call_id: str) -> str:
+    return str(place.sql("select id from approvals where call_id = ?", call_id)[0][0])
+
+
+# --- a sound record
+
+
+async def test_a_sound_record_is_reported_with_its_figures(parts: Parts) -> None:
+    report, head = await verify(parts.store, "default"), await parts.store.head("default")
+    assert report == Report(5, 2, 0, head, ())
+    assert report.to_json() == {
+        "valid": True,
+        "entries": 5,
+        "erased": 0,
+        "approvals": 2,
+        "head": {"workspace": "default", "seq": 5, "link": head.link, "at": START},
+        "faults": [],
+        "erasures": [],
+        "since": 0,
+        "strangers": 0,
+    }
+
+
+async def test_a_record_of_several_pages_is_read_to_its_end(parts: Parts, place: File, small_pages: None) -> None:
+    read: list[tuple[int, int]] = []
+    report = await verify(parts.store, "default", None, lambda *seen: read.append(seen))
+    assert (report.entries, report.faults) == (5, ())
+    assert read == [(2, 5), (4, 5), (5, 5)]
+    tamper(place, "delete from payloads")
+    assert len((await verify(parts.store, "default")).faults) == 2
+
+
+async def test_an_empty_workspace_is_sound(parts: Parts) -> None:
+    assert await verify(parts.store, "nowhere") == Report(0, 0, 0, Head("nowhere"), ())
+
+
+async def test_what_was_erased_is_counted_and_attributed(parts: Parts, place: File) -> None:
+    async for _ in parts.store.erase("default", Erasure("approval", id_of(place, ENDED), "wish", "ann")):
+        pass
+    report = await verify(parts.store, "default")
+    assert (report.faults, report.entries, report.erased) == ((), 6, 3)
+    assert [taken.to_json() for taken in report.erasures] == report.to_json()["erasures"]
+    assert report.to_json()["erasures"] == [
+        {
+            "scope": "approval",
+            "actor": "ann",
+            "entries": 3,
+            "approvals": 1,
+            "times": 1,
+            "since": START,
+            "until": START,
+        }
+    ]
+
+
+# --- rows that say otherwise than the ledger
+
+
+@pytest.mark.parametrize(
+    ("statement", "call_id", "said"),
+    [
+        (
+            "update approvals set status = 'approved' where call_id = 'call2'",
+            WAITS,
+            "Its row says approved, the ledger says pending.",
+        ),
+        ("update approvals set binding = args_sha256 where call_id = 'call2'", WAITS, BOUND_ELSEWHERE),
+        ("update approvals set args_sha256 = binding where call_id = 'call2'", WAITS, OTHER_DIGEST),
+        ("update payloads set args = cast('{}' as blob) where shown is null", ENDED, OTHER_DIGEST),
+        ("update payloads set shown = cast('{}' as blob) where shown is not null", WAITS, OTHER_DIGEST),
+        ("update payloads set args = cast('{}' as blob) where shown is not null", WAITS, OTHER_BINDING),
+        ("update approvals set tool = 'drop_table' where call_id = 'call1'", ENDED, OTHER_BINDING),
+        ("delete from payloads where shown is null", ENDED, "Its arguments are gone and nothing says who erased them."),
+        ("delete from approvals where call_id = 'call2'", WAITS, "The ledger speaks of it, but its row is gone."),
+    ],
+)
+async def test_a_row_that_was_altered_is_told_by_its_id(
+    parts: Parts, place: File, statement: str, call_id: str, said: str
+) -> None:
+    approval_id = id_of(place, call_id)
+    tamper(place, statement)
+    report = await verify(parts.store, "default")
+    assert found(report) == [(0, f"approval {approval_id}: {said}")]
+    assert report.to_json()["faults"] == [{"seq": 0, "message": f"approval {approval_id}: {said}"}]
+    assert report.to_json()["valid"] is False
+
+
+async def test_a_row_of_which_the_ledger_knows_nothing_is_told(parts: Parts, place: File) -> None:
+    tamper(
+        place,
+        "create table copy as select * from approvals where call_id = 'call2'",
+        "update copy set id = 'forged', call_id = 'forged'",
+        "insert into approvals select * from copy",
+    )
+    assert found(await verify(parts.store, "default")) == [(0, "approval forged: The ledger knows nothing of it.")]
+
+
+async def test_arguments_that_are_no_bytes_are_a_row_that_cannot_be_read(parts: Parts, place: File) -> None:
+    tamper(place, "update payloads set args = 'a text' where shown is null")
+    ((seq, said),) = found(await verify(parts.store, "default"))
+    assert (seq, said.startswith(f"approval {id_of(place, ENDED)}: Its row cannot be read: ")) == (0, True)
+
+
+async def test_a_row_that_is_no_approval_ends_the_look_at_rows(parts: Parts, place: File) -> None:
+    tamper(place, "update approvals set decision = 'nonsense'", "delete from approvals where call_id = 'call2'")
+    ((seq, said),) = found(await verify(parts.store, "default"))
+    assert (seq, said.startswith("A row of the approvals cannot be read, so the rest was not checked: ")) == (0, True)
+
+
+async def test_faults_of_the_chain_come_in_its_order_and_before_those_of_rows(parts: Parts, place: File) -> None:
+    tamper(
+        place,
+        "update contents set content = cast('{}' as blob) where seq = 5",
+        "delete from contents where seq = 1",
+        "delete from payloads where shown is null",
+    )
+    report = await verify(parts.store, "default")
+    assert [seq for seq, _ in found(report)] == [1, 5, 0]
+
+
+async def test_missing_rows_come_in_the_order_of_their_ids(parts: Parts, place: File) -> None:
+    for number in range(3, 9):
+        await pending(parts, number)
+    ids = [each for (each,) in place.sql("select id from approvals order by id")]
+    tamper(place, "delete from approvals")
+    said = [message.split()[1].rstrip(":") for _, message in found(await verify(parts.store, "default"))]
+    assert (said, len(said)) == (ids, 8)
+
+
+async def test_a_head_that_was_kept_elsewhere_is_held_against_the_ledger(parts: Parts) -> None:
+    older = await head_at(parts.store, "default", 3)
+    assert (await verify(parts.store, "default", older)).faults == ()
+    assert len((await verify(parts.store, "default", Head("default", 3, "f" * 64, START))).faults) == 1
+
+
+async def test_a_stored_head_beyond_the_last_entry_is_found(parts: Parts, place: File) -> None:
+    tamper(place, "update heads set seq = 6")
+    assert len((await verify(parts.store, "default")).faults) == 1
+
+
+# --- in parts
+
+
+async def test_the_head_at_an_entry_is_that_entry(parts: Parts) -> None:
+    entries = [entry async for chunk in parts.store.entries("default") for entry in chunk]
+    assert await head_at(parts.store, "default", 0) == Head("default")
+    for entry in entries:
+        assert await head_at(parts.store, "default", entry.seq) == Head("default", entry.seq, entry.link, entry.at)
+    assert await head_at(parts.store, "default", 6) is None
+
+
+async def test_there_is_no_head_at_an_entry_that_is_missing(parts: Parts, place: File) -> None:
+    tamper(place, "delete from events where seq = 3")
+    assert await head_at(parts.store, "default", 3) is None
+    assert await verify_part(parts.store, "default", 3, 5, None) is None
+
+
+@pytest.mark.usefixtures("small_pages")
+@pytest.mark.parametrize(("after", "until", "read"), [(0, 3, [(2, 3), (3, 3)]), (1, 2, [(1, 1)]), (3, 5, [(2, 2)])])
+async def test_a_part_is_read_up_to_its_end_and_no_further(
+    parts: Parts, after: int, until: int, read: list[tuple[int, int]]
+) -> None:
+    seen: list[tuple[int, int]] = []
+    part = await verify_part(parts.store, "default", after, until, None, lambda *each: seen.append(each))
+    assert part is not None
+    assert (part.head, part.faults, seen) == (await head_at(parts.store, "default", until), [], read)
+
+
+async def test_a_part_is_held_against_the_head_too(parts: Parts) -> None:
+    part = await verify_part(parts.store, "default", 2, 4, Head("default", 3, "f" * 64, START))
+    assert part is not None
+    assert len(part.faults) == 1
+
+
+def cut_at(store: Store, *cuts: int) -> Any:
+    """Parts as the command makes them, but one after the other."""
+
+    async def every(
+        workspace: str, end: int, head: Head | None, progress: Progress
+    ) -> AsyncGenerator[Verifier | None, None]:
+        for after, until in zip((0, *cuts), (*cuts, end), strict=True):
+            yield await verify_part(store, workspace, after, until, head, progress)
+
+    return every
+
+
+@pytest.mark.parametrize("cuts", [(2,), (1, 4), (1, 2, 3, 4)])
+async def test_parts_give_the_report_of_the_whole(parts: Parts, place: File, cuts: tuple[int, ...]) -> None:
+    store, read = parts.store, []  # type: Store, list[tuple[int, int]]
+    whole = await verify(store, "default")
+    assert await verify(store, "default", None, lambda *seen: read.append(seen), cut_at(store, *cuts)) == whole
+    assert read == [(until - after,) * 2 for after, until in zip((0, *cuts), (*cuts, 5), strict=True)]
+    tamper(place, "update events set actor = 'mallory' where seq = 2", "delete from payloads")
+    altered = await verify(store, "default")
+    assert await verify(store, "default", parts=cut_at(store, *cuts)) == altered
+    assert len(altered.faults) > 2
+
+
+async def test_a_part_that_cannot_begin_has_all_read_again(parts: Parts, place: File) -> None:
+    tamper(place, "delete from events where seq = 2")
+    whole = await verify(parts.store, "default")
+    assert whole == await verify(parts.store, "default", parts=cut_at(parts.store, 2))
+    assert whole.faults
+
+
+async def test_a_kept_head_counts_when_parts_are_read_again(parts: Parts, place: File) -> None:
+    kept = await parts.store.head("default")
+    tamper(place, "delete from events where seq = 5", "update heads set seq = 4")
+    whole = await verify(parts.store, "default", kept)
+    assert whole == await verify(parts.store, "default", kept, parts=cut_at(parts.store, 2))
+    assert any("The chain ends before the head" in message for _, message in found(whole))
+
+
+# --- while others write
+
+
+class Busy:
+    """The store, with something done by somebody else before its n-th answer of one sort."""
+
+    def __init__(self, store: Store, sort: str, turn: int, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._store = store
+        self._sort = sort
+        self._left = turn
+        self._meanwhile = meanwhile
+
+    async def _answering(self, sort: str) -> None:
+        self._left -= sort == self._sort
+        if not self._left:
+            self._left = -1
+            await self._meanwhile()
+
+    async def head(self, workspace: str) -> Head:
+        await self._answering("head")
+        return await self._store.head(workspace)
+
+    async def list(self, workspace: str, query: Query) -> Page:
+        await self._answering("list")
+        return await self._store.list(workspace, query)
+
+    async def get(self, workspace: str, approval_id: str) -> Stored:
+        await self._answering("get")
+        return await self._store.get(workspace, approval_id)
+
+    async def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        await self._answering("entries")
+        async for entries in self._store.entries(workspace, after):
+            yield entries
+
+
+TURNS = [("head", 1), ("head", 2), ("head", 3), ("entries", 1), ("entries", 2), ("list", 1), ("list", 2)]
+
+
+@pytest.mark.usefixtures("small_pages")
+@pytest.mark.parametrize(("sort", "turn"), TURNS)
+async def test_what_others_write_meanwhile_is_read_and_is_no_fault(
+    parts: Parts, place: File, sort: str, turn: int
+) -> None:
+    async def meanwhile() -> None:
+        await approve(parts, id_of(place, WAITS))
+        await pending(parts, 3)
+
+    report = await verify(Busy(parts.store, sort, turn, meanwhile), "default")  # type: ignore[arg-type]
+    assert (report.entries, report.approvals, report.faults) == (7, 3, ())
+
+
+async def test_a_row_that_changes_while_it_is_looked_at_is_looked_at_again(parts: Parts, place: File) -> None:
+    waits, turns = id_of(place, WAITS), []  # type: str, list[str]
+
+    async def decide() -> None:
+        turns.append(await approve(parts, waits))
+
+    async def start() -> None:
+        await parts.gate.start("default", waits, "runner", 60_000)
+        turns.append("running")
+
+    inner = Busy(parts.store, "get", 2, start)
+    report = await verify(Busy(inner, "list", 1, decide), "default")  # type: ignore[arg-type]
+    assert (turns, report.entries, report.faults) == (["approved", "running"], 7, ())
+
+
+async def test_a_row_that_goes_while_it_is_looked_at_is_told(parts: Parts, place: File) -> None:
+    tamper(place, "update approvals set status = 'approved' where call_id = 'call2'")
+    waits = id_of(place, WAITS)
+
+    async def delete() -> None:
+        place.sql("delete from approvals where id = ?", waits)
+
+    report = await verify(Busy(parts.store, "get", 2, delete), "default")  # type: ignore[arg-type]
+    assert found(report) == [(0, f"approval {waits}: Its row is gone.")]
