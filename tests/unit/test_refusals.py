@@ -1,0 +1,513 @@
+"""What people and programs are told when something is not done: every word of it, and the ids that go along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interlock.core import execution
+from interlock.core.approval import Approval, Decided, cancel, decide, delegate, expire, resolve_unknown, undo
+from interlock.core.budget import Amounts, read_budget
+from interlock.core.call import ToolSpec, propose
+from interlock.core.canonical import canonical, parse
+from interlock.core.card import find
+from interlock.core.decision import Approve, Seen, read_decision
+from interlock.core.errors import Error
+from interlock.core.event import Change, Moment, Payload
+from interlock.core.grant import Grant, fits, make, revoke, use
+from interlock.core.policy import Allow, Ask, Stage
+from interlock.core.request import allow, same_call
+from tests.unit.builders import (
+    ADMIN,
+    ALICE,
+    BOB,
+    CAROL,
+    DAVE,
+    FINANCE,
+    LEGAL,
+    NOW,
+    PAY,
+    VIEWER,
+    approve,
+    at,
+    behind,
+    call,
+    edit,
+    in_status,
+    pending,
+    prepared,
+    proposal,
+    respond,
+    started,
+    stored,
+    users,
+)
+
+Act = Callable[[], object]
+FINANCE_THEN_LEGAL = Ask("both", (Stage(FINANCE), Stage(LEGAL)))
+GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", 0, NOW + 1)
+COUNTED = replace(GRANT, budget="5", budget_of="amount")
+NO_ARGUMENTS = replace(PAY, schema={"properties": {}, "additionalProperties": False})
+LISTED = replace(PAY, schema={"properties": {"to": {}, "sum": {}}, "additionalProperties": False})
+REJECTED = in_status("rejected", decision=Decided("reject", "bob", NOW))
+ALARMING = pending(alarms=("/to: hidden", "/amount: look-alike"))
+
+
+def refused(act: Act) -> dict[str, object]:
+    """The refusal as programs get it, whether it was raised or is kept with the attempt."""
+    try:
+        result = act()
+    except Error as error:
+        return error.to_json()
+    assert isinstance(result, Change)
+    assert result.error is not None
+    return result.error.to_json()
+
+
+def told(code: str, message: str, **ids: object) -> dict[str, object]:
+    return {"error": code, "message": message, "approval_id": "id", **ids}
+
+
+def invalid(code: str, message: str, **ids: object) -> dict[str, object]:
+    return {**told(code, message, **ids), "problems": []}
+
+
+def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
+    return pytest.mark.parametrize(("act", "words"), [pytest.param(*rest, id=name) for name, *rest in found])
+
+
+@cases(
+    (
+        "an outsider",
+        lambda: decide(pending(FINANCE_THEN_LEGAL), approve(pending()), DAVE, at()),
+        told("forbidden", "dave may not decide this. It needs team finance."),
+    ),
+    (
+        "a viewer",
+        lambda: decide(pending(), approve(pending()), VIEWER, at()),
+        told("forbidden", "vic may not decide this. It needs the requester, a reviewer or an admin."),
+    ),
+    (
+        "the second stage first",
+        lambda: decide(pending(FINANCE_THEN_LEGAL), approve(pending()), CAROL, at()),
+        told("forbidden", "Another stage has to approve first: team finance."),
+    ),
+    (
+        "an answer of the wrong kind",
+        lambda: decide(pending(Ask(decisions=("approve", "edit"))), respond(pending()), ALICE, at()),
+        invalid("invalid_decision", "This call cannot be answered by respond; allowed: approve, edit."),
+    ),
+    (
+        "an edited call, unseen",
+        lambda: decide(replace(pending(), editors=("bob",)), Approve(), ALICE, at()),
+        told(
+            "digest_mismatch",
+            "The arguments were edited or may deceive: look at the card and send its args_sha256.",
+            args_sha256=pending().args_sha256,
+        ),
+    ),
+    (
+        "other arguments than seen",
+        lambda: decide(pending(), Approve(Seen("0" * 64)), ALICE, at()),
+        told(
+            "digest_mismatch",
+            "The arguments changed since you saw them. Look again.",
+            args_sha256=pending().args_sha256,
+        ),
+    ),
+    (
+        "alarms",
+        lambda: decide(ALARMING, approve(ALARMING), ALICE, at()),
+        invalid(
+            "findings_not_acknowledged",
+            "Some arguments may deceive. Look at them and acknowledge: /to: hidden, /amount: look-alike.",
+            findings=["/to: hidden", "/amount: look-alike"],
+        ),
+    ),
+    (
+        "an edit of something else",
+        lambda: decide(pending(), edit(pending()), ALICE, at(), replace(prepared(pending()), replaces="0" * 64)),
+        told("digest_mismatch", "The arguments changed since you saw them. Look again."),
+    ),
+    (
+        "an edit that brings alarms",
+        lambda: decide(pending(), edit(pending()), ALICE, at(), prepared(pending(), {}, None, "/to: hidden")),
+        invalid(
+            "findings_not_acknowledged",
+            "Some arguments may deceive. Look at them and acknowledge: /to: hidden.",
+            findings=["/to: hidden"],
+        ),
+    ),
+    (
+        "an edit that leaves no answer",
+        lambda: decide(
+            pending(Ask(decisions=("edit",))),
+            edit(pending()),
+            ALICE,
+            at(),
+            prepared(pending(), {}, Ask("by mail", decisions=("respond",))),
+        ),
+        invalid(
+            "invalid_decision",
+            "The rule 'by mail', which holds for the edited call, leaves no answer that can be given.",
+        ),
+    ),
+    (
+        "a decision after another",
+        lambda: decide(in_status("responded", decision=Decided("respond", "bob", 7)), approve(pending()), ALICE, at()),
+        told(
+            "already_decided",
+            "Already decided: bob (respond). Nothing was changed.",
+            status="responded",
+            decision={"kind": "respond", "by": "bob", "at": 7, "reason": ""},
+        ),
+    ),
+    (
+        "a decision after nobody's",
+        lambda: decide(in_status("succeeded"), approve(pending()), ALICE, at()),
+        told(
+            "already_decided",
+            "Already decided: succeeded. Nothing was changed.",
+            status="succeeded",
+            decision=None,
+        ),
+    ),
+    (
+        "a decision after the deadline",
+        lambda: decide(pending(), approve(pending()), ALICE, at(pending().expires_at)),
+        told("expired", "This approval has expired. Let the agent propose the call again."),
+    ),
+)
+def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, object]) -> None:
+    assert refused(act) == words
+
+
+@cases(
+    (
+        "undo of an approval",
+        lambda: undo(in_status("approved"), BOB, at()),
+        told("conflict", "Only a rejection can be undone; this is approved."),
+    ),
+    (
+        "undo of a rejection that nobody made",
+        lambda: undo(in_status("rejected"), BOB, at()),
+        told("conflict", "Only a rejection can be undone; this is rejected."),
+    ),
+    (
+        "undo of somebody else's",
+        lambda: undo(REJECTED, ALICE, at()),
+        told("forbidden", "bob rejected this; only they or an admin can undo it."),
+    ),
+    (
+        "undo too late",
+        lambda: undo(REJECTED, ADMIN, at(NOW + 8_000)),
+        told("expired", "Too late to undo: the agent has been told."),
+    ),
+    (
+        "delegation by an outsider",
+        lambda: delegate(pending(FINANCE_THEN_LEGAL), users("eve"), DAVE, at()),
+        told("forbidden", "Only those who may decide can delegate."),
+    ),
+    (
+        "cancelling what runs",
+        lambda: cancel(in_status("running"), "agent", "", at()),
+        told("already_started", "This cannot be cancelled: it is running."),
+    ),
+    (
+        "resolving what is known",
+        lambda: resolve_unknown(in_status("failed"), "", ALICE, None, at(), ok=True),
+        told("conflict", "Only an unknown outcome can be resolved; this is failed."),
+    ),
+    (
+        "resolving as a viewer",
+        lambda: resolve_unknown(in_status("unknown"), "", VIEWER, None, at(), ok=True),
+        told("forbidden", "Only reviewers and admins can resolve an unknown outcome."),
+    ),
+    (
+        "a call id that comes back with other arguments",
+        lambda: same_call(pending(), call({"amount": 6})),
+        told("call_mismatch", "This call id is known with another tool or other arguments. Use a new call id."),
+    ),
+)
+def test_what_cannot_be_done_with_an_approval_says_why(act: Act, words: dict[str, object]) -> None:
+    assert refused(act) == words
+
+
+def finished(approval: Approval, fence: int, now: int = NOW) -> Change[Approval]:
+    return execution.finish(approval, fence, Payload(result=b"1"), at(now), ok=True)
+
+
+@cases(
+    (
+        "lapsed",
+        lambda: started(in_status("approved"), NOW + 3_600_000),
+        told("expired", "The approval lapsed: it was not started in time. Propose the call again."),
+    ),
+    (
+        "running",
+        lambda: started(in_status("running")),
+        told("already_started", "This call was started already; it is running.", status="running"),
+    ),
+    (
+        "pending",
+        lambda: started(pending()),
+        told("not_approved", "This call still waits for a decision.", status="pending"),
+    ),
+    (
+        "expired",
+        lambda: started(in_status("expired")),
+        told("expired", "This approval has expired. Let the agent propose the call again."),
+    ),
+    (
+        "rejected",
+        lambda: started(in_status("rejected")),
+        told("not_approved", "This call may not run: it is rejected.", status="rejected"),
+    ),
+    (
+        "other bytes",
+        lambda: started(in_status("approved"), args={"amount": 6}),
+        told("binding_broken", "What is stored is not what was approved. Nothing was run."),
+    ),
+    (
+        "another definition",
+        lambda: execution.start(stored(in_status("approved")), "r1", 1, "0" * 64, at(), runner_is_dead=False),
+        told("binding_broken", "The tool's definition changed after the approval. Propose the call again."),
+    ),
+    (
+        "a lease that lapsed",
+        lambda: execution.renew(in_status("running"), 1, 1, at(NOW + 60_000)),
+        told("lease_lost", "The lease has lapsed: this runner no longer owns the call."),
+    ),
+    (
+        "a fence that never was",
+        lambda: finished(in_status("running"), 2),
+        told("conflict", "This call was not started under this fence.", status="running"),
+    ),
+    (
+        "a late finish",
+        lambda: finished(in_status("running"), 1, NOW + 60_000),
+        told(
+            "lease_lost",
+            "Too late: the lease had lapsed. What you reported is kept as evidence; a person has to resolve it.",
+            status="running",
+        ),
+    ),
+)
+def test_what_cannot_run_says_why(act: Act, words: dict[str, object]) -> None:
+    assert refused(act) == words
+
+
+@pytest.mark.parametrize(
+    ("act", "what"),
+    [
+        (lambda: decide(pending(), approve(pending()), ALICE, behind()), "is approved"),
+        (lambda: edited_without_a_vote(behind()), "is approved"),
+        (lambda: undo(REJECTED, BOB, behind()), "is approved"),
+        (lambda: allow(proposal(), Allow(), behind()), "is allowed"),
+        (lambda: execution.start(stored(in_status("approved")), "r1", 1, "", behind(), runner_is_dead=False), "starts"),
+    ],
+)
+def test_nothing_goes_on_while_the_clock_is_behind(act: Act, what: str) -> None:
+    message = f"The clock stands before the ledger's last entry. Nothing {what} until it is set right."
+    assert refused(act) == {"error": "clock_behind", "message": message}
+
+
+def edited_without_a_vote(moment: Moment) -> Change[Approval]:
+    """The editor may edit and, as the one who edited, not approve."""
+    approval = pending(Ask(exclude=frozenset({"editor"})))
+    return decide(approval, edit(approval), ALICE, moment, prepared(approval))
+
+
+def test_what_time_decided_says_so() -> None:
+    timed_out, approved = (
+        expire(pending(terms), at(NOW + 300_000)).state.decision for terms in (Ask(), Ask(on_expiry="approve"))
+    )
+    assert timed_out == Decided("expire", "interlock", NOW + 300_000, "", "The call timed out: nobody decided in time.")
+    assert approved == Decided(
+        "approve", "interlock", NOW + 300_000, "", "The rule approves when nobody answers in time."
+    )
+
+
+# --- what cannot be read, stored or made
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: canonical("\ud800"), "A text holds half a surrogate pair, which is not a character."),
+        (lambda: canonical("x" * 1_048_577), "The value takes 1,048,579 bytes; at most 1,048,576 are accepted."),
+        (lambda: canonical("\0"), "A text holds a NUL character, which databases cut or refuse. Remove it."),
+        (lambda: canonical({1, 2}), "A value of type set has no JSON form."),
+        (lambda: canonical({1: 2}), "A member's name is 1; names are texts."),
+        (lambda: canonical(nested(65)), "The value is nested deeper than 64 levels."),
+        (lambda: canonical(10**40), "A number has more than 40 digits."),
+        (lambda: canonical(float("nan")), "NaN and infinite numbers have no JSON form."),
+        (lambda: parse(" " * 1_048_577), "The body takes 1,048,577 bytes; at most 1,048,576 are accepted."),
+        (lambda: parse(b"\xff"), "The body is not UTF-8."),
+        (
+            lambda: parse("{"),
+            "The body is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1).",
+        ),
+        (lambda: parse("\ud800"), "The body holds half a surrogate pair, which is not a character."),
+        (lambda: parse('{"a": 1, "a": 2}'), "The name 'a' appears twice in one object."),
+        (lambda: parse("1" + "0" * 50 + "e999"), "The number 1" + "0" * 39 + " is too large."),
+        (lambda: parse("1" + "0" * 40), "A number has more than 40 digits."),
+        (lambda: parse("NaN"), "NaN is not JSON."),
+        (lambda: propose("pay", [], "run", "call"), "The arguments of a call are an object, not list."),
+        (lambda: propose("", {}, "run", "call"), "tool is 1 to 200 characters that can be seen."),
+        (lambda: propose("pay", {}, "", "call"), "run_id is 1 to 200 characters that can be seen."),
+        (lambda: propose("pay", {}, "run", ""), "call_id is 1 to 200 characters that can be seen."),
+        (lambda: call(workspace=""), "workspace is 1 to 200 characters that can be seen."),
+        (lambda: call(agent="\n"), "agent is 0 to 200 characters that can be seen."),
+        (lambda: call(expires_in=-1), "expires_in is a whole number of milliseconds, not below 0."),
+        (lambda: call(priority="urgent"), "priority is 'urgent'; it is one of low, medium, high."),
+        (lambda: call(setting=""), "setting is ''; it is one of chat, queue, paused."),
+        (lambda: call(teams=["a"]), "teams is a tuple of at most 64 names."),
+        (lambda: call(teams=("",)), "teams is 1 to 200 characters that can be seen."),
+        (lambda: call(agent_says="x" * 20_001), "agent_says is a text of at most 20,000 characters."),
+        (lambda: ToolSpec(""), "tool is 1 to 200 characters that can be seen."),
+        (lambda: ToolSpec("pay", "lethal"), "effect is 'lethal'; it is one of read, write, destructive."),
+        (lambda: ToolSpec("pay", confirm="mail"), "confirm is 'mail'; it is one of chat."),
+        (
+            lambda: read_budget("-" * 60),
+            "A budget is a number above 0, such as 500 or 99.50, of at most 40 digits; not '" + "-" * 50 + "'.",
+        ),
+        (
+            lambda: find({"n" * 999_999: list(range(99))}),
+            "The names of the arguments are too long for so many values. Shorten them.",
+        ),
+    ],
+)
+def test_what_cannot_be_taken_says_why(act: Act, message: str) -> None:
+    assert refused(act) == {"error": "invalid_request", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("draft", "message"),
+    [
+        ({"tool": ""}, "The tool of a grant is a name of 1 to 200 characters that can be seen."),
+        ({"agent": "\t"}, "The agent of a grant is a name of 1 to 200 characters that can be seen."),
+        ({"reason": "x" * 501}, "The reason has at most 500 characters."),
+        ({"expires_at": NOW}, "A grant ends in the future, within a year."),
+        ({"max_uses": 0}, "A grant is good for at least one use, and for at most 1,000,000,000."),
+        ({"budget": "5"}, "A budget takes two: the most that may be spent, and the argument that is counted."),
+        ({"budget": "5", "budget_of": "x" * 201}, "What a budget counts has at most 200 characters."),
+        ({"budget": "5", "budget_of": "/*"}, "A budget counts one number of a call: its place has no '*'."),
+    ],
+)
+def test_a_grant_that_cannot_be_made_says_why(draft: dict[str, Any], message: str) -> None:
+    assert refused(lambda: make(replace(GRANT, **draft), ALICE, at())) == {
+        "error": "invalid_request",
+        "message": message,
+    }
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (
+            lambda: make(GRANT, VIEWER, at()),
+            {"error": "forbidden", "message": "Only reviewers and admins can make a grant: people, never a program."},
+        ),
+        (
+            lambda: revoke(GRANT, BOB, at()),
+            {
+                "error": "forbidden",
+                "message": "alice made this grant; only they or an admin can revoke it.",
+                "grant_id": "g1",
+            },
+        ),
+        (
+            lambda: revoke(GRANT, ALICE, at(), "x" * 501),
+            {"error": "invalid_request", "message": "The reason has at most 500 characters."},
+        ),
+        (
+            lambda: use(GRANT, Amounts(b"{}"), at(NOW + 1)),
+            {"error": "conflict", "message": "The grant is used up, expired or revoked.", "grant_id": "g1"},
+        ),
+        (
+            lambda: fits(COUNTED, LISTED),
+            {
+                "error": "invalid_request",
+                "message": "pay has no argument 'amount' to count for a budget. There are: sum, to.",
+            },
+        ),
+        (
+            lambda: fits(COUNTED, NO_ARGUMENTS),
+            {
+                "error": "invalid_request",
+                "message": "pay has no argument 'amount' to count for a budget. There are: none.",
+            },
+        ),
+        (
+            lambda: fits(COUNTED, replace(PAY, secret=("amount",))),
+            {"error": "invalid_request", "message": "'amount' of pay is secret: a sum would tell it. Limit the uses."},
+        ),
+    ],
+)
+def test_what_cannot_be_done_with_a_grant_says_why(act: Act, words: dict[str, object]) -> None:
+    assert refused(act) == words
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "pointer", "problem"),
+    [
+        ("yes", "A decision is an object with a kind.", "", "not an object"),
+        ({"yes": 1}, "Unknown field 'yes'.", "/yes", "unknown"),
+        ({"kind": "maybe"}, "The kind is one of approve, edit, respond, reject.", "/kind", "unknown kind"),
+        (
+            {"kind": "approve", "args": {}},
+            "Only an edit carries arguments. Nothing was decided.",
+            "/args",
+            "not an edit",
+        ),
+        ({"kind": "edit"}, "An edit carries the arguments as an object.", "/args", "not an object"),
+        (
+            {"kind": "edit", "args": {1: 1}},
+            "A member's name is 1; names are texts.",
+            "/args",
+            "A member's name is 1; names are texts.",
+        ),
+        ({"kind": "respond"}, "A response carries a message or an answer.", "/message", "missing"),
+        (
+            {"kind": "respond", "answer": {1: 1}},
+            "A member's name is 1; names are texts.",
+            "/answer",
+            "A member's name is 1; names are texts.",
+        ),
+        ({"kind": "reject", "reason": 1}, "reason is a text.", "/reason", "not a text"),
+        ({"kind": "reject", "reason": "x" * 501}, "reason has more than 500 characters.", "/reason", "too long"),
+        ({"kind": "reject", "comment": "x" * 501}, "comment has more than 500 characters.", "/comment", "too long"),
+        (
+            {"kind": "respond", "message": "x" * 20_001},
+            "message has more than 20000 characters.",
+            "/message",
+            "too long",
+        ),
+        (
+            {"kind": "approve", "args_sha256": "x" * 65},
+            "args_sha256 has more than 64 characters.",
+            "/args_sha256",
+            "too long",
+        ),
+        (
+            {"kind": "approve", "acknowledged": "all"},
+            "acknowledged is a list of finding ids.",
+            "/acknowledged",
+            "not a list of ids",
+        ),
+    ],
+)
+def test_a_decision_that_cannot_be_read_says_where(body: object, message: str, pointer: str, problem: str) -> None:
+    words = {"error": "invalid_decision", "message": message, "problems": [{"pointer": pointer, "message": problem}]}
+    assert refused(lambda: read_decision(body)) == words
