@@ -18,7 +18,7 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help install test pooler check fix bench faults lock clean
+.PHONY: help install test pooler check fix bench faults mutants lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
@@ -50,6 +50,9 @@ bench: $(BENCH_INSTALLED) ## Interlock beside the databases and others: docs/ben
 # About an hour on 2 cores; FAULTS='--only parity --scale 0.01' for less.
 faults: $(DEV_INSTALLED) ## every fault suite at full size, with its red controls; keeps the report
 	@$(BIN)/python -m tests.faults $(or $(FAULTS),--write)
+
+mutants: $(DEV_INSTALLED) ## mistakes made on purpose in the rules and the verifier: do the tests notice?
+	@$(BIN)/python -m tests.mutants --workers $(WORKERS)
 
 # Keeps the pins that still fit; `make lock UPGRADE=--upgrade` takes the newest of all.
 LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --python-version 3.11 \

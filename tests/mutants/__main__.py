@@ -1,0 +1,81 @@
+"""Makes the mistakes of `mutations` in the rules and in the verifier, one at a time, and sees whether a test notices.
+
+python -m tests.mutants                          all of them
+python -m tests.mutants --only core/laws.py      those of one module
+python -m tests.mutants --sample 150 --seed 7    some of them, always the same
+python -m tests.mutants --broken asserts         against tests that assert nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from tests.mutants.mutations import Mutant, mutants_of
+from tests.mutants.trials import Result, try_all
+
+TOP = Path(__file__).resolve().parents[2]
+PACKAGE = TOP / "src" / "interlock"
+MODULES = [*sorted((PACKAGE / "core").glob("*.py")), PACKAGE / "audit.py", PACKAGE / "ledger_file.py"]
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+ELSEWHERE = ("conditions", "policy_file", "schemas", "settings", "templates")  # what they are about is not mutated
+TESTS = ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in ELSEWHERE))
+
+
+def main() -> None:
+    options = _options()
+    if options.broken and not sys.flags.optimize:
+        os.execv(sys.executable, [sys.executable, "-O", "-m", "tests.mutants", *sys.argv[1:]])  # noqa: S606
+    began = time.monotonic()
+    mutants = [each for path in MODULES for each in mutants_of(path.relative_to(PACKAGE).as_posix(), path.read_text())]
+    known = _equivalents(mutants)
+    chosen = [mutant for mutant in mutants if str(mutant) not in known and mutant.path.startswith(options.only)]
+    if options.sample:
+        chosen = sorted(Random(options.seed).sample(chosen, options.sample), key=chosen.index)
+    results = try_all(chosen, PACKAGE, TESTS, options.workers)
+    _tell(results)
+    found = Counter(results.values())
+    tried = found["killed"] + found["survived"]
+    score = round(found["killed"] / tried, 4) if tried else 0
+    told = {"suite": "mutants", "score": score, **found, "equivalent": len(known)}
+    print(json.dumps({**told, "seconds": round(time.monotonic() - began, 1)}))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    parser.add_argument("--only", default="", help="a path below src/interlock, or how it begins")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--broken", choices=["asserts"])
+    return parser.parse_args()
+
+
+def _equivalents(mutants: list[Mutant]) -> set[str]:
+    """Mutants that no test can find, each below a line that says why; one that is not there any more is an error."""
+    lines = {line for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")}
+    if gone := lines - {str(mutant) for mutant in mutants}:
+        sys.exit("\n".join(["There are no such mutants; take them out of equivalent.txt:", *sorted(gone)]))
+    return lines
+
+
+def _tell(results: dict[Mutant, Result]) -> None:
+    by_module: dict[str, Counter[str]] = {mutant.path: Counter() for mutant in results}
+    for mutant, result in results.items():
+        by_module[mutant.path][result] += 1
+        if result == "survived":
+            print(f"survived: line {mutant.lines[-1]} of {mutant}", file=sys.stderr)
+    for path, found in by_module.items():
+        tried = found["killed"] + found["survived"]
+        share = f"{found['killed'] / tried:.1%}" if tried else "-"
+        print(f"{path:24}{found['killed']:5} of{tried:5}{share:>8}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The tests notice mistakes: a sample of mutants dies of them, and lives where nothing is asserted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mutants.mutations import mutants_of
+
+TOP = Path(__file__).resolve().parents[2]
+LEAST = 0.85  # with 9 of 10 killed overall, 98 of 100 samples of 150 are above this
+
+
+def report(*options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.mutants", *options]
+    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return {**result, "told": done.stderr}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_sample_of_mutants_is_killed() -> None:
+    found = report("--sample", "150", "--seed", "1")
+    assert found["killed"] + found.get("survived", 0) > 140, "too many could not even be loaded"
+    assert found["score"] >= LEAST, found["told"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_without_assertions_mutants_live() -> None:
+    found = report("--sample", "50", "--seed", "1", "--broken", "asserts")
+    assert found["score"] < LEAST, found["told"]
+
+
+SOURCE = '''
+from typing import Literal
+
+LIMIT: int = 3
+Kind = Literal["a"]
+
+
+def short(text: str, by: int = 1) -> str:
+    """A docstring is no code."""
+    if len(text) > LIMIT and by:
+        raise ValueError(f"{text} is too long")
+    return join(text, end=text[:by])
+
+
+def kind_of(value: object) -> str:
+    match value:
+        case int() if value < 0:
+            return "negative"
+        case _:
+            return ""
+'''
+CHANGES = """
+LIMIT: int = 3 -> LIMIT: int = 4
+def short(text: str, by: int=1) -> str: -> def short(text: str, by: int=2) -> str:
+if len(text) > LIMIT and by: -> if len(text) > LIMIT or by:
+if len(text) > LIMIT and by: -> if len(text) >= LIMIT and by:
+raise ValueError(f'{text} is too long') -> pass
+raise ValueError(f'{text} is too long') -> raise ValueError(f'XX{text} is too long')
+return join(text, end=text[:by]) -> return None
+return join(text, end=text[:by]) -> return join(text)
+case int() if value < 0: -> case int() if False:
+case int() if value < 0: -> case int():
+case int() if value < 0: -> case int() if value <= 0:
+case int() if value < 0: -> case int() if value < 1:
+return 'negative' -> return 'XXnegative'
+return '' -> return 'XX'
+"""
+
+
+def test_a_mutant_is_the_module_with_one_mistake() -> None:
+    assert [mutant.change for mutant in mutants_of("any.py", SOURCE)] == CHANGES.strip().splitlines()
+
+
+def test_a_mutant_knows_where_it_is() -> None:
+    places = {(mutant.place.scope, mutant.place.function, mutant.lines[-1]) for mutant in mutants_of("any.py", SOURCE)}
+    assert ("", 0, 4) in places, "a constant is there when the module is loaded"
+    assert ("short", 0, 8) in places, "so is a default"
+    assert {("short", 8, 11), ("kind_of", 15, 18)} <= places
+
+
+def test_mutants_that_read_alike_are_numbered() -> None:
+    assert [str(mutant) for mutant in mutants_of("a.py", "f(1)\nf(1)")] == [
+        "a.py module: f(1) -> pass",
+        "a.py module: f(1) -> f(2)",
+        "a.py module: f(1) -> pass (2)",
+        "a.py module: f(1) -> f(2) (2)",
+    ]
