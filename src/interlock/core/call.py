@@ -201,7 +201,7 @@ def redact(args: bytes, spec: ToolSpec, key: bytes) -> Shown:
         return Shown(args, value, digest(args))
     found: set[str] = set()
     patterns = [_steps(pointer) for pointer in spec.secret]
-    hidden = cast(Args, _replace(value, patterns, "", lambda pointer, inner: _hide(pointer, inner, key, found)))
+    hidden = cast(Args, _replace(value, patterns, lambda pointer, inner: _hide(pointer, inner, key, found)))
     data = canonical(hidden)
     return Shown(data, hidden, digest(data), frozenset(found))
 
@@ -220,7 +220,7 @@ def restore(edited: Args, stored: bytes, spec: ToolSpec, key: bytes) -> tuple[Ar
         return secrets.get(mark)
 
     patterns = [_steps(pointer) for pointer in spec.secret]
-    return cast(Args, _replace(edited, patterns, "", put_back)), tuple(problems)
+    return cast(Args, _replace(edited, patterns, put_back)), tuple(problems)
 
 
 def fingerprint(value: object, key: bytes) -> str:
@@ -290,11 +290,10 @@ def secret_texts(args: bytes, spec: ToolSpec) -> list[str]:
     """The secret values that are texts, the longest first, so that hiding them leaves none half hidden."""
     found: list[str] = []
 
-    def note(_: str, value: object) -> object:
+    def note(_: str, value: object) -> None:
         found.extend([value] if isinstance(value, str) and value else [])
-        return value
 
-    _replace(read(args), [_steps(pointer) for pointer in spec.secret], "", note)
+    _replace(read(args), [_steps(pointer) for pointer in spec.secret], note)
     return sorted(found, key=len, reverse=True)
 
 
@@ -305,7 +304,7 @@ def _steps(pointer: str) -> tuple[str, ...]:
 
 
 def _replace(
-    value: object, patterns: list[tuple[str, ...]], pointer: str, change: Callable[[str, object], object]
+    value: object, patterns: list[tuple[str, ...]], change: Callable[[str, object], object], pointer: str = ""
 ) -> object:
     """A copy of the value in which what the patterns point at went through `change`."""
     if () in patterns:
@@ -317,10 +316,10 @@ def _replace(
             items = {}
             for name, inner in value.items():
                 step = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
-                items[name] = _replace(inner, _below(patterns, name), step, change)
+                items[name] = _replace(inner, _below(patterns, name), change, step)
             return items
         case list():
-            return [_replace(v, _below(patterns, str(i)), f"{pointer}/{i}", change) for i, v in enumerate(value)]
+            return [_replace(v, _below(patterns, str(i)), change, f"{pointer}/{i}") for i, v in enumerate(value)]
         case _:
             return value
 
@@ -339,9 +338,8 @@ def _hide(pointer: str, value: object, key: bytes, found: set[str]) -> object:
 def _collect(stored: Args, spec: ToolSpec, key: bytes) -> dict[str, object]:
     secrets: dict[str, object] = {}
 
-    def note(_: str, value: object) -> object:
+    def note(_: str, value: object) -> None:
         secrets[fingerprint(value, key)] = value
-        return value
 
-    _replace(stored, [_steps(pointer) for pointer in spec.secret], "", note)
+    _replace(stored, [_steps(pointer) for pointer in spec.secret], note)
     return secrets

@@ -140,12 +140,12 @@ def _float(value: float) -> str:
     if "e" not in text:
         text = text.removesuffix(".0")
         return "0" if text == "-0" else text
-    return _scientific(value, text)
+    return _scientific(text)
 
 
-def _scientific(value: float, text: str) -> str:
-    sign = "-" if value < 0 else ""
-    _, numbers, exponent = Decimal(text).as_tuple()
+def _scientific(text: str) -> str:
+    negative, numbers, exponent = Decimal(text).as_tuple()
+    sign = "-" * negative
     digits = "".join(map(str, numbers)).rstrip("0")
     point = len(numbers) + int(exponent)  # where the decimal point stands, counted from the first digit
     if len(digits) <= point <= 21:
