@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 CONTEXT = 30  # characters that are shown on both sides of a change
-MARK = "XX"
+MARK = "XX"  # stands for the first two characters, so that nothing is left of a short text
 NOTHING_AT_RUN_TIME = {"annotation", "returns", "decorator_list", "bases", "format_spec", "cls"}
 TYPES_ONLY = {"Literal", "ClassVar", "Callable", "Mapping", "TypeVar"}
 PAIRS = (
@@ -103,9 +103,9 @@ def _values(node: ast.AST) -> Changes:
         case ast.Constant(value=int() | float() as value):
             yield "value", value + 1
         case ast.Constant(value=str(value)):
-            yield "value", MARK + value
+            yield "value", MARK + value[len(MARK) :]
         case ast.Constant(value=bytes(value)):
-            yield "value", MARK.encode() + value
+            yield "value", MARK.encode() + value[len(MARK) :]
         case ast.JoinedStr(values=values):
             yield "values", [ast.Constant(MARK), *values]
         case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):

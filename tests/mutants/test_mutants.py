@@ -73,7 +73,7 @@ case int() if value < 0: -> case int() if False:
 case int() if value < 0: -> case int():
 case int() if value < 0: -> case int() if value <= 0:
 case int() if value < 0: -> case int() if value < 1:
-return 'negative' -> return 'XXnegative'
+return 'negative' -> return 'XXgative'
 return '' -> return 'XX'
 """
 

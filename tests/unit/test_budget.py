@@ -108,6 +108,7 @@ def test_the_smallest_and_the_largest_numbers_still_add_up() -> None:
     assert within(Decimal("0.5"), str(LARGEST), spent)
     assert not within(Decimal(1), str(LARGEST), spent)
     assert not within(Decimal("1.7976931348623157e308"), str(LARGEST), spent), "a sum of 633 digits is not even made"
+    assert not within(Decimal("1e-600"), str(LARGEST), "1"), "it would be rounded away"
 
 
 # R51

@@ -37,6 +37,12 @@ def refused(data: bytes | str) -> str:
     return caught.value.message
 
 
+# R47
+def test_a_number_is_written_out_as_far_as_its_digits_reach() -> None:
+    assert canonical(1.2345678901234568e16) == b"12345678901234568"
+    assert canonical(-1.5e300) == b"-1.5e+300"
+
+
 # R47: the numbers of RFC 8785, appendix B
 @pytest.mark.parametrize(
     ("bits", "text"),
@@ -210,6 +216,13 @@ def test_a_deep_body_is_refused_before_it_is_parsed(depth: int) -> None:
 def test_many_brackets_side_by_side_are_not_deep() -> None:
     flat = [[], {}, {"a": []}] * 100
     assert parse(canonical(flat)) == flat
+
+
+# R27
+def test_depth_is_counted_up_and_down() -> None:
+    deepest = b"[" * 64 + b"]" * 63
+    assert parse(deepest + b",[]]") == parse(b"[[]," + deepest[1:] + b"]")[::-1]  # type: ignore[index]
+    assert "64 levels" in refused(b"[" + b"[]," * 9 + b"[" * 64 + b"]" * 65)
 
 
 # R27

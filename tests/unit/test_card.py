@@ -506,6 +506,16 @@ def test_an_odd_name_and_its_odd_value_are_one_finding_at_the_louder_level() -> 
     assert finding.level == "alarm"
 
 
+def test_an_alarm_is_not_softened_by_a_note_of_the_same_kind_before_it() -> None:
+    (finding,) = find({"a": "1\u00a0000" + " " * 201 + "and more"})
+    assert (finding.kind, finding.level) == ("space", "alarm")
+
+
+def test_what_is_neither_dict_nor_list_is_looked_into_as_well() -> None:
+    assert kinds(("pay ada\u202e",)) == {"bidi"}
+    assert [finding.pointer for finding in find(MappingProxyType({"to": "ada\u202e"}))] == ["/to"]
+
+
 def test_a_name_wholly_in_look_alike_letters_is_an_alarm_and_a_russian_one_is_not() -> None:
     assert [finding.id for finding in find({"сс": "x"})] == ["lookalike:/сс"]
     assert find({"имя": "x"}) == ()
@@ -556,6 +566,8 @@ def test_head_and_tail_never_cut_an_escape(text: str, limit: int) -> None:
 def test_head_and_tail_of_a_short_text_is_the_text() -> None:
     assert head_and_tail("abc") == ("abc", "")
     assert head_and_tail("a" * 300 + "b" * 300) == ("a" * 200, "b" * 200)
+    assert head_and_tail("a" * 3_000 + "b" * 3_000) == ("a" * 200, "b" * 200)
+    assert head_and_tail("a" * 400) == ("a" * 400, "")
 
 
 @pytest.mark.parametrize(
