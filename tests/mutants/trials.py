@@ -234,8 +234,9 @@ def _run_loaded_again(mutant: Mutant, code: CodeType, tests: list[str], paths: P
         return DISCARDED
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     for some in filter(None, (files[:1], files[1:])):  # most are noticed by the first; loading all takes its time
-        if ended := int(pytest.main([*some, *OPTIONS, "-x"], plugins=[Chosen(tests, paths)])):
-            return ended
+        ended = pytest.main([*some, *OPTIONS, "-x"], plugins=[Chosen(tests, paths)])
+        if ended not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            return int(ended)
     return SURVIVED
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval import Approval, decide
+from interlock.core.approval import Approval, Decided, decide, undo
 from interlock.core.call import ToolSpec, fingerprint
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import (
@@ -19,7 +19,9 @@ from interlock.core.errors import (
 )
 from interlock.core.event import TIME, Change, Payload, Stored
 from interlock.core.execution import DEFAULT_LEASE, abandon, finish, lapse, lose, renew, start, startable
+from interlock.core.outcome import Proceed, Refused, outcome_of, status_at
 from interlock.core.policy import Ask
+from interlock.core.routing import due_at
 from tests.unit.builders import (
     ALICE,
     ARGS,
@@ -39,6 +41,8 @@ from tests.unit.builders import (
     started,
     stored,
 )
+
+DECIDED = Decided("reject", "alice", NOW)
 
 START_BY = NOW + 3_600_000
 LATE = NOW + LEASE
@@ -378,3 +382,26 @@ def test_a_runner_that_was_interrupted_says_that_it_does_not_know() -> None:
 def test_time_takes_nothing_from_what_is_not_its_own(verb: object, status: str) -> None:
     approval = in_status(status)
     assert verb(approval, at()) == Change(approval)
+
+
+# R46
+def test_a_time_that_is_missing_has_passed() -> None:
+    """So that a row that lost it lets nothing run; also in the first millisecond of all."""
+    approved, rejected = in_status("approved", start_by=None), in_status("rejected", release_at=None, decision=DECIDED)
+    running = in_status("running", lease_until=None)
+    assert isinstance(started(approved, 0).error, Expired)
+    assert (status_at(approved, 0), status_at(running, 0)) == ("expired", "unknown")
+    assert outcome_of(rejected, Payload(), 0) == Refused("A person rejected this call.", "rejected", "id")
+    assert (due_at(approved), due_at(running)) == (0, 0)
+    with pytest.raises(Expired):
+        undo(rejected, ALICE, at(0))
+    with pytest.raises(LeaseLost):
+        renew(running, 1, LEASE, at(0))
+
+
+# R46
+def test_an_idempotent_call_without_a_lease_can_be_started_again_at_once() -> None:
+    idle = in_status("running", idempotent=True, lease_until=None)
+    assert startable(idle, 0, runner_is_dead=False)
+    assert outcome_of(idle, Payload(args=b'{"a":1}'), 0) == Proceed(b'{"a":1}', "id")
+    assert due_at(idle) == idle.terms.start_within

@@ -20,6 +20,7 @@ from interlock.core.event import Change, Moment, Payload
 from interlock.core.grant import Grant, fits, make, revoke, use
 from interlock.core.policy import Allow, Ask, Stage
 from interlock.core.request import allow, same_call
+from interlock.core.run import Run, renew_run, resume_run
 from tests.unit.builders import (
     ADMIN,
     ALICE,
@@ -329,6 +330,14 @@ def test_what_time_decided_says_so() -> None:
     assert approved == Decided(
         "approve", "interlock", NOW + 300_000, "", "The rule approves when nobody answers in time."
     )
+
+
+def test_a_run_that_is_somebody_elses_says_so() -> None:
+    run = Run("r", "default", "helper", "open", "one", NOW + 1, NOW)
+    words = {"error": "conflict", "message": "This run is closed or its program is alive.", "run_id": "r"}
+    assert refused(lambda: resume_run(run, "two", 1, at(), runner_is_dead=False)) == words
+    words = {"error": "conflict", "message": "This run belongs to another program now.", "run_id": "r"}
+    assert refused(lambda: renew_run(run, "two", 1, at())) == words
 
 
 # --- what cannot be read, stored or made
