@@ -516,6 +516,85 @@ def test_what_is_neither_dict_nor_list_is_looked_into_as_well() -> None:
     assert [finding.pointer for finding in find(MappingProxyType({"to": "ada\u202e"}))] == ["/to"]
 
 
+SAID = {
+    "a\u202eb": "turns the direction of the text, so it reads otherwise than it runs: U+202E RIGHT-TO-LEFT OVERRIDE",
+    "a\u200bb": "hides characters that cannot be seen: U+200B ZERO WIDTH SPACE",
+    "\ue000": "hides characters that cannot be seen: U+E000",
+    "\ue000\ue001\ue002": "hides characters that cannot be seen: U+E000, U+E001, U+E002",
+    "\ue000\ue001\ue002\ue003": "hides characters that cannot be seen: U+E000, U+E001, U+E002 and 1 more",
+    "a\x1bb": "has control codes, which can rewrite a screen: U+001B",
+    "a\u2003b": "has blanks that are not plain spaces: U+2003 EM SPACE",
+    "1\u00a0000": "has no-break or wide spaces: U+00A0 NO-BREAK SPACE",
+    "ok \U0001f600": "has emoji or other pictures: U+1F600 GRINNING FACE",
+    "\u05d0": "has letters that run from right to left: U+05D0 HEBREW LETTER ALEF",
+    "a" + " " * 201 + "b": "pushes text out of sight with 201 blank characters in a row",
+    "a" + "\n" * 22 + "b": "pushes text out of sight with 22 blank characters in a row",
+    "é" * 2_001: "is 2,001 characters long: look at its end too",
+    "p\u0430ypal": 'mixes alphabets in one word: U+0430 CYRILLIC SMALL LETTER A in "p\u0430ypal"',
+    "bank\u3002com": 'imitates a dot, slash or the like: U+3002 IDEOGRAPHIC FULL STOP in "bank\u3002com"',
+    "1\u0662": 'mixes digits of two scripts in one number: U+0662 ARABIC-INDIC DIGIT TWO in "1\u0662"',
+    "\U0001d41a" * 3: f'is written in mathematical letters: U+1D41A MATHEMATICAL BOLD SMALL A in "{chr(0x1D41A) * 3}"',
+    "a\u0336b": "piles up marks or strikes letters through: U+0336 COMBINING LONG STROKE OVERLAY"
+    r' in "a\u{336}b"',
+    "\u0430\u0440.com": "imitates Latin letters: U+0430 CYRILLIC SMALL LETTER A, U+0440 CYRILLIC SMALL LETTER ER"
+    ' in "\u0430\u0440.com"; it may name the host xn--80a6a.com',
+    "https://b\u00fccher.example/x": "names the host xn--bcher-kva.example",
+    "https://\u00e4.a ftp://\u00f6.b x://\u00fc.c x://\u00df.d": "names the host xn--4ca.a; it names the host xn--nda.b"
+    "; it names the host xn--tda.c",
+    "a" * 40 + "\u0430" + "b" * 40: "mixes alphabets in one word: U+0430 CYRILLIC SMALL LETTER A"
+    f' in "{"a" * 25}\u0430{"b" * 24}"',
+}
+
+
+@pytest.mark.parametrize("text", SAID)
+def test_a_finding_says_what_is_odd_and_where(text: str) -> None:
+    assert [finding.message for finding in find({"a": text})] == [f"The value {SAID[text]}."]
+
+
+def test_a_finding_about_a_name_says_so() -> None:
+    assert [
+        finding.message for finding in find({"\u0430": 1, "b\u00a0": 1, "c": 1}, frozenset({"\u0430", "b\u00a0"}))
+    ] == [
+        "The name imitates Latin letters: U+0430 CYRILLIC SMALL LETTER A.",
+        "The name has no-break or wide spaces: U+00A0 NO-BREAK SPACE.",
+        "The tool declares no argument of this name.",
+    ]
+
+
+@pytest.mark.parametrize("text", ["é" * 2_000, "a" + " " * 200 + "é", "a" + "\n" * 21 + "é", "a\nb\tc\r\né"])
+def test_what_is_just_within_the_limits_is_no_finding(text: str) -> None:
+    assert find({"a": text}) == ()
+
+
+def test_every_type_has_its_name() -> None:
+    args = {"a": True, "b": False, "c": None, "d": 1, "e": 1.5, "f": "", "g": [], "h": {}}
+    assert [field.type for field in card_of(args).fields] == [
+        "boolean",
+        "boolean",
+        "null",
+        "number",
+        "number",
+        "string",
+        "array",
+        "object",
+    ]
+
+
+def test_a_secret_has_no_length_that_would_tell() -> None:
+    assert card_of({"key": "hunter2"}, frozenset({"/key"})).fields == (
+        Field("/key", "key", "secret", "hidden", 0, "", ()),
+    )
+
+
+def test_half_a_character_has_a_digest_too() -> None:
+    (field,) = card_of({"a": "\ud800" * (LONG + 1)}).fields
+    assert len(field.sha256) == 64
+
+
+def test_the_last_part_of_a_korean_syllable_does_not_stand_alone() -> None:
+    assert visible("\u0301\u11ff") == r"\u{301}\u{11ff}"
+
+
 def test_a_name_wholly_in_look_alike_letters_is_an_alarm_and_a_russian_one_is_not() -> None:
     assert [finding.id for finding in find({"сс": "x"})] == ["lookalike:/сс"]
     assert find({"имя": "x"}) == ()
