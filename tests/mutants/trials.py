@@ -206,10 +206,14 @@ def _put_in(mutant: Mutant, module: CodeType) -> bool:
         found = vars(found)[part]
     for inner in ("fget", "func", "__func__", "__wrapped__"):
         found = getattr(found, inner, None) or found
-    if not isinstance(found, FunctionType) or found.__code__.co_firstlineno != code.co_firstlineno:
+    if not isinstance(found, FunctionType) or _shape(found.__code__) != _shape(code):
         return False
     found.__code__ = code
     return True
+
+
+def _shape(code: CodeType) -> tuple[int, int]:
+    return code.co_firstlineno, len(code.co_freevars)
 
 
 def _functions_in(code: CodeType) -> Iterator[CodeType]:
