@@ -34,7 +34,9 @@ def main() -> None:
         os.execv(sys.executable, [sys.executable, "-O", "-m", "tests.mutants", *sys.argv[1:]])  # noqa: S606
     began = time.monotonic()
     mutants = [each for path in MODULES for each in mutants_of(path.relative_to(PACKAGE).as_posix(), path.read_text())]
-    known = _equivalents(mutants)
+    known, gone = _equivalents(mutants)
+    if gone and not options.sample:
+        sys.exit("\n".join(["There are no such mutants; take them out of equivalent.txt:", *sorted(gone)]))
     chosen = [mutant for mutant in mutants if str(mutant) not in known and mutant.path.startswith(options.only)]
     if options.sample:
         chosen = sorted(Random(options.seed).sample(chosen, options.sample), key=chosen.index)
@@ -57,12 +59,11 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _equivalents(mutants: list[Mutant]) -> set[str]:
-    """Mutants that no test can find, each below a line that says why; one that is not there any more is an error."""
+def _equivalents(mutants: list[Mutant]) -> tuple[set[str], set[str]]:
+    """Mutants that nobody could notice, and those that were listed as such and are not there any more."""
     lines = {line for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#")}
-    if gone := lines - {str(mutant) for mutant in mutants}:
-        sys.exit("\n".join(["There are no such mutants; take them out of equivalent.txt:", *sorted(gone)]))
-    return lines
+    there = {str(mutant) for mutant in mutants}
+    return lines & there, lines - there
 
 
 def _tell(results: dict[Mutant, Result]) -> None:

@@ -100,3 +100,9 @@ def test_a_call_that_did_not_run_carries_what_the_model_is_told() -> None:
     error = CallRefused("Denied.", {"success": False}, approval_id="a1")
     assert (error.result, error.code, error.status) == ({"success": False}, "refused", 409)
     assert error.to_json() == {"error": "refused", "message": "Denied.", "approval_id": "a1"}
+
+
+# R21
+def test_an_error_reads_as_its_message_whatever_goes_along() -> None:
+    assert str(InvalidDecision("No.", [Problem("/a", "too long")], approval_id="id")) == "No."
+    assert str(CallRefused("No.", {"success": False})) == "No."
