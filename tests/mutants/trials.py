@@ -35,6 +35,7 @@ EXPECTED = ("PytestAssertRewriteWarning", "PytestConfigWarning")  # some is load
 SLOW = "random_lives or long_names_over_many or linear_time"  # seconds each, and a thousand mutants pass through them
 OPTIONS = (*QUIET, f"-knot ({SLOW})", *(f"-Wignore::pytest.{name}" for name in EXPECTED))
 MEMORY = 4 << 30
+CHECKED = 200  # tests that have to pass as they are in such a process: else all mutants would seem to be killed
 FEW = {"max_examples": 25, "derandomize": True, "database": None, "phases": (Phase.explicit, Phase.generate)}
 SURVIVED, KILLED, INTERRUPTED, DISCARDED, BROKEN = 0, 1, 2, 98, 99
 EXITS: dict[int, Result] = {SURVIVED: "survived", KILLED: "killed", INTERRUPTED: "killed", DISCARDED: "discarded"}
@@ -117,11 +118,17 @@ class Trials:
         """In a process of its own, so that this one remembers nothing of what functions gave."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "paths"
-            process = _forked(lambda: file.write_bytes(pickle.dumps(self._paths(items))) and SURVIVED)
-            if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) != SURVIVED:
+            measuring = _forked(lambda: self._write_paths(items, file))
+            unchanged = _forked(lambda: self._run(items[:CHECKED]))
+            ends = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in (measuring, unchanged)]
+            if ends != [SURVIVED, SURVIVED] and not sys.flags.optimize:  # without assertions some must fail
                 sys.exit("The tests fail without any mutant.")
             paths: Paths = pickle.loads(file.read_bytes())  # noqa: S301  written above
             return paths
+
+    def _write_paths(self, items: list[pytest.Item], file: Path) -> int:
+        file.write_bytes(pickle.dumps(self._paths(items)))
+        return KILLED if self._failed else SURVIVED
 
     def _paths(self, items: list[pytest.Item]) -> Paths:
         measured = self._coverage()
@@ -129,8 +136,6 @@ class Trials:
             measured.switch_context(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         measured.stop()
-        if self._failed and not sys.flags.optimize:  # without assertions some must fail
-            raise AssertionError(sorted(self._failed))
         data = measured.get_data()
         lines = {
             file: {line: list(filter(None, tests)) for line, tests in data.contexts_by_lineno(file).items()}

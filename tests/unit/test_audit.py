@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -14,9 +16,12 @@ from interlock import audit
 from interlock.audit import Progress, Report, head_at, verify, verify_part
 from interlock.core.call import ToolSpec
 from interlock.core.erasure import Erasure
+from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.event import Stored
-from interlock.core.ledger import Entry, Head, Verifier
+from interlock.core.heads import sign
+from interlock.core.ledger import Entry, Head, Verifier, skeleton
 from interlock.core.ports import Page, Query, Store
+from interlock.ledger_file import Source, export, verify_exports
 from interlock.stores import store as stores
 from interlock.wiring import Parts
 from tests.places import File
@@ -365,3 +370,92 @@ async def test_a_row_that_goes_while_it_is_looked_at_is_told(parts: Parts, place
 
     report = await verify(Busy(parts.store, "get", 2, delete), "default")  # type: ignore[arg-type]
     assert found(report) == [(0, f"approval {waits}: Its row is gone.")]
+
+
+# --- exports
+
+
+async def exported(store: Store, since: int = 0, read: list[tuple[int, int]] | None = None) -> bytes:
+    seen: list[tuple[int, int]] = [] if read is None else read
+    blocks = export(store, "default", since, lambda head: sign(head, None, START), lambda *each: seen.append(each))
+    return b"".join([block async for block in blocks])
+
+
+async def checked(*files: bytes) -> Report:
+    sources = [Source("export", io.BytesIO(file)) for file in files]
+    return (await verify_exports(sources, None, lambda _: ""))[0]
+
+
+def compact(body: object) -> bytes:
+    return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+
+
+# R49
+@pytest.mark.usefixtures("small_pages")
+@pytest.mark.parametrize("since", [0, 2, 5])
+async def test_an_export_is_the_entries_between_two_heads(parts: Parts, since: int) -> None:
+    entries = [entry async for chunk in parts.store.entries("default", since) for entry in chunk]
+    start, end = await head_at(parts.store, "default", since), await parts.store.head("default")
+    assert start is not None
+    first, *rows, last, rest = (await exported(parts.store, since)).split(b"\n")
+    assert first == compact(
+        {"format": "interlock-ledger", "version": 1, "workspace": "default", "after": start.to_json()}
+    )
+    assert rows == [
+        b"\t".join(
+            (entry.link.encode(), skeleton(*entry[:8]), (entry.salt or b"").hex().encode(), entry.content or b"")
+        )
+        for entry in entries
+    ]
+    assert (last, rest) == (compact(end.to_json()), b"")
+    assert any(entry.salt is None for entry in entries) == (since < 5)
+
+
+# R49
+@pytest.mark.usefixtures("small_pages")
+async def test_an_export_tells_how_far_it_has_come(parts: Parts) -> None:
+    read: list[tuple[int, int]] = []
+    await exported(parts.store, 1, read)
+    assert read == [(2, 4), (4, 4)]
+
+
+# R49
+@pytest.mark.usefixtures("small_pages")
+async def test_what_is_written_during_an_export_is_in_it(parts: Parts) -> None:
+    busy: Any = Busy(parts.store, "head", 2, lambda: pending(parts, 3))
+    whole = await exported(busy)
+    assert (await checked(whole)).head == await parts.store.head("default")
+    assert whole.count(b"\n") == 8
+
+
+# R49
+async def test_a_head_that_is_not_there_is_exported_as_the_store_says(parts: Parts, place: File) -> None:
+    tamper(place, "update heads set seq = 9")
+    assert b'"seq":9,' in (await exported(parts.store)).splitlines()[-1]
+
+
+# R49
+async def test_an_export_goes_on_only_from_an_entry_that_is_there(parts: Parts) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        await exported(parts.store, 6)
+    assert caught.value.message == "The ledger has no entry 6 to go on from; its newest is 5."
+
+
+# R49
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update events set data = replace(data, '{', '{' || char(10)) where seq = 2",
+        "update events set data = replace(data, '{', '{' || char(9)) where seq = 2",
+        "update contents set content = 'a text' where seq = 2",
+    ],
+)
+async def test_an_entry_that_would_break_its_line_is_not_exported(parts: Parts, place: File, statement: str) -> None:
+    tamper(place, statement)
+    with pytest.raises(Conflict) as caught:
+        await exported(parts.store)
+    assert caught.value.to_json() == {
+        "error": "conflict",
+        "message": "Entry 2 was altered and cannot be written as a line. See: interlock audit verify",
+        "seq": 2,
+    }
