@@ -692,6 +692,14 @@ def test_a_broken_law_is_found(events: tuple[Event, ...], found: str) -> None:
     assert any(message.startswith(found) for message in said), said
 
 
+# R49
+def test_what_was_wrongly_begun_again_is_followed_from_there() -> None:
+    wrong = ["succeeded became pending: that is not a legal transition.", ONCE]
+    assert faults(*LIFE, PROPOSED, APPROVED) == wrong
+    verifier = verify(chain(*LIFE, PROPOSED))
+    assert (len(verifier.laws), list(verifier.laws)) == (1, ["a1"])
+
+
 TWO = event("proposed", "pending", "agent", quorum=[1, 1])
 BOBS = event("approved", "approved", "bob")
 
