@@ -98,6 +98,23 @@ def test_an_empty_ledger_has_an_export_too() -> None:
     assert verify(written([])).to_json()["entries"] == 0
 
 
+# R49
+def test_names_that_json_has_to_spell_otherwise_are_read_as_they_are() -> None:
+    start = Head('the "inner" \\ one')
+    entry = seal(Event("denied", "agent", {}, "", None), start, 1, SALT)
+    file = written([entry], start).replace(b'"workspace":"default"', b'"workspace":' + compact(start.workspace), 1)
+    report = verify(file)
+    assert (report.faults, report.head.workspace, report.entries) == ((), start.workspace, 1)
+
+
+# R49
+def test_a_last_line_that_is_no_head_is_told() -> None:
+    report = verify(written().replace(b'"key":', b'"kez":'))
+    assert [(fault.seq, fault.message) for fault in report.faults] == [
+        (9, "export1: The last line is not a head: it was altered.")
+    ]
+
+
 # R49: what anybody can do with ten lines of their own
 def test_an_export_can_be_verified_without_us() -> None:
     link = "0" * 64
