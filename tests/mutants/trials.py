@@ -65,7 +65,7 @@ class Paths:
     def through_module(self, file: str) -> list[str]:
         """Its own tests first. Where nothing of a module is ever run, as with a table, any test may be the one."""
         passing = {test for tests in self.lines.get(file, {}).values() for test in tests} or self.seconds.keys()
-        own = {test for test in passing if f"/test_{Path(file).stem}.py" in test}
+        own = {test for test in self.seconds if f"/test_{Path(file).stem}.py" in test}
         return [*self._quickest_first(own), *self._quickest_first(passing - own - self.properties)]
 
     def _quickest_first(self, tests: Iterable[str]) -> list[str]:
