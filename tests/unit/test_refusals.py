@@ -97,6 +97,13 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
         told("forbidden", "Another stage has to approve first: team finance."),
     ),
     (
+        "the second stage, when it is open",
+        lambda: decide(
+            decide(pending(FINANCE_THEN_LEGAL), approve(pending()), ALICE, at()).state, approve(pending()), DAVE, at()
+        ),
+        told("forbidden", "dave may not decide this. It needs team legal."),
+    ),
+    (
         "an answer of the wrong kind",
         lambda: decide(pending(Ask(decisions=("approve", "edit"))), respond(pending()), ALICE, at()),
         invalid("invalid_decision", "This call cannot be answered by respond; allowed: approve, edit."),
