@@ -63,10 +63,11 @@ class Paths:
         return self._quickest_first(test for line in lines for test in there.get(line, ()))
 
     def through_module(self, file: str) -> list[str]:
-        """Its own tests first. Where nothing of a module is ever run, as with a table, any test may be the one."""
-        passing = {test for tests in self.lines.get(file, {}).values() for test in tests} or self.seconds.keys()
-        own = {test for test in self.seconds if f"/test_{Path(file).stem}.py" in test}
-        return [*self._quickest_first(own), *self._quickest_first(passing - own - self.properties)]
+        """Its own tests first, then the files of which a test passes; a test of a table passes through no line."""
+        passed = {_file_of(test) for tests in self.lines.get(file, {}).values() for test in tests}
+        tests = {test for test in self.seconds if not passed or _file_of(test) in passed}
+        own = {test for test in self.seconds if _file_of(test).endswith(f"/test_{Path(file).stem}.py")}
+        return [*self._quickest_first(own), *self._quickest_first(tests - own - self.properties)]
 
     def _quickest_first(self, tests: Iterable[str]) -> list[str]:
         return sorted(set(tests) - self.failed, key=lambda test: (self.seconds[test], test))
@@ -241,7 +242,7 @@ def _run_loaded_again(mutant: Mutant, code: CodeType, tests: list[str], paths: P
         importlib.import_module(_name(mutant))
     except Exception:  # noqa: BLE001  whatever it is, nobody would get as far as to a test
         return DISCARDED
-    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    files = list(dict.fromkeys(map(_file_of, tests)))
     for some in filter(None, (files[:1], files[1:])):  # most are noticed by the first; loading all takes its time
         ended = pytest.main([*some, *OPTIONS, "-x"], plugins=[Chosen(tests, paths)])
         if ended not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -267,6 +268,10 @@ def _search_little(items: list[pytest.Item]) -> None:
     for test in {getattr(item, "obj", None) for item in items}:
         if is_hypothesis_test(test):
             test._hypothesis_internal_use_settings = settings(test._hypothesis_internal_use_settings, **FEW)
+
+
+def _file_of(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def _name(mutant: Mutant) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -126,3 +127,10 @@ def test_acknowledged_is_a_list_of_ids(acknowledged: object) -> None:
 def test_only_an_edit_carries_arguments() -> None:
     for kind in ("approve", "respond", "reject"):
         assert pointers({"kind": kind, "args": {"amount": 1}, "message": "x"}) == ["/args"]
+
+
+# R21
+@pytest.mark.parametrize("make", [Approve, lambda **more: Edit(b"{}", **more), Respond, Reject])
+def test_the_kind_of_a_decision_cannot_be_said_otherwise(make: Any) -> None:
+    with pytest.raises(TypeError):
+        make(kind="approve")

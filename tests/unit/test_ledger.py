@@ -700,6 +700,15 @@ def test_what_was_wrongly_begun_again_is_followed_from_there() -> None:
     assert (len(verifier.laws), list(verifier.laws)) == (1, ["a1"])
 
 
+# R49
+def test_what_has_no_beginning_is_told_once_and_judged_as_nothing() -> None:
+    assert faults(event("approved", "approved", binding="")) == [ONCE]
+    assert faults(event("started", "running", binding="", fence=1)) == [
+        "nothing became running: that is not a legal transition.",
+        ONCE,
+    ]
+
+
 TWO = event("proposed", "pending", "agent", quorum=[1, 1])
 BOBS = event("approved", "approved", "bob")
 

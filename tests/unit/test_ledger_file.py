@@ -108,6 +108,24 @@ def test_names_that_json_has_to_spell_otherwise_are_read_as_they_are() -> None:
 
 
 # R49
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_lines_may_go_over_several_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(ledger_file, "BLOCK", size)
+    assert verify(written(), kept=HEAD, trusted=SIGNER.key).faults == ()
+
+
+# R49
+def test_the_longest_line_is_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = max(map(len, written().splitlines()))
+    monkeypatch.setattr(ledger_file, "BLOCK", 1)
+    monkeypatch.setattr(ledger_file, "MAX_LINE", longest)
+    assert verify(written()).faults == ()
+    monkeypatch.setattr(ledger_file, "MAX_LINE", longest - 1)
+    with pytest.raises(Misconfigured, match=f"export1 holds a line of more than {longest - 1:,} bytes; that is no"):
+        verify(written())
+
+
+# R49
 def test_a_last_line_that_is_no_head_is_told() -> None:
     report = verify(written().replace(b'"key":', b'"kez":'))
     assert [(fault.seq, fault.message) for fault in report.faults] == [
