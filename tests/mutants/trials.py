@@ -149,7 +149,10 @@ class Trials:
         file = self._file(mutant)
 
         def attempt() -> int:
-            code = compile(mutant.apply(), file, "exec", dont_inherit=True)
+            try:
+                code = compile(mutant.apply(), file, "exec", dont_inherit=True)
+            except SyntaxError:  # a case that leaves nothing for those behind it
+                return DISCARDED
             if in_place and _put_in(mutant, code):
                 tests = paths.through_lines(file, mutant.lines)
                 _limit(tests, paths)
