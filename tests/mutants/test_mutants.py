@@ -25,7 +25,7 @@ def report(*options: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 def test_a_sample_of_mutants_is_killed() -> None:
     found = report("--sample", "150", "--seed", "1")
     assert found["killed"] + found.get("survived", 0) > 140, "too many could not even be loaded"
@@ -33,7 +33,7 @@ def test_a_sample_of_mutants_is_killed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 def test_without_assertions_mutants_live() -> None:
     found = report("--sample", "50", "--seed", "1", "--broken", "asserts")
     assert found["score"] < LEAST, found["told"]
