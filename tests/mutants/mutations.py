@@ -160,7 +160,7 @@ def _parts(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     match node:
         case ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
             kept: set[str] = set()
-        case ast.Assign(targets=[ast.Name(id="__all__")]):
+        case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.ClassDef(bases=[ast.Name(id="Protocol")]):
             kept = set()
         case ast.Call(func=ast.Name(id=name)) | ast.Subscript(value=ast.Name(id=name)) if name in TYPES_ONLY:
             kept = set()

@@ -106,3 +106,34 @@ def test_a_call_that_did_not_run_carries_what_the_model_is_told() -> None:
 def test_an_error_reads_as_its_message_whatever_goes_along() -> None:
     assert str(InvalidDecision("No.", [Problem("/a", "too long")], approval_id="id")) == "No."
     assert str(CallRefused("No.", {"success": False})) == "No."
+
+
+# R21: programs depend on these words
+def test_the_codes_are_the_ones_that_were_promised() -> None:
+    assert {kind.code for kind in (Error, *descendants(Error))} == {
+        "already_decided",
+        "already_started",
+        "answered",
+        "binding_broken",
+        "call_mismatch",
+        "clock_behind",
+        "conflict",
+        "delivery_failed",
+        "digest_mismatch",
+        "error",
+        "expired",
+        "failed",
+        "findings_not_acknowledged",
+        "forbidden",
+        "invalid_decision",
+        "invalid_request",
+        "lease_lost",
+        "misconfigured",
+        "not_approved",
+        "not_found",
+        "not_run",
+        "refused",
+        "stale",
+        "store_unavailable",
+        "unknown",
+    }

@@ -23,6 +23,7 @@ class Pen:
 # R49
 def test_without_a_key_a_head_stays_as_it_was() -> None:
     assert sign(HEAD, None, 10).to_json() == HEAD.to_json()
+    assert sign(HEAD, None, 10) == SignedHead(HEAD, 0, "", "")
 
 
 # R49: spelled out, since others verify it

@@ -709,6 +709,16 @@ def test_what_has_no_beginning_is_told_once_and_judged_as_nothing() -> None:
     ]
 
 
+# R49
+def test_a_binding_of_several_words_is_kept_whole() -> None:
+    life = [each._replace(data={**each.data, "binding": "a b c"}) for each in (*LIFE, STARTED)]
+    assert faults(*life) == [
+        "succeeded became running: that is not a legal transition.",
+        "What ran is not what was approved.",
+        "The fence is 1 where 2 comes next.",
+    ]
+
+
 TWO = event("proposed", "pending", "agent", quorum=[1, 1])
 BOBS = event("approved", "approved", "bob")
 

@@ -126,6 +126,18 @@ def test_the_longest_line_is_as_long_as_the_limit(monkeypatch: pytest.MonkeyPatc
 
 
 # R49
+def test_a_head_that_does_not_fit_is_told_in_full() -> None:
+    report = verify(written(ENTRIES[:4], end=HEAD))
+    assert [(fault.seq, fault.message) for fault in report.faults] == [
+        (
+            9,
+            "The head at the end of export1 is of entry 9 and does not fit entry 4, the last one here: "
+            "entries were cut or altered.",
+        )
+    ]
+
+
+# R49
 def test_a_last_line_that_is_no_head_is_told() -> None:
     report = verify(written().replace(b'"key":', b'"kez":'))
     assert [(fault.seq, fault.message) for fault in report.faults] == [

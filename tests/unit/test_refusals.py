@@ -19,8 +19,10 @@ from interlock.core.errors import Error
 from interlock.core.event import Change, Moment, Payload
 from interlock.core.grant import Grant, fits, make, revoke, use
 from interlock.core.policy import Allow, Ask, Stage
+from interlock.core.ports import Query
 from interlock.core.request import allow, same_call
 from interlock.core.run import Run, renew_run, resume_run
+from interlock.core.search import scalar, wanted_by
 from tests.unit.builders import (
     ADMIN,
     ALICE,
@@ -394,6 +396,12 @@ def nested(depth: int) -> object:
         (lambda: ToolSpec(""), "tool is 1 to 200 characters that can be seen."),
         (lambda: ToolSpec("pay", "lethal"), "effect is 'lethal'; it is one of read, write, destructive."),
         (lambda: ToolSpec("pay", confirm="mail"), "confirm is 'mail'; it is one of chat."),
+        (lambda: wanted_by("default", Query(text="?!")), "There is no word to search for. Give letters or digits."),
+        (
+            lambda: wanted_by("default", Query(text=" ".join(map(str, range(33))))),
+            "A search takes at most 32 words. Leave some out.",
+        ),
+        (lambda: scalar("to", []), "The argument to is compared with a text, a number, true, false or null."),
         (
             lambda: read_budget("-" * 60),
             "A budget is a number above 0, such as 500 or 99.50, of at most 40 digits; not '" + "-" * 50 + "'.",

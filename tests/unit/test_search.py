@@ -316,3 +316,12 @@ def test_what_an_order_answers_is_no_search() -> None:
     odd = tuple(status for status in STATUSES if status not in ("pending", "succeeded"))
     for query in (Query(), Query(("pending",)), Query(odd), Query(odd[:1], since=1), Query(since=1, until=2, text=" ")):
         assert not is_search(query)
+
+
+def test_a_document_is_bounded_in_words_and_a_word_in_letters() -> None:
+    """Plain words come first; marks, which stand for whole values, are not counted among them."""
+    args = {"text": " ".join(f"w{number}" for number in range(300)), "long": "x" * 70}
+    plain = [word for word in words_of(requested(args=args)).split() if not word.startswith(MARK)]
+    assert len(plain) == 200
+    assert words_in("x" * 70) == ["x" * 64]
+    assert len(words_in("x " * 3_000)) == 2_000
