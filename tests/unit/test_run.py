@@ -93,3 +93,8 @@ def test_a_closed_run_stays_closed() -> None:
     (event,) = close_run(OPEN, "mine").events
     assert (event.kind, event.actor, event.data) == ("run_closed", "mine", {"run": "r"})
     assert TRANSITIONS["closed"] == frozenset()
+
+
+def test_a_run_belongs_to_no_approval() -> None:
+    (event,) = open_run("r", "default", "helper", "one", 1, at()).events
+    assert (event.approval_id, event.content) == ("", {"agent": "helper"})
