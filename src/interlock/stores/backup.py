@@ -13,7 +13,8 @@ from pathlib import Path
 from interlock.core.errors import InvalidRequest, Misconfigured, StoreUnavailable
 from interlock.core.ledger import Head
 from interlock.stores.migrate import APPLICATION_ID
-from interlock.stores.sqlite import connect, translated
+from interlock.stores.sqlite import connect
+from interlock.stores.sqlite_errors import translated
 
 PAGES = 2_000  # copied between two looks at whether to go on
 Told = Callable[[int, int], object]  # pages done, and all of them; what it raises ends the copying

@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import quote
 
-from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
+from interlock.core.errors import Error, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
 from interlock.faults import Point, around, failing, faulty
 from interlock.stores.counting import Counts, write_counts
@@ -24,6 +24,7 @@ from interlock.stores.news import News
 from interlock.stores.queries import load_queries
 from interlock.stores.remembering import Interned, Memory
 from interlock.stores.rows import Row
+from interlock.stores.sqlite_errors import translated, unavailable
 from interlock.stores.transaction import LostRace, Transaction
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import NOTHING, Done, Work, Writer, attempt
@@ -137,7 +138,7 @@ class SqliteDatabase:
         try:
             found: list[Row] = self._readers.connection().execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise _unavailable(error, self.path.name) from error
+            raise unavailable(error, self.path.name) from error
         return found
 
     async def examine(self) -> list[Check]:
@@ -364,39 +365,3 @@ def _injected(text: str) -> sqlite3.Error:
     error = sqlite3.OperationalError(text)
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     return error
-
-
-class translated:
-    """Driver errors become one clear sentence each."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, sqlite3.Error):
-            raise _unavailable(error, self._path.name) from error
-        if isinstance(error, UnicodeEncodeError):
-            raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
-
-
-_SENTENCES: tuple[tuple[str, str], ...] = (
-    ("readonly", "The database {name} is read-only. Make the file and its folder writable for this user."),
-    ("full", "The disk of the database {name} is full. Free some space; nothing was lost."),
-    ("disk i/o", "The disk of the database {name} fails, or files there may not grow. Look at it; nothing was lost."),
-    ("unable to open", "The database {name} cannot be opened. Check that its folder exists and may be read."),
-    ("locked", "The database {name} is locked by another program. Close it and try again."),
-    ("not a database", "The file {name} is not a database. Give Interlock a file of its own."),
-    ("malformed", "The database {name} is damaged. Restore a backup, then run `interlock audit verify`."),
-    ("illegal transition", "The database {name} refused an illegal transition. Nothing was changed."),
-)
-
-
-def _unavailable(error: sqlite3.Error, name: str) -> StoreUnavailable:
-    text = str(error).lower()
-    for mark, sentence in _SENTENCES:
-        if mark in text:
-            return StoreUnavailable(sentence.format(name=name))
-    return StoreUnavailable(f"The database {name} answered: {error}.")
