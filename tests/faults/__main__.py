@@ -48,10 +48,10 @@ SUITES = [
         Suite(
             f"kills-{database}",
             "driver",
-            ("--database", database, "--kills", 10_000, "--others", 2_400),
+            ("--database", database, "--kills", kills, "--others", 600),
             {copy.wrong: ("--database", database, "--broken", name) for name, copy in broken.COPIES.items()},
         )
-        for database in ("sqlite", "postgresql")
+        for database, kills in (("sqlite", 6_000), ("postgresql", 4_000))
     ),
     Suite(
         "parity",
@@ -102,7 +102,7 @@ SUITES = [
                 for wrong, name in (("the caller's clock", "callers-clock"), ("a clock that is behind", "not-behind"))
             },
         )
-        for database, walks in (("sqlite", 200), ("postgresql", 60))
+        for database, walks in (("sqlite", 100), ("postgresql", 30))
     ),
     *(
         Suite(
@@ -150,7 +150,7 @@ SUITES = [
     Suite(
         "models",
         "models",
-        ("--examples", 1_000, "--seed", "7"),
+        ("--examples", 30, "--seed", "7"),
         {"old-votes": ("--examples", "50", "--broken", "old-votes")},
     ),
 ]
