@@ -63,7 +63,7 @@ lock: ## pin the requirements again, with hashes
 	@$(LOCK) pyproject.toml --extra postgres -o requirements/base.txt
 	@$(LOCK) requirements/build.in -c requirements/base.txt -o requirements/build.txt
 	@$(LOCK) pyproject.toml requirements/dev.in -c requirements/base.txt -c requirements/build.txt -o requirements/dev.txt
-	@$(LOCK) pyproject.toml --extra postgres requirements/bench.in -c requirements/base.txt -c requirements/build.txt \
+	@$(LOCK) pyproject.toml --extra postgres --extra bench -c requirements/base.txt -c requirements/build.txt \
 		-c requirements/dev.txt -o requirements/bench.txt
 	@! grep -nE '://|^-' requirements/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
 
