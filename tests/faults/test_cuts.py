@@ -12,7 +12,7 @@ from interlock.core.errors import StoreUnavailable
 from interlock.stores.postgres.link import persist
 from interlock.wiring import wire
 from tests.faults.cuts import SOCKET, Wire
-from tests.faults.reports import report
+from tests.faults.reports import caught, report
 from tests.postgres import Server
 from tests.support import approve, faults, kinds, pending, status
 
@@ -33,7 +33,7 @@ def test_a_cut_connection_costs_time_and_nothing_else(options: list[str]) -> Non
     "options", [["--by", "server", "--broken", "taken-for-done"], ["--by", "wire", "--broken", "done-again"]]
 )
 def test_a_store_that_guesses_what_became_of_a_lost_answer_would_be_noticed(options: list[str]) -> None:
-    assert report("cuts", "--cuts", "24", *options)["wrong"] != []
+    assert caught("cuts", "--cuts", "24", *options)
 
 
 @pytest.fixture

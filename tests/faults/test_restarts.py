@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.reports import report
+from tests.faults.reports import caught, report
 
 
 @pytest.mark.slow
@@ -18,4 +18,4 @@ def test_no_acknowledged_decision_is_lost_over_20_immediate_restarts() -> None: 
 @pytest.mark.timeout(600)
 def test_a_store_that_does_not_wait_for_the_disk_would_lose_some() -> None:
     """The red control."""
-    assert any(" was " in wrong for wrong in report("restarts", "--restarts", "3", "--broken", "no-fsync")["wrong"])
+    assert caught("restarts", "--restarts", "3", "--broken", "no-fsync", noticed=" was ")
