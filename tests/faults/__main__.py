@@ -3,7 +3,8 @@
     python -m tests.faults [--only NAME …] [--scale 0.01] [--jobs 2] [--write]
 
 A suite passes if nothing was wrong, if at least half of its operations succeeded, and if each red control (the same
-suite over a copy that is broken on purpose) was caught. `--write` keeps the result in docs/faults-report.md.
+suite over a copy that is broken on purpose) was caught. `--write` keeps the result in docs/faults-report.md, beside
+that of suites which were not run now.
 """
 
 from __future__ import annotations
@@ -182,14 +183,14 @@ def main() -> int:
     options = parser.parse_args()
     if strangers := set(options.only) - {suite.name for suite in SUITES}:
         parser.error(f"no such suite: {', '.join(sorted(strangers))}; there are {', '.join(s.name for s in SUITES)}")
-    began = time.monotonic()
     wanted = [suite for suite in SUITES if not options.only or suite.name in options.only]
     with ThreadPoolExecutor(options.jobs) as pool:
         results = list(pool.map(lambda suite: run(suite, options.scale), wanted))
-    lines = table(results)
-    print("\n".join(["", *lines]))
+    rows = {result.suite.name: row(result, options.scale) for result in results}
+    print("\n".join(["", *HEAD, *rows.values()]))
     if options.write:
-        REPORT.write_text("\n".join([*heading(options, (time.monotonic() - began) / 60), "", *lines, ""]))
+        rows = kept() | rows
+        REPORT.write_text("\n".join([*heading(), "", *HEAD, *(rows[s.name] for s in SUITES if s.name in rows), ""]))
     return 1 if any(result.problems for result in results) else 0
 
 
@@ -228,30 +229,34 @@ def said_by(program: str, options: Sequence[str]) -> dict[str, Any]:
     return {"database": "none", "operations": 0, "succeeded": 0, "faults": 0, "wrong": [ended]}
 
 
-def table(results: Sequence[Result]) -> list[str]:
-    lines = [
-        "| suite | database | seconds | operations | succeeded | faults | wrong | red controls caught |",
-        "|---|---|---:|---:|---:|---:|---:|---|",
-    ]
-    for result in results:
-        said = result.report
-        counts = " | ".join(f"{said[name]:,}" for name in ("operations", "succeeded", "faults"))
-        red = "; ".join(f"{name}: {'yes' if caught else 'NO'}" for name, caught in result.caught.items()) or "none"
-        cells = f"{said['database']} | {result.seconds:,.0f} | {counts} | {len(said['wrong'])} | {red}"
-        lines.append(f"| {result.suite.name} | {cells} |")
-    return lines
+HEAD = (
+    "| suite | database | when | size | seconds | operations | succeeded | faults | wrong | red controls caught |",
+    "|---|---|---|---:|---:|---:|---:|---:|---:|---|",
+)
 
 
-def heading(options: argparse.Namespace, minutes: float) -> list[str]:
+def row(result: Result, scale: float) -> str:
+    said = result.report
+    counts = " | ".join(f"{said[name]:,}" for name in ("operations", "succeeded", "faults"))
+    red = "; ".join(f"{name}: {'yes' if caught else 'NO'}" for name, caught in result.caught.items()) or "none"
+    when = f"{time.strftime('%Y-%m-%d', time.gmtime())} | {scale:g} | {result.seconds:,.0f}"
+    return f"| {result.suite.name} | {said['database']} | {when} | {counts} | {len(said['wrong'])} | {red} |"
+
+
+def kept() -> dict[str, str]:
+    """The rows of suites that were run before and not now."""
+    lines = REPORT.read_text().splitlines() if REPORT.exists() else []
+    return {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
+
+
+def heading() -> list[str]:
     found = subprocess.run([find_binaries() / "postgres", "--version"], capture_output=True, text=True, check=True)
     system = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()} {platform.release()}"
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {found.stdout.strip()}"
-    size = "full size" if options.scale == 1 else f"{options.scale:g} of the full size"
     return [
         "# Faults: the last full run",
         "",
-        f"Written by `make faults` on {time.strftime('%d %B %Y', time.gmtime()).lstrip('0')}, at {size}, in "
-        f"{minutes:,.0f} minutes. What the suites do is in [faults](faults.md).",
+        "Written by `make faults`: the last run of every suite. What they do is in [faults](faults.md).",
         "",
         f"{system}; {versions}; Interlock {version('interlock-gate')}.",
         "",
