@@ -248,6 +248,8 @@ def _run_loaded_again(mutant: Mutant, code: CodeType, tests: list[str], paths: P
     files = list(dict.fromkeys(map(_file_of, tests)))
     for some in filter(None, (files[:1], files[1:])):  # most are noticed by the first; loading all takes its time
         ended = pytest.main([*some, *OPTIONS, "-x"], plugins=[Chosen(tests, paths)])
+        if ended == pytest.ExitCode.USAGE_ERROR:  # what the tests share could not be loaded: noticed
+            return KILLED
         if ended not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             return int(ended)
     return SURVIVED
