@@ -29,9 +29,7 @@ from interlock.stores.writer import Changed, Read, Work, attempt
 
 REMEMBERED = 4096  # approvals kept between batches
 BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled)
-TRUSTED = (
-    200  # milliseconds that the clock which this process keeps may be behind the server's: a large batch takes as long
-)
+TRUSTED = 200  # milliseconds that the clock of this process may be behind: a large batch takes as long
 
 # The clock is read when a row is locked, so the newest reading comes after all locks.
 _LOCK = placeholders(
