@@ -449,3 +449,8 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
     assert about.spec_sha256 == replace(PAY, idempotent=True).sha256
     assert about.proposed != digest(made.args), "the arguments may be secret, so their digest is salted"
     assert read(made.args) == made.value
+
+
+def test_a_call_has_no_other_fields() -> None:
+    with pytest.raises(TypeError, match="A call has no colour"):
+        propose("pay", {}, "run", "call", colour="red")
