@@ -6,9 +6,9 @@ python -m tests.faults.stopping URL APPROVAL_ID
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
+import threading
 from typing import Any
 
 from interlock.stores.postgres.pipe import Pipe
@@ -24,7 +24,7 @@ class Stopping:
     def sync(self) -> None:
         self._pipe.sync()
         print("stopped", flush=True)
-        os.kill(os.getpid(), signal.SIGSTOP)
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # this thread, or it would go on for a moment
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pipe, name)
