@@ -135,5 +135,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "refused",
         "stale",
         "store_unavailable",
+        "too_many_requests",
+        "unauthenticated",
         "unknown",
     }

@@ -2,6 +2,8 @@
 
 Error
 ├── InvalidRequest            400 invalid_request       what was sent is not usable
+├── Unauthenticated           401 unauthenticated       no key or session, or one that does not count
+├── TooManyRequests           429 too_many_requests     carries the seconds to wait
 ├── NotFound                  404 not_found
 ├── Forbidden                 403 forbidden             this person may not do this
 ├── Conflict                  409 conflict
@@ -61,6 +63,14 @@ class Error(Exception):
 
 class InvalidRequest(Error):
     code, status = "invalid_request", 400
+
+
+class Unauthenticated(Error):
+    code, status = "unauthenticated", 401
+
+
+class TooManyRequests(Error):
+    code, status = "too_many_requests", 429
 
 
 class NotFound(Error):
