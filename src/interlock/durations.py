@@ -1,8 +1,9 @@
-"""Durations as people write them, `90s`, `5m`, `2h`, `1d`, `500ms`, and as the rules count them: in milliseconds."""
+"""Times and durations as text: `90s`, `5m`, `2h`, `1d`, `500ms`, RFC 3339; the rules count in milliseconds."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from interlock.core.errors import InvalidRequest
 
@@ -27,3 +28,12 @@ def show_duration(milliseconds: int) -> str:
         if milliseconds and milliseconds % size == 0:
             return f"{milliseconds // size}{unit}"
     return "0s"
+
+
+def rfc3339(moment: int) -> str:
+    second = datetime.fromtimestamp(moment // 1000, UTC)
+    return f"{second:%Y-%m-%dT%H:%M:%S}.{moment % 1000:03d}Z"
+
+
+def optional_rfc3339(moment: int | None) -> str | None:
+    return None if moment is None else rfc3339(moment)

@@ -45,8 +45,10 @@ class Gate:
         conditions: Conditions,
         validate: Validator,
         is_dead: IsDead,
+        look_again: float = LOOK_AGAIN,
     ) -> None:
         self.policy = policy
+        self._look_again = look_again
         self._store = store
         self._clock = clock
         self._conditions = conditions
@@ -88,7 +90,7 @@ class Gate:
                 if deadline is not None and now >= deadline:
                     return outcome
                 marks = [mark for mark in (deadline, outcome.until) if mark is not None]
-                pause = min([LOOK_AGAIN, *((mark - now) / 1000 for mark in marks)])
+                pause = min([self._look_again, *((mark - now) / 1000 for mark in marks)])
                 await watch.changed(max(pause, 0.001))
 
     async def start(
@@ -148,7 +150,7 @@ class Gate:
         match verdict:
             case Deny():
                 await self._store.deny(call.workspace, request.deny(proposal, verdict).events, spec)
-                return Refused(verdict.reason, "denied")
+                return Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
             case Allow():
                 return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment))
             case Ask():
@@ -165,7 +167,7 @@ class Gate:
         approval, now = stored.approval, self._clock()
         dead = approval.status == "running" and self._is_dead(approval.runner)
         if dead and approval.subject.idempotent:
-            return Proceed(stored.payload.args or b"{}", approval.id)
+            return Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
         overdue = approval.status == "pending" and now >= approval.expires_at
         if dead or overdue:
             workspace = approval.subject.workspace

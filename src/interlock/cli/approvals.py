@@ -15,12 +15,12 @@ from interlock.cli.cards import card_of, styled_risk, styled_status, time_left, 
 from interlock.cli.filters import PENDING, Arg, Given, Person, Search, Since, Status, Until
 from interlock.cli.lookup import sweep, view_of
 from interlock.cli.output import print_json, say, short, short_id, show, span, table
-from interlock.cli.shape import item_json, sentence_of, view_json
 from interlock.cli.shared import ApprovalId, Desk, User, command, kept
 from interlock.core.card import risk_of, visible
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.ports import Page, Query
+from interlock.shape import item_json, sentence_of, view_json
 
 HEADS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
 NOTHING = "There is nothing to show."

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from interlock.cli.cards import findings_of
 from interlock.cli.output import show
-from interlock.cli.shape import shown_args
 from interlock.cli.shared import Desk
 from interlock.core.call import Args
 from interlock.core.canonical import MAX_BYTES, canonical, parse
@@ -21,6 +20,7 @@ from interlock.core.card import Finding, find, head_and_tail, visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest
 from interlock.inbox import QUESTION, View
+from interlock.shape import shown_args
 
 Change = tuple[str, object, object]  # pointer, before, after
 MISSING = object()

@@ -22,7 +22,6 @@ from interlock.cli.output import (
     span,
     table,
 )
-from interlock.cli.shape import content_of, sentence_of
 from interlock.cli.shared import Desk
 from interlock.cli.words import counted
 from interlock.core.budget import Amounts, plain
@@ -31,6 +30,7 @@ from interlock.core.event import Stored
 from interlock.core.grant import Grant, state_at
 from interlock.core.outcome import status_at
 from interlock.inbox import Definition, GrantView
+from interlock.shape import content_of, sentence_of
 
 HEADS = ("ID", "TOOL", "AGENT", "WHEN", "LEFT", "USES LEFT", "BUDGET LEFT", "BY", "REASON")
 SPARE = ("WHEN", "BY", "AGENT", "BUDGET LEFT", "USES LEFT")

@@ -15,6 +15,8 @@ from rich.text import Text
 
 from interlock.core.card import head_and_tail, visible
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
+from interlock.durations import optional_rfc3339 as optional_rfc3339
+from interlock.durations import rfc3339 as rfc3339
 
 WRONG_USE = (InvalidRequest, Misconfigured)
 ENDLESS = 100_000  # columns where nobody looks: a line is a line, however long
@@ -94,15 +96,6 @@ def grid(rows: Iterable[tuple[str, Text]]) -> Table:
 
 
 # Times
-
-
-def rfc3339(moment: int) -> str:
-    second = datetime.fromtimestamp(moment // 1000, UTC)
-    return f"{second:%Y-%m-%dT%H:%M:%S}.{moment % 1000:03d}Z"
-
-
-def optional_rfc3339(moment: int | None) -> str | None:
-    return None if moment is None else rfc3339(moment)
 
 
 def clock_time(moment: int) -> str:

@@ -8,13 +8,13 @@ import sys
 from interlock.cli.board import Sweeping
 from interlock.cli.cards import event_line
 from interlock.cli.output import print_json_line, printable, rfc3339, short, short_id
-from interlock.cli.shape import entry_json, item_json, sentence_of
 from interlock.cli.shared import Desk
 from interlock.core.card import visible
 from interlock.core.errors import Error, NotFound
 from interlock.core.event import Stored
 from interlock.core.ledger import Entry
 from interlock.core.ports import Query
+from interlock.shape import entry_json, item_json, sentence_of
 
 
 async def stream(desk: Desk) -> None:

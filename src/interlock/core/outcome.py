@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interlock.core.approval import Approval
 from interlock.core.canonical import read
@@ -15,6 +15,7 @@ class Proceed:
 
     args: bytes
     approval_id: str = ""
+    args_sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,14 @@ class Finished:
     result: object = None
     error: str = ""
     approval_id: str = ""
+    args_sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     message: object
     approval_id: str = ""
+    args_sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class Refused:
     reason: str
     status: str = "denied"
     approval_id: str = ""
+    args_sha256: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Waiting:
     approval_id: str
     status: str = "pending"
     until: int | None = None
+    args_sha256: str = field(default="", compare=False)
 
 
 Outcome = Proceed | Finished | Answered | Refused | Waiting
@@ -66,24 +71,26 @@ def status_at(approval: Approval, now: int) -> str:
 
 
 def outcome_of(approval: Approval, payload: Payload, now: int) -> Outcome:
-    status = status_at(approval, now)
+    status, sha256 = status_at(approval, now), approval.args_sha256
     match status:
         case "approved":
-            return Proceed(payload.args or b"{}", approval.id)
+            return Proceed(payload.args or b"{}", approval.id, sha256)
         case "pending":
-            return Waiting(approval.id, status, approval.expires_at)
+            return Waiting(approval.id, status, approval.expires_at, sha256)
         case "running" if now >= (approval.lease_until or 0):
-            return Proceed(payload.args or b"{}", approval.id)  # idempotent, and its runner is gone: start it again
+            return Proceed(
+                payload.args or b"{}", approval.id, sha256
+            )  # idempotent, and its runner is gone: start it again
         case "running":
-            return Waiting(approval.id, status, approval.lease_until)
+            return Waiting(approval.id, status, approval.lease_until, sha256)
         case "rejected" if now < (approval.release_at or 0):
-            return Waiting(approval.id, status, approval.release_at)
+            return Waiting(approval.id, status, approval.release_at, sha256)
         case "responded":
-            return Answered(_result(payload), approval.id)
+            return Answered(_result(payload), approval.id, sha256)
         case "succeeded" | "failed" | "unknown":
-            return Finished(status, _result(payload), payload.error or "", approval.id)
+            return Finished(status, _result(payload), payload.error or "", approval.id, sha256)
         case _:
-            return Refused(_reason(approval, status), status, approval.id)
+            return Refused(_reason(approval, status), status, approval.id, sha256)
 
 
 def declined(refused: Refused, tool: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Approvals as JSON, in the shape that the HTTP interface has too."""
+"""Approvals as JSON: the same shape on the command line, over HTTP and in the live feed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import cast
 
-from interlock.cli.output import optional_rfc3339, rfc3339
 from interlock.core.approval import Approval, Decided
 from interlock.core.canonical import read
 from interlock.core.card import Card, risk_of, visible
@@ -15,6 +14,7 @@ from interlock.core.event import Payload, Stored
 from interlock.core.ledger import Entry
 from interlock.core.outcome import status_at
 from interlock.core.voting import Vote, quorum
+from interlock.durations import optional_rfc3339, rfc3339
 from interlock.inbox import ERASED, View
 
 
