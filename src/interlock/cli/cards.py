@@ -10,13 +10,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from interlock.cli.output import clock_time, grid, rfc3339, short, short_id, span
+from interlock.cli.output import clock_time, grid, short, short_id, span
 from interlock.cli.words import counted, needs
 from interlock.core.approval import Approval, Decided
 from interlock.core.card import Card, Field, Finding, head_and_tail, visible
 from interlock.core.event import Payload
 from interlock.core.ledger import Entry
 from interlock.core.voting import quorum
+from interlock.durations import rfc3339
 from interlock.inbox import View
 from interlock.shape import content_of, seats
 

@@ -9,19 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.cli.cards import styled_status
-from interlock.cli.output import (
-    clock_time,
-    grid,
-    optional_rfc3339,
-    print_json,
-    rfc3339,
-    say,
-    short,
-    short_id,
-    show,
-    span,
-    table,
-)
+from interlock.cli.output import clock_time, grid, print_json, say, short, short_id, show, span, table
 from interlock.cli.shared import Desk
 from interlock.cli.words import counted
 from interlock.core.budget import Amounts, plain
@@ -29,6 +17,7 @@ from interlock.core.card import visible
 from interlock.core.event import Stored
 from interlock.core.grant import Grant, state_at
 from interlock.core.outcome import status_at
+from interlock.durations import optional_rfc3339, rfc3339
 from interlock.inbox import Definition, GrantView
 from interlock.shape import content_of, sentence_of
 

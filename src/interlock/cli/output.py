@@ -15,8 +15,6 @@ from rich.text import Text
 
 from interlock.core.card import head_and_tail, visible
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
-from interlock.durations import optional_rfc3339 as optional_rfc3339
-from interlock.durations import rfc3339 as rfc3339
 
 WRONG_USE = (InvalidRequest, Misconfigured)
 ENDLESS = 100_000  # columns where nobody looks: a line is a line, however long

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from interlock.cli.differences import difference_json, show_difference, summed_up
-from interlock.cli.output import clock_time, print_json, printable, rfc3339, say, short, show, table
+from interlock.cli.output import clock_time, print_json, printable, say, short, show, table
 from interlock.cli.policies import Source, current, load, version_of
 from interlock.cli.shared import Desk, command, kept, made
 from interlock.cli.words import counted
@@ -19,6 +19,7 @@ from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.ports import PolicyVersion
 from interlock.difference import Difference, compare
+from interlock.durations import rfc3339
 from interlock.policy_file import Loaded, read_policy
 from interlock.wiring import names_of
 

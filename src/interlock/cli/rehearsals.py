@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from interlock.cli.output import clock_time, optional_rfc3339, rfc3339, say, short, short_id, show, table
+from interlock.cli.output import clock_time, say, short, short_id, show, table
 from interlock.cli.words import counted, needs, who
 from interlock.core.card import visible
 from interlock.core.policy import Ask, People, Then
 from interlock.core.rehearsal import Cause, Changed, Recorded, Report
+from interlock.durations import optional_rfc3339, rfc3339
 from interlock.rehearse import Rehearsed
 
 DAY = 86_400_000

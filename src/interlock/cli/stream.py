@@ -7,13 +7,14 @@ import sys
 
 from interlock.cli.board import Sweeping
 from interlock.cli.cards import event_line
-from interlock.cli.output import print_json_line, printable, rfc3339, short, short_id
+from interlock.cli.output import print_json_line, printable, short, short_id
 from interlock.cli.shared import Desk
 from interlock.core.card import visible
 from interlock.core.errors import Error, NotFound
 from interlock.core.event import Stored
 from interlock.core.ledger import Entry
 from interlock.core.ports import Query
+from interlock.durations import rfc3339
 from interlock.shape import entry_json, item_json, sentence_of
 
 
