@@ -172,8 +172,10 @@ class Inbox:
             yield erased
 
     async def reviewer(self, workspace: str, name: str, via: str, role: str = "reviewer") -> Reviewer:
-        """A person as the workspace knows them; `role` is for those whom it does not know."""
+        """A person as the workspace knows them; `role` is for those whom it does not know. Who was removed may look."""
         for user in await self._store.users(workspace):
+            if user.name == name and user.removed_at is not None:
+                return Reviewer(name, "viewer", frozenset(), via)
             if user.name == name:
                 return Reviewer(name, user.role, user.teams, via)
         return Reviewer(name, role, frozenset(), via)

@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.approval import STATUSES, TRANSITIONS
-from interlock.core.errors import InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
+from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
 from interlock.core.event import Change, Event
 from interlock.core.outcome import Waiting
+from interlock.core.policy import People
 from interlock.core.ports import Query, User
 from interlock.stores.migrate import load_migrations
 from interlock.stores.writer import Work
 from interlock.wiring import Parts
 from tests.places import Place
-from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+from tests.support import BOB, OK, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 
 async def test_a_stored_approval_comes_back_as_it_was(parts: Parts) -> None:  # R23
@@ -206,3 +207,19 @@ async def test_a_policy_and_a_user_are_kept_with_their_author(parts: Parts) -> N
     await parts.store.put_user("default", User("bob", "reviewer", frozenset({"finance"})), "ada")
     assert (await parts.inbox.reviewer("default", "bob", "test")) == BOB
     assert await kinds(parts) == ["policy_changed", "user_changed"]
+
+
+async def test_a_user_comes_back_as_put(parts: Parts) -> None:  # R40
+    stand_in = People(frozenset({"eve"}), frozenset({"leads"}))
+    away = User("bob", "admin", frozenset({"finance"}), "bob@example.com", START + 1, stand_in, START + 2)
+    for user in (User("bob"), away, User("bob", "viewer")):
+        await parts.store.put_user("default", user, "ada")
+        assert await parts.store.users("default") == [user]
+
+
+async def test_somebody_who_was_removed_decides_nothing(parts: Parts) -> None:  # R48
+    await parts.store.put_user("default", User("bob", "admin", frozenset({"finance"}), removed_at=START), "ada")
+    approval_id = await pending(parts)
+    with pytest.raises(Forbidden):
+        await approve(parts, approval_id, await parts.inbox.reviewer("default", "bob", "test"))
+    assert (await kinds(parts))[-1] == "decision_refused"

@@ -113,7 +113,7 @@ async def _policy(desk: Desk) -> AsyncIterator[Check]:
     yield Check("ok", "policy", f"{counted(len(loaded.policy.rules), 'rule', 'rules')}, {source.origin}")
     for warning in loaded.warnings:
         yield Check("warn", "policy", warning, "See: interlock policy check FILE")
-    there = {team for user in users for team in user.teams}
+    there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
         todo = f"Add somebody: interlock users add NAME --team {visible(team)}"
         yield Check("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)

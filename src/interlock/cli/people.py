@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -37,9 +38,10 @@ async def add(
     """Add a person, or change the role and the teams of one who is there."""
     for text in (name, *(team or ())):
         _check(text)
-    known = {user.name for user in await desk.parts.store.users(desk.workspace)}
+    known = {user.name: user for user in await desk.parts.store.users(desk.workspace)}
     author = (await desk.person("")).name
-    user = await desk.parts.store.put_user(desk.workspace, User(name, role.value, frozenset(team or ())), author)
+    wanted = replace(known.get(name, User(name)), role=role.value, teams=frozenset(team or ()), removed_at=None)
+    user = await desk.parts.store.put_user(desk.workspace, wanted, author)
     if desk.json:
         print_json(_user_json(user))
     else:
@@ -49,7 +51,7 @@ async def add(
 @command(app, kept, "list")
 async def list_users(desk: Desk) -> None:
     """Who is there, with role and teams."""
-    users = await desk.parts.store.users(desk.workspace)
+    users = [user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None]
     if desk.json:
         print_json({"items": [_user_json(user) for user in users], "next": None})
     elif users:

@@ -14,7 +14,7 @@ from interlock.core.errors import Problem
 from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head
-from interlock.core.policy import Condition
+from interlock.core.policy import Condition, People
 from interlock.core.rehearsal import Recorded
 from interlock.core.request import Proposal
 from interlock.core.run import Run
@@ -100,9 +100,15 @@ class PolicyVersion:
 
 @dataclass(frozen=True, slots=True)
 class User:
+    """Until `away_until`, `away_to` decide in their place; who was removed stays known by name and decides nothing."""
+
     name: str
     role: str = "reviewer"
     teams: frozenset[str] = frozenset()
+    email: str = ""
+    away_until: int | None = None
+    away_to: People | None = None
+    removed_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

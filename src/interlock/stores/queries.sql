@@ -204,11 +204,14 @@ select version, sha256, body, author, at, reason from policies where workspace =
 insert into policies (workspace, version, sha256, body, author, at, reason) values (?, ?, ?, ?, ?, ?, ?)
 
 -- name: users
-select name, role, teams from users where workspace = ? order by name
+select name, role, teams, email, away_until, away_to, removed_at from users where workspace = ? order by name
 
 -- name: write_user
-insert into users (workspace, name, role, teams) values (?, ?, ?, ?)
-on conflict (workspace, name) do update set role = excluded.role, teams = excluded.teams
+insert into users (workspace, name, role, teams, email, away_until, away_to, removed_at)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, name) do update set
+    role = excluded.role, teams = excluded.teams, email = excluded.email, away_until = excluded.away_until,
+    away_to = excluded.away_to, removed_at = excluded.removed_at
 
 -- name: migrations
 select name, applied_at from migrations order by number

@@ -189,7 +189,22 @@ def grant_values(g: Grant) -> tuple[object, ...]:
 
 
 def user_of(row: Row) -> User:
-    return User(row[0], row[1], frozenset(json.loads(row[2])))
+    name, role, teams, email, away_until, away_to, removed_at = row
+    return User(name, role, frozenset(json.loads(teams)), email, away_until, _people_of(away_to), removed_at)
+
+
+def user_values(workspace: str, user: User) -> tuple[object, ...]:
+    away = (user.away_until, "" if user.away_to is None else plain_json(named(user.away_to)))
+    return (workspace, user.name, user.role, teams_text(user.teams), user.email, *away, user.removed_at)
+
+
+def named(people: People) -> dict[str, object]:
+    return {"users": sorted(people.users), "teams": sorted(people.teams)}
+
+
+def _people_of(text: str) -> People | None:
+    body = json.loads(text) if text else None
+    return body and People(frozenset(body["users"]), frozenset(body["teams"]))
 
 
 def teams_text(teams: frozenset[str]) -> str:

@@ -110,9 +110,9 @@ def put_policy(workspace: str, sha256: str, body: str, author: str, reason: str)
 
 def put_user(workspace: str, user: User, author: str) -> Work:
     def run(tx: Transaction) -> User:
-        tx.write("write_user", workspace, user.name, user.role, rows.teams_text(user.teams))
-        data, content = {"user": user.name, "role": user.role}, {"teams": sorted(user.teams)}
-        tx.tell(workspace, [Event("user_changed", author, data, "", content)])
+        tx.write("write_user", *rows.user_values(workspace, user))
+        data = {"user": user.name, "role": user.role} | ({} if user.removed_at is None else {"removed": True})
+        tx.tell(workspace, [Event("user_changed", author, data, "", _of_user(user))])
         return user
 
     return Work(run, workspace)
@@ -120,6 +120,12 @@ def put_user(workspace: str, user: User, author: str) -> Work:
 
 def add_workspace(workspace: str, key: bytes, at: int) -> Work:
     return Work(lambda tx: tx.write("insert_workspace", workspace, key, at), workspace)
+
+
+def _of_user(user: User) -> dict[str, object]:
+    away = None if user.away_to is None else rows.named(user.away_to)
+    content = {"teams": sorted(user.teams), "email": user.email, "away_until": user.away_until, "away_to": away}
+    return {key: value for key, value in content.items() if value or key == "teams"}
 
 
 def _a_while_before(now: int) -> str:
