@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.accounts import Accounts
 from interlock.conditions import compile_condition
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
@@ -45,6 +46,7 @@ class Parts:
     gate: Gate
     inbox: Inbox
     worker: Worker
+    accounts: Accounts
     clock: Clock
 
     async def put_policy(
@@ -86,6 +88,7 @@ def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
         Gate(store, policy, clock, compile_condition, validate, is_dead),
         Inbox(store, policy, clock, compile_condition, validate),
         Worker(store, clock, is_dead, retention),
+        Accounts(store.accounts, clock),
         clock,
     )
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from interlock.core.call import MAX_NAME
+from interlock.core.card import visible
 from interlock.core.decision import Reviewer
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import TIME
 
 AGENT = "agent"
-ROLES = (AGENT, "viewer", "reviewer", "admin")  # an agent proposes and never decides; viewers look
+ADMIN = "admin"
+ROLES = (AGENT, "viewer", "reviewer", ADMIN)  # an agent proposes and never decides; viewers look
+OURS = frozenset({TIME, "policy"})  # actors of the record that are no people
+_WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +40,83 @@ class Principal:
 
     def reviewer(self) -> Reviewer:
         return Reviewer(self.name, self.role, self.teams, self.via)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`id` is the part of the key that may be shown; `person` is whose it is, empty for a program of nobody's."""
+
+    id: str
+    workspace: str
+    name: str
+    role: str
+    person: str
+    created_by: str
+    created_at: int
+    used_at: int | None = None
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Somebody who is signed in, with a password, by a link or through a provider: `via`."""
+
+    workspace: str
+    person: str
+    via: str
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Good for one sign-in. Without a `person`, whoever opens it says their name, and gets `role` and `teams`."""
+
+    workspace: str
+    person: str
+    role: str
+    teams: frozenset[str]
+    created_by: str
+    expires_at: int
+
+
+def lesser(role: str, other: str) -> str:
+    """The one with fewer rights; a role that nobody knows has none but an agent's."""
+    return ROLES[min(_rank(role), _rank(other))]
+
+
+def check_role(role: str) -> None:
+    if role not in ROLES:
+        raise InvalidRequest(f"There is no role {role!r}. It is one of {', '.join(ROLES)}.")
+
+
+def check_name(name: str) -> None:
+    """Names stand in the record and in policies, where they must not look like something else."""
+    if not 1 <= len(name) <= MAX_NAME or visible(name) != name or name != name.strip():
+        raise InvalidRequest(f'"{visible(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
+    if name in OURS or name.startswith(("agent:", "runner:")):
+        raise InvalidRequest(f"{name!r} is a name that Interlock uses itself. Choose another.")
+
+
+def is_name(name: str) -> bool:
+    try:
+        check_name(name)
+    except InvalidRequest:
+        return False
+    return True
+
+
+def check_workspace(name: str) -> None:
+    if not _WORKSPACE.fullmatch(name):
+        raise InvalidRequest(f'"{visible(name)}" cannot be a workspace: 1 to 63 of a-z, 0-9 and -.')
+
+
+def check_email(email: str) -> None:
+    before, at, after = email.partition("@")
+    fits = before and after and "@" not in after and len(email) <= MAX_NAME and visible(email) == email
+    if email and not (at and fits and not any(ch.isspace() for ch in email)):
+        raise InvalidRequest(f'"{visible(email)}" is not an e-mail address, such as ann@example.com.')
+
+
+def _rank(role: str) -> int:
+    return ROLES.index(role) if role in ROLES else 0

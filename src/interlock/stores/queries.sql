@@ -213,6 +213,91 @@ on conflict (workspace, name) do update set
     role = excluded.role, teams = excluded.teams, email = excluded.email, away_until = excluded.away_until,
     away_to = excluded.away_to, removed_at = excluded.removed_at
 
+-- name: user
+select name, role, teams, email, away_until, away_to, removed_at from users where workspace = ? and name = ?
+
+-- name: password
+select password from users where workspace = ? and name = ? and removed_at is null
+
+-- name: write_password
+update users set password = ? where workspace = ? and name = ?
+
+-- name: subject
+select subject from users where workspace = ? and name = ?
+
+-- name: name_of_subject
+select name from users where subject = ? and workspace = ?
+
+-- name: write_subject
+update users set subject = ? where workspace = ? and name = ?
+
+-- name: workspaces
+select name, created_at from workspaces order by name
+
+-- name: key
+select
+    k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at, k.digest,
+    u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
+from keys k left join users u on u.workspace = k.workspace and u.name = k.person
+where k.id = ?
+
+-- name: keys
+select id, workspace, name, role, person, created_by, created_at, used_at, revoked_at
+from keys where workspace = ? order by created_at desc, id limit 1000
+
+-- name: keys_of
+select id, workspace, name, role, person, created_by, created_at, used_at, revoked_at
+from keys where workspace = ? and person = ? and person <> ''
+
+-- name: insert_key
+insert into keys (id, workspace, name, role, person, created_by, created_at, digest) values (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: revoke_key
+update keys set revoked_at = ? where id = ?
+
+-- name: touch_key
+update keys set used_at = ? where id = ?
+
+-- name: session
+select
+    s.workspace, s.person, s.via, s.created_at, s.expires_at,
+    u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
+from sessions s join users u on u.workspace = s.workspace and u.name = s.person
+where s.digest = ?
+
+-- name: sessions_of
+select digest from sessions where workspace = ? and person = ? order by created_at, digest
+
+-- name: insert_session
+insert into sessions (digest, workspace, person, via, created_at, expires_at) values (?, ?, ?, ?, ?, ?)
+
+-- name: end_session
+delete from sessions where digest = ?
+
+-- name: ended_sessions
+select digest from sessions where expires_at <= ? order by expires_at limit ?
+
+-- name: link_by_digest
+select workspace, person, role, teams, created_by, expires_at from links where digest = ?
+
+-- name: links_of
+select digest from links where workspace = ? and person = ? and person <> ''
+
+-- name: insert_link
+insert into links (digest, workspace, person, role, teams, created_by, expires_at) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: spend_link
+delete from links where digest = ?
+
+-- name: ended_links
+select digest from links where expires_at <= ? order by expires_at limit ?
+
+-- name: ended_answers
+select workspace, asker, key from answers where at < ? order by at limit ?
+
+-- name: forget_answer
+delete from answers where workspace = ? and asker = ? and key = ?
+
 -- name: migrations
 select name, applied_at from migrations order by number
 

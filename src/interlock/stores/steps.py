@@ -110,6 +110,7 @@ def put_policy(workspace: str, sha256: str, body: str, author: str, reason: str)
 
 def put_user(workspace: str, user: User, author: str) -> Work:
     def run(tx: Transaction) -> User:
+        tx.alone(f"people of {workspace}")
         tx.write("write_user", *rows.user_values(workspace, user))
         data = {"user": user.name, "role": user.role} | ({} if user.removed_at is None else {"removed": True})
         tx.tell(workspace, [Event("user_changed", author, data, "", _of_user(user))])

@@ -33,6 +33,7 @@ from interlock.core.rehearsal import Recorded
 from interlock.core.run import Run
 from interlock.core.search import is_search
 from interlock.stores import erasing, recording, rows, steps
+from interlock.stores.accounts import SqlAccounts
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
 from interlock.stores.queries import check_statuses, limit_of, list_query, make_cursor
@@ -73,6 +74,7 @@ class SqlStore:
         self._keys: dict[str, bytes] = {}
         self._forgot = False
         self._searching = Searching(database, database.finder, self._stored)
+        self.accounts = SqlAccounts(database)
         self.count_read = database.count_read
         self.clock = database.clock
         self.name = database.name

@@ -52,6 +52,7 @@ class Transaction:
         self._new_specs: dict[str, ToolSpec] = {}
         self._rewritten: set[Key] = set()
         self._moments: dict[str, Moment] = {}
+        self._alone: set[str] = set()
         self._salts = b""
         self._tallies: dict[Key, int] = defaultdict(int)
         self._sets: dict[str, list[tuple[object, ...]]] = defaultdict(list)
@@ -134,6 +135,12 @@ class Transaction:
 
     def fetch(self, name: str, *values: object) -> list[Row]:
         return self._connection.fetch(name, *values)
+
+    def alone(self, what: str) -> None:
+        """For steps that read rows which others may have buffered: of two, each then gets a batch of its own."""
+        if what in self._alone:
+            raise LostRace(what)
+        self._alone.add(what)
 
     def unwritten(self, workspace: str) -> dict[str, list[int]]:
         """The entries with content that this batch has yet to write, by approval."""
@@ -330,6 +337,16 @@ NAMES = (
     "write_run",
     "insert_policy",
     "write_user",
+    "write_password",
+    "write_subject",
+    "insert_key",
+    "revoke_key",
+    "touch_key",
+    "insert_session",
+    "end_session",
+    "insert_link",
+    "spend_link",
+    "forget_answer",
     "write_reads",
     "insert_event",
     "insert_content",

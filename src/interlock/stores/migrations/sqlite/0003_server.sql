@@ -24,6 +24,7 @@ create table keys (                        -- of programs, and of people for the
 ) without rowid;
 
 create index keys_by_workspace on keys (workspace, created_at);
+create index keys_by_person on keys (workspace, person) where person <> '';
 
 create table sessions (                    -- somebody who is signed in
     digest     text primary key,           -- sha256 of what the cookie holds
@@ -47,6 +48,7 @@ create table links (                       -- each is good for one sign-in
     expires_at integer not null
 ) without rowid;
 
+create index links_by_person on links (workspace, person) where person <> '';
 create index links_ending on links (expires_at);
 
 create table agents (                      -- what is known of an agent; each change is a new version

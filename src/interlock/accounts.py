@@ -1,0 +1,379 @@
+"""Who is let in: keys, people, passwords, sessions and one-time links."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import secrets
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from ipaddress import ip_address, ip_network
+from typing import TypeVar
+
+from interlock import members
+from interlock.core.attempts import Attempts
+from interlock.core.errors import Error, InvalidRequest, TooManyRequests, Unauthenticated
+from interlock.core.event import TIME, Event
+from interlock.core.identity import (
+    ADMIN,
+    AGENT,
+    Key,
+    Link,
+    Principal,
+    check_email,
+    check_name,
+    check_role,
+    check_workspace,
+    is_name,
+    lesser,
+)
+from interlock.core.policy import People
+from interlock.core.ports import AccountStore, Book, Clock, User
+from interlock.passwords import check_password, hash_password, is_password
+
+T = TypeVar("T")
+HOUR = 3_600_000
+SESSION = 7 * 24 * HOUR  # milliseconds that somebody stays signed in
+ANSWERS = 24 * HOUR  # milliseconds that an answer is given again
+KEPT = 1_000  # milliseconds for which what was found counts without another look
+MOST_KEPT = 10_000
+USED = 60_000  # milliseconds between two notes of when a key was used
+LOT = 500  # rows that one sweep deletes of each kind
+AT_ONCE = 2  # passwords that are checked at the same time: each takes 19 MiB
+WAITING = 100  # people who wait for that
+OF_A_NAME, OF_AN_ADDRESS = 5, 20  # sign-ins that may fail within a minute
+LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # none that is taken for another
+NO_TEAMS: frozenset[str] = frozenset()
+
+_KEY = re.compile(r"(ilk_[a-z0-9]{8})_[A-Za-z0-9_-]{43}")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class Accounts:
+    """Looks somebody up once a second at most; what this process changes counts at once, and elsewhere after that."""
+
+    def __init__(self, store: AccountStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._kept = Kept(clock)
+        self._names = Attempts(OF_A_NAME)
+        self._addresses = Attempts(OF_AN_ADDRESS)
+        self._noted = Attempts(1, 1_000)
+        self._checking = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Keys
+
+    async def create_key(self, workspace: str, name: str, role: str, author: str, user: str = "") -> tuple[Key, str]:
+        """The key itself is given once. Somebody who is not there yet is added; only an agent's key may be nobody's."""
+        check_role(role)
+        check_name(name)
+        person = user or ("" if role == AGENT else name)
+        if person:
+            check_name(person)
+        key_id = "ilk_" + "".join(secrets.choice(LETTERS) for _ in range(8))
+        secret = f"{key_id}_{secrets.token_urlsafe(32)}"
+        key = Key(key_id, workspace, name, role, person, author, 0)
+        return await self._change(workspace, lambda book: members.add_key(book, key, digest(secret))), secret
+
+    async def keys(self, workspace: str) -> Sequence[Key]:
+        return await self._store.keys(workspace)
+
+    async def revoke_key(self, workspace: str, key_id: str, author: str) -> Key:
+        return await self._change(workspace, lambda book: members.revoke_key(book, key_id, author))
+
+    async def by_key(self, secret: str) -> Principal:
+        hashed = digest(secret)
+        known = self._kept.get(hashed)
+        return known if known is not None else await self._look_for_key(secret, hashed)
+
+    async def _look_for_key(self, secret: str, hashed: str) -> Principal:
+        shape, before = _KEY.fullmatch(secret), self._kept.changes
+        found = await self._store.key(shape[1]) if shape else None
+        if found is None or not hmac.compare_digest(found[1], hashed):
+            raise _no_key()
+        key, _, person = found
+        principal, now = _of_key(key, person), self._clock()
+        if key.used_at is None or now - key.used_at >= USED:
+            self._later(self._store.touch_key(key.workspace, key.id, now))
+        self._kept.put(hashed, principal, now + KEPT, before)
+        return principal
+
+    # People
+
+    async def users(self, workspace: str) -> Sequence[User]:
+        """Also those who were removed."""
+        return await self._store.users(workspace)
+
+    async def add_user(
+        self, workspace: str, name: str, role: str, author: str, teams: frozenset[str] = NO_TEAMS, email: str = ""
+    ) -> User:
+        """Somebody who was removed comes back with nothing but the name."""
+        _check_person(name, role, teams, email)
+        user = User(name, role, teams, email)
+        return await self._change(workspace, lambda book: members.add_user(book, user, author))
+
+    async def change_user(
+        self,
+        workspace: str,
+        name: str,
+        author: str,
+        *,
+        role: str | None = None,
+        teams: frozenset[str] | None = None,
+        email: str | None = None,
+    ) -> User:
+        """None leaves it as it is."""
+        given = {"role": role, "teams": teams, "email": email}
+        changes = {what: value for what, value in given.items() if value is not None}
+        _check_person(name, role or ADMIN, teams or NO_TEAMS, email or "")
+        return await self._change(workspace, lambda book: members.change_user(book, name, changes, author))
+
+    async def remove_user(self, workspace: str, name: str, author: str) -> User:
+        """Ends their sessions, keys and links with it."""
+        return await self._change(workspace, lambda book: members.remove_user(book, name, author))
+
+    async def set_away(self, workspace: str, name: str, until: int | None, to: People | None, author: str) -> User:
+        return await self._change(workspace, lambda book: members.set_away(book, name, until, to, author))
+
+    async def needs_first_admin(self, workspace: str) -> bool:
+        return not members.admins(await self._store.users(workspace))
+
+    async def workspaces(self) -> Sequence[tuple[str, int]]:
+        """Names, and since when."""
+        return await self._store.workspaces()
+
+    async def add_workspace(self, workspace: str) -> None:
+        """Changes nothing if it is there."""
+        check_workspace(workspace)
+        await self._store.add_workspace(workspace)
+
+    # Passwords and sessions
+
+    async def set_password(self, workspace: str, name: str, password: str, author: str, token: str = "") -> None:
+        """Ends their sessions, but for the one whose token is given."""
+        check_password(password)
+        hashed, spared = await self._aside(hash_password, password), digest(token)
+        await self._change(workspace, lambda book: members.set_password(book, name, hashed, author, spared))
+
+    async def sign_in(self, workspace: str, name: str, password: str, address: str = "") -> tuple[Principal, str]:
+        """The token of a new session. Wrong names and wrong passwords are told alike, and take the same time."""
+        who, where, now = f"{workspace}\n{name}", _network(address), self._clock()
+        wait = max(self._names.wait(who, now), self._addresses.wait(where, now) if where else 0)
+        if wait:
+            raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
+        self._names.begin(who, now)
+        self._addresses.begin(where, now)
+        known = await self._store.password(workspace, name) if is_name(name) and is_name(workspace) else ""
+        if not await self._aside(is_password, password, known):
+            self._later(self._note_failure(workspace, name, where))
+            raise _no_password()
+        self._names.succeeded(who)
+        self._addresses.succeeded(where)
+        return await self._begin(workspace, lambda book, new: members.sign_in(book, name, known, new))
+
+    async def with_subject(
+        self, workspace: str, subject: str, email: str, name: str, role: str = "", teams: frozenset[str] = NO_TEAMS
+    ) -> tuple[Principal, str]:
+        """A person whom the OpenID provider vouches for: `subject` is its address and theirs there.
+
+        `email` is given only if the provider has verified it: it leads to somebody whom an admin added with it.
+        With a `role`, somebody who is not there yet is added as `name`.
+        """
+        if not subject:
+            raise InvalidRequest("The provider did not say who this is.")
+        _check_person(name, role or ADMIN, teams, email)
+        user = User(name, role, teams, email)
+        return await self._begin(workspace, lambda book, new: members.vouched(book, subject, user, new))
+
+    async def by_session(self, token: str) -> Principal:
+        hashed = digest(token)
+        known = self._kept.get(hashed)
+        return known if known is not None else await self._look_for_session(token, hashed)
+
+    async def _look_for_session(self, token: str, hashed: str) -> Principal:
+        before = self._kept.changes
+        found = await self._store.session(hashed) if _TOKEN.fullmatch(token) else None
+        now = self._clock()
+        if found is None or found[0].expires_at <= now or found[1].removed_at is not None:
+            raise Unauthenticated("You are not signed in, or not any more. Sign in again.")
+        principal = _of_session(found[1], found[0].workspace, hashed)
+        self._kept.put(hashed, principal, min(now + KEPT, found[0].expires_at), before)
+        return principal
+
+    async def sign_out(self, token: str) -> None:
+        """Changes nothing if nobody is signed in with this token."""
+        found = await self._store.session(digest(token)) if _TOKEN.fullmatch(token) else None
+        if found is not None:
+            await self._change(found[0].workspace, lambda book: members.sign_out(book, digest(token)))
+
+    async def sign_out_everywhere(self, workspace: str, name: str, author: str) -> int:
+        """How many sessions were ended."""
+        return await self._change(workspace, lambda book: members.sign_out_everywhere(book, name, author))
+
+    # One-time links
+
+    async def create_link(
+        self,
+        workspace: str,
+        author: str,
+        user: str = "",
+        role: str = "",
+        teams: frozenset[str] = NO_TEAMS,
+        lasts: int = HOUR,
+    ) -> str:
+        """The token. A `user` who is there signs in with it; without one, or not there yet, `role` is needed.
+
+        What Interlock itself makes for an admin counts only while there is none.
+        """
+        _check_person(user or "anybody", role or ADMIN, teams, "")
+        if not (user or role):
+            raise InvalidRequest("Say for whom the link is: a person, or a role.")
+        token = secrets.token_urlsafe(32)
+        link = Link(workspace, user, role, teams, author, 0)
+        await self._change(workspace, lambda book: members.add_link(book, link, lasts, digest(token)))
+        return token
+
+    async def link(self, token: str) -> Link:
+        """Looks, and spends nothing."""
+        link = await self._store.link(digest(token)) if _TOKEN.fullmatch(token) else None
+        if link is None or link.expires_at <= self._clock():
+            raise members.no_link()
+        return link
+
+    async def use_link(self, token: str, name: str = "", password: str = "") -> tuple[Principal, str]:
+        """Spends it. Whoever is new needs a name, unless the link has one, and a password."""
+        link = await self.link(token)
+        hashed = ""
+        if password:
+            check_password(password)
+            hashed = await self._aside(hash_password, password)
+        spent = digest(token)
+        return await self._begin(link.workspace, lambda book, new: members.use_link(book, spent, name, hashed, new))
+
+    # Time
+
+    async def sweep(self) -> int:
+        """Deletes some of what has ended: sessions, links, old answers. Gives how many rows; more may be left."""
+        now = self._clock()
+        return await self._store.tidy(now, now - ANSWERS, LOT)
+
+    async def settle(self) -> None:
+        """Waits for what is written aside: when a key was used, and which sign-ins failed."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+
+    async def _begin(self, workspace: str, step: Callable[[Book, members.New], User]) -> tuple[Principal, str]:
+        token = secrets.token_urlsafe(32)
+        new = members.New(digest(token), SESSION)
+        user = await self._change(workspace, lambda book: step(book, new))
+        return _of_session(user, workspace, new.digest), token
+
+    async def _change(self, workspace: str, step: Callable[[Book], T]) -> T:
+        try:
+            return await self._store.change(workspace, step)
+        finally:
+            self._kept.clear()
+
+    async def _aside(self, work: Callable[..., T], *values: object) -> T:
+        """In a thread, a few at a time."""
+        if self._waiting >= WAITING:
+            raise TooManyRequests("Too many people sign in at once. Try again in a few seconds.", retry_after=5)
+        self._waiting += 1
+        try:
+            async with self._checking:
+                return await asyncio.to_thread(work, *values)
+        finally:
+            self._waiting -= 1
+
+    async def _note_failure(self, workspace: str, name: str, where: str) -> None:
+        """Names that are not there share one note a second: nobody can fill the ledger with made-up ones."""
+        users, now = await self._store.users(workspace) if is_name(workspace) else (), self._clock()
+        there = name if any(user.name == name for user in users) else ""
+        slot = f"{workspace}\n{there}"
+        if users and not self._noted.wait(slot, now):
+            self._noted.begin(slot, now)
+            content = {"name": name if is_name(name) else "", "address": where}
+            event = Event("sign_in_failed", TIME, {}, "", content)
+            await self._store.change(workspace, lambda book: book.tell(event))
+
+    def _later(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(_quietly(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class Kept:
+    """Who was found a moment ago, by digest. `changes` tells a look-up that something changed while it went on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.changes = 0
+        self._clock = clock
+        self._found: dict[str, tuple[Principal, int, int]] = {}
+
+    def get(self, hashed: str) -> Principal | None:
+        found = self._found.get(hashed)
+        return found[0] if found is not None and found[1] <= self._clock() < found[2] else None
+
+    def put(self, hashed: str, principal: Principal, until: int, changes: int) -> None:
+        if changes == self.changes:
+            if len(self._found) >= MOST_KEPT:
+                self._found.clear()
+            self._found[hashed] = principal, self._clock(), until
+
+    def clear(self) -> None:
+        self.changes += 1
+        self._found.clear()
+
+
+def digest(secret: str) -> str:
+    """Keys and tokens are random and long, so that a plain hash of them can be kept."""
+    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _of_key(key: Key, person: User | None) -> Principal:
+    if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
+        raise _no_key()
+    if key.role == AGENT:
+        return Principal(key.workspace, key.name, AGENT, NO_TEAMS, "key", key.id)
+    if person is None:  # no such key is made
+        raise _no_key()
+    return Principal(key.workspace, person.name, lesser(key.role, person.role), person.teams, "key", key.id)
+
+
+def _of_session(user: User, workspace: str, hashed: str) -> Principal:
+    return Principal(workspace, user.name, user.role, user.teams, "web", f"session {hashed[:12]}")
+
+
+def _check_person(name: str, role: str, teams: frozenset[str], email: str) -> None:
+    for text in (name, *teams):
+        check_name(text)
+    check_role(role)
+    if role == AGENT:
+        raise InvalidRequest("A person is a viewer, a reviewer or an admin. Agents have keys: interlock keys create.")
+    check_email(email)
+
+
+def _network(address: str) -> str:
+    """What one subscriber has: an IPv4 address, or a /64 of IPv6."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return ""
+    return str(parsed) if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))
+
+
+def _no_key() -> Unauthenticated:
+    return Unauthenticated("This key does not count: it is unknown or was revoked. Ask an admin for another.")
+
+
+def _no_password() -> Unauthenticated:
+    return Unauthenticated("The name or the password is wrong. Try again, or ask an admin for a sign-in link.")
+
+
+async def _quietly(work: Coroutine[object, object, None]) -> None:
+    with suppress(Error):  # the database is in trouble, and others are told so
+        await work

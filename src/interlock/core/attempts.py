@@ -1,0 +1,39 @@
+"""How often something may fail in a while; bounded, so that nobody can fill the memory with names."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+MINUTE = 60_000  # milliseconds
+MOST = 10_000  # names that are remembered; then the oldest is forgotten
+
+
+class Attempts:
+    """Counted when they begin, taken back when they succeed: many at once get no more tries than one after another."""
+
+    def __init__(self, limit: int, within: int = MINUTE) -> None:
+        self._limit = limit
+        self._within = within
+        self._begun: OrderedDict[str, tuple[int, int]] = OrderedDict()
+
+    def wait(self, who: str, now: int) -> int:
+        """For how many seconds no further attempt may be made; 0 if one may be made now."""
+        since, count = self._begun.get(who, (now, 0))
+        if not 0 <= now - since < self._within or count < self._limit:
+            return 0
+        return -(-(since + self._within - now) // 1000)
+
+    def begin(self, who: str, now: int) -> None:
+        since, count = self._begun.get(who, (now, 0))
+        if not 0 <= now - since < self._within:
+            since, count = now, 0
+        self._begun[who] = since, count + 1
+        if len(self._begun) > MOST:
+            self._begun.popitem(last=False)
+
+    def succeeded(self, who: str) -> None:
+        since, count = self._begun.get(who, (0, 0))
+        if count > 1:
+            self._begun[who] = since, count - 1
+        else:
+            self._begun.pop(who, None)

@@ -1,0 +1,63 @@
+"""Passwords: what is kept of them is argon2's, and checking one takes long on purpose, so never in an event loop."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+from interlock.core.errors import InvalidRequest, Misconfigured
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+SHORTEST = 12
+LONGEST = 1024  # nobody types more, and hashing must not be a way to keep a server busy
+TIME, MEMORY, LANES = (
+    2,
+    19_456,
+    1,
+)  # OWASP's for argon2id: 19 MiB, two passes; more memory would let few sign in at once
+# Of a password that nobody has: checked for names that are not there, so that they take as long as others.
+NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$ySINknU8nmlPEl2UM8ld0g$5HqZvEkIBRPqNaHXLLWVbRPoW3loEGLkgNljrrLfjlQ"
+
+
+def check_password(password: str) -> None:
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise InvalidRequest(f"A password has {SHORTEST} to {LONGEST} characters. Choose another.")
+    if _bytes(password) is None:
+        raise InvalidRequest("The password is not a text. Choose another.")
+
+
+def hash_password(password: str) -> str:
+    data = _bytes(password)
+    if data is None:
+        raise InvalidRequest("The password is not a text. Choose another.")
+    return _hasher().hash(data)
+
+
+def is_password(password: str, hashed: str) -> bool:
+    """Takes as long for somebody who is not there, or has no password, as for a wrong one."""
+    hasher, data = _hasher(), _bytes(password[:LONGEST])
+    from argon2.exceptions import Argon2Error, InvalidHashError
+
+    try:
+        hasher.verify(hashed or NOBODY, data or b"")
+    except (Argon2Error, InvalidHashError):
+        return False
+    return bool(hashed) and data is not None and len(password) <= LONGEST
+
+
+def _hasher() -> PasswordHasher:
+    try:
+        from argon2 import PasswordHasher
+    except ImportError:
+        raise Misconfigured("Passwords need the server's packages. Run: pip install interlock-gate[server]") from None
+    return PasswordHasher(TIME, MEMORY, LANES)
+
+
+def _bytes(password: str) -> bytes | None:
+    """Composed, so that a password is the same from every keyboard; None if it holds half characters."""
+    try:
+        return unicodedata.normalize("NFKC", password).encode()
+    except UnicodeEncodeError:
+        return None
