@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import cast
+from typing import assert_never, cast
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.canonical import read
 from interlock.core.card import Card, risk_of, visible
 from interlock.core.event import Payload, Stored
 from interlock.core.ledger import Entry
-from interlock.core.outcome import status_at
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, status_at
 from interlock.core.voting import Vote, quorum
 from interlock.durations import optional_rfc3339, rfc3339
 from interlock.inbox import ERASED, View
@@ -111,3 +111,22 @@ def _card(card: Card) -> dict[str, object]:
     del body["findings"]  # they stand beside the card
     body["facts"] = [{"label": label, "text": text} for label, text in card.facts]
     return body
+
+
+def outcome_json(outcome: Outcome) -> dict[str, object]:
+    """What an agent is told; arguments that may run are added as the bytes that are stored."""
+    ids: dict[str, object] = {"approval_id": outcome.approval_id} if outcome.approval_id else {}
+    ids["args_sha256"] = outcome.args_sha256
+    match outcome:
+        case Proceed(approval_id=approval_id):
+            return {"outcome": "proceed", "status": "approved" if approval_id else "allowed", **ids}
+        case Waiting(status=status, until=until):
+            return {"outcome": "waiting", "status": status, **ids, "until": optional_rfc3339(until)}
+        case Answered(message=said):
+            return {"outcome": "answered", "status": "responded", **ids, "message": said}
+        case Refused(reason=reason, status=status):
+            return {"outcome": "refused", "status": status, **ids, "reason": reason}
+        case Finished(status=status, result=result, error=error):
+            return {"outcome": "finished", "status": status, **ids, "result": result, "error": error or None}
+        case _:
+            assert_never(outcome)

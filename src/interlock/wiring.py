@@ -16,7 +16,7 @@ from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import Clock, User
 from interlock.faults import Point
-from interlock.gate import Gate
+from interlock.gate import LOOK_AGAIN, Gate
 from interlock.inbox import Inbox
 from interlock.policy_file import Loaded, Names, load_policy
 from interlock.runner import is_dead
@@ -82,14 +82,16 @@ def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, re
 
 
 def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
-    policy, clock = Policy(), store.clock
-    return Parts(
-        store,
-        Gate(store, policy, clock, compile_condition, validate, is_dead),
+    gate, inbox = doors_of(store, Policy())
+    worker = Worker(store, store.clock, is_dead, retention)
+    return Parts(store, gate, inbox, worker, Accounts(store.accounts, store.clock), store.clock)
+
+
+def doors_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> tuple[Gate, Inbox]:
+    clock = store.clock
+    return (
+        Gate(store, policy, clock, compile_condition, validate, is_dead, look_again),
         Inbox(store, policy, clock, compile_condition, validate),
-        Worker(store, clock, is_dead, retention),
-        Accounts(store.accounts, clock),
-        clock,
     )
 
 

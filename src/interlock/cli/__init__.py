@@ -80,6 +80,21 @@ def _root(
 
 
 @command(app, given)
+async def serve(
+    options: Options,
+    host: Annotated[str, typer.Option(metavar="HOST", show_default="127.0.0.1", help="Where to listen.")] = "",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, show_default="8321", help="0 takes a free one.")
+    ] = None,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave what time does to `interlock worker`.")] = False,
+) -> None:
+    """Run the server: the HTTP interface, and what time does."""
+    from interlock.cli.serving import run
+
+    await run(options, host, port, worker=not no_worker)
+
+
+@command(app, given)
 async def migrate(options: Options) -> None:
     """Make the database, or bring it up to date. Safe to run again."""
     from interlock.cli.doctor import migrated

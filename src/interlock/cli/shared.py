@@ -54,10 +54,12 @@ class Options:
     workspace: Workspace = "default"
     json: Json = False
 
-    def settings(self) -> Settings:
+    def settings(self, **overrides: object) -> Settings:
+        """`server_port=…` is the option that says more than the file's server.port."""
         from interlock.settings import load_settings
 
-        return load_settings(self.config, overrides={"storage.url": self.database or None})
+        given = {name.replace("_", ".", 1): value for name, value in overrides.items()}
+        return load_settings(self.config, overrides={"storage.url": self.database or None, **given})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,95 @@
+"""Puts the server together: the front, the hot routes, and a file of routes for each group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from interlock import __version__
+from interlock.core.errors import Error, InvalidRequest, NotFound
+from interlock.server import operations
+from interlock.server.calls import Calls
+from interlock.server.deciding import Deciding
+from interlock.server.routing import AGENTS, DECIDERS
+from interlock.web.asgi import Answer, error_answer, invalid_of
+from interlock.web.auth import Auth
+from interlock.web.front import Front, Hot, hosts_of
+from interlock.web.site import Site
+
+
+def build(site: Site) -> Front:
+    settings = site.settings.server
+    auth = Auth(site.accounts, settings.public_url)
+    rest = FastAPI(
+        title="Interlock",
+        version=__version__,
+        summary="The safety interlock between AI agents and the real world.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_life,
+    )
+    rest.state.site, rest.state.auth = site, auth
+    for failure, answered in ((Error, _known), (RequestValidationError, _unusable), (HTTPException, _unknown_route)):
+        rest.add_exception_handler(failure, answered)
+    rest.include_router(operations.router)
+    return Front(auth, hot_routes(site), rest, hosts_of(settings.host, settings.port, settings.public_url))
+
+
+def hot_routes(site: Site) -> list[Hot]:
+    calls, deciding = Calls(site), Deciding(site)
+    return [
+        Hot("POST", "/api/calls", AGENTS, calls.propose),
+        Hot("GET", "/api/calls/{approval_id}", AGENTS, calls.look),
+        Hot("POST", "/api/calls/{approval_id}/start", AGENTS, calls.start),
+        Hot("POST", "/api/calls/{approval_id}/renew", AGENTS, calls.renew),
+        Hot("POST", "/api/calls/{approval_id}/finish", AGENTS, calls.finish),
+        Hot("POST", "/api/calls/{approval_id}/cancel", AGENTS, calls.cancel),
+        Hot("POST", "/api/approvals/{approval_id}/decision", DECIDERS, deciding.decide),
+    ]
+
+
+@asynccontextmanager
+async def _life(app: FastAPI) -> AsyncIterator[None]:
+    """While the server runs, policies are followed."""
+    site: Site = app.state.site
+    following = asyncio.create_task(site.workspaces.follow())
+    try:
+        yield
+    finally:
+        following.cancel()
+
+
+async def _known(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Error)  # noqa: S101  registered for nothing else
+    return _response(error_answer(error))
+
+
+async def _unusable(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101  registered for nothing else
+    return _response(error_answer(invalid_of([(each["loc"][1:], each["msg"]) for each in error.errors()])))
+
+
+async def _unknown_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  registered for nothing else
+    if error.status_code == 404:
+        return _response(error_answer(NotFound("There is nothing at this address. The routes are listed at /docs.")))
+    if error.status_code == 405:
+        answer = error_answer(WrongMethod(f"{request.method} is not possible here. The routes are listed at /docs."))
+        return _response(answer._replace(headers=((b"allow", (error.headers or {}).get("Allow", "").encode()),)))
+    return _response(error_answer(InvalidRequest(str(error.detail))))
+
+
+class WrongMethod(Error):
+    code, status = "wrong_method", 405
+
+
+def _response(answer: Answer) -> Response:
+    headers = {name.decode(): value.decode() for name, value in answer.headers}
+    return Response(answer.body, answer.status, headers, answer.kind.decode())

@@ -1,0 +1,198 @@
+"""The agent's routes: propose, look or wait, start, renew, finish, cancel. Without a framework: they are hot."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.core.call import MAX_WORDS, ToolCall, ToolSpec, propose, redact
+from interlock.core.canonical import canonical
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Payload
+from interlock.core.identity import Principal
+from interlock.core.outcome import Outcome, Proceed
+from interlock.durations import parse_duration
+from interlock.gate import Execution
+from interlock.shape import outcome_json
+from interlock.web.asgi import Answer, Asked, Body, encoded, json_answer
+from interlock.web.site import Site
+from interlock.workspaces import Doors
+
+MAX_WAIT = 60.0  # seconds of one long poll
+MAX_LEASE = 3_600  # seconds
+MAX_ERROR = 2_000
+
+
+class Proposed(Body):
+    """A call that an agent wants to make."""
+
+    tool: str
+    args: dict[str, object]
+    call_id: str
+    run_id: str
+    thread_id: str = ""
+    agent: str = ""
+    agent_path: tuple[str, ...] = ()
+    initiated_by: str = ""
+    priority: Literal["", "low", "medium", "high"] = ""
+    expires_in: str = ""
+    setting: Literal["chat", "queue", "paused"] = "queue"
+    schema_: Annotated[dict[str, object] | None, Field(alias="schema")] = None
+    description: Annotated[str, Field(max_length=MAX_WORDS)] = ""
+    effect: Literal["", "read", "write", "destructive"] = ""
+    idempotent: bool = False
+    secret: tuple[str, ...] = ()
+    preview: str | dict[str, object] | list[object] | None = None
+    decisions: tuple[Literal["approve", "edit", "respond", "reject"], ...] = ()
+    agent_says: str = ""
+
+
+class Start(Body):
+    lease_seconds: Annotated[float, Field(gt=0, le=MAX_LEASE)] = 60
+    spec_sha256: str = ""
+
+
+class Renew(Body):
+    fence: int
+    lease_seconds: Annotated[float, Field(gt=0, le=MAX_LEASE)] = 60
+
+
+class Finish(Body):
+    fence: int
+    ok: bool
+    result: object = None
+    error: Annotated[str, Field(max_length=MAX_ERROR)] = ""
+
+
+class Cancel(Body):
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class Calls:
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def propose(self, asked: Asked) -> Answer:
+        body, doors = await asked.json(Proposed), await self._doors(asked)
+        call, spec = _call(body, asked.person, doors), _spec(body)
+        outcome = await doors.gate.check(call, spec)
+        if isinstance(outcome, Proceed) and not outcome.approval_id:
+            key = await self._site.store.secret_key(call.workspace)
+            outcome = Proceed(outcome.args, "", redact(call.args, spec, key).sha256)
+        return _told(outcome)
+
+    async def look(self, asked: Asked) -> Answer:
+        """With `wait` the answer is held back while there is nothing new, or until the server stops."""
+        doors, (approval_id,) = await self._doors(asked), asked.values
+        seconds = _seconds(asked.query.get("wait", "0"))
+        if not seconds:
+            return _told(await doors.gate.look(doors.workspace, approval_id))
+        return _told(await self._waited(doors, approval_id, seconds))
+
+    async def start(self, asked: Asked) -> Answer:
+        """A start that is sent again under the same Idempotency-Key is the same start."""
+        body, doors, (approval_id,) = await asked.json(Start), await self._doors(asked), asked.values
+        attempt = asked.headers.get(b"idempotency-key", b"").decode("latin-1") or secrets.token_hex(16)
+        runner = f"attempt:{asked.person.name}:{attempt}"
+        lease = int(body.lease_seconds * 1000)
+        started = await doors.gate.start(doors.workspace, approval_id, runner, lease, body.spec_sha256)
+        return Answer(200, _execution(started))
+
+    async def renew(self, asked: Asked) -> Answer:
+        body, doors, (approval_id,) = await asked.json(Renew), await self._doors(asked), asked.values
+        await doors.gate.renew(doors.workspace, approval_id, body.fence, int(body.lease_seconds * 1000))
+        return json_answer({"approval_id": approval_id, "fence": body.fence, "status": "running"})
+
+    async def finish(self, asked: Asked) -> Answer:
+        body, doors, (approval_id,) = await asked.json(Finish), await self._doors(asked), asked.values
+        payload = Payload(result=canonical(body.result)) if body.ok else Payload(error=body.error or "It failed.")
+        approval = await doors.gate.finish(doors.workspace, approval_id, body.fence, ok=body.ok, payload=payload)
+        return json_answer({"approval_id": approval_id, "status": approval.status})
+
+    async def cancel(self, asked: Asked) -> Answer:
+        doors, (approval_id,) = await self._doors(asked), asked.values
+        body = await asked.json(Cancel) if asked.body else Cancel()
+        approval = await doors.gate.cancel(doors.workspace, approval_id, asked.person.actor, body.reason)
+        return json_answer({"approval_id": approval_id, "status": approval.status})
+
+    async def _doors(self, asked: Asked) -> Doors:
+        return await self._site.workspaces.doors(asked.person.workspace)
+
+    async def _waited(self, doors: Doors, approval_id: str, seconds: float) -> Outcome:
+        waiting = asyncio.ensure_future(doors.gate.wait(doors.workspace, approval_id, seconds))
+        stopping = asyncio.ensure_future(self._site.stopping.wait())
+        try:
+            await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                return await doors.gate.look(doors.workspace, approval_id)
+            return waiting.result()
+        finally:
+            for task in (waiting, stopping):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+def _call(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
+    """Who asked for it is what the agent says, as far as its key allows."""
+    requester = doors.people.get(body.initiated_by)
+    return propose(
+        body.tool,
+        body.args,
+        body.run_id,
+        body.call_id,
+        workspace=doors.workspace,
+        agent=body.agent or principal.name,
+        agent_path=body.agent_path,
+        thread_id=body.thread_id,
+        requester=body.initiated_by,
+        teams=tuple(sorted(requester.teams)) if requester else (),
+        priority=body.priority,
+        setting=body.setting,
+        expires_in=parse_duration(body.expires_in) if body.expires_in else None,
+        agent_says=body.agent_says,
+    )
+
+
+def _spec(body: Proposed) -> ToolSpec:
+    """What the program claims; its description is a text and never a template."""
+    plain = body.description.replace("{", "{{").replace("}", "}}")
+    preview = body.preview
+    return ToolSpec(
+        body.tool,
+        body.effect,
+        body.schema_,
+        plain,
+        None if preview is None else lambda _: preview if isinstance(preview, str) else encoded(preview).decode(),
+        body.secret,
+        body.idempotent,
+        decisions=body.decisions,
+        declared=True,
+    )
+
+
+def _told(outcome: Outcome) -> Answer:
+    body = encoded(outcome_json(outcome))
+    if isinstance(outcome, Proceed):
+        return Answer(200, b'%b,"args":%b}' % (body[:-1], outcome.args))
+    return Answer(200, body)
+
+
+def _execution(started: Execution) -> bytes:
+    """The arguments are the stored bytes, not written anew."""
+    body = encoded({"fence": started.fence, "idempotency_key": started.idempotency_key})
+    return b'%b,"args":%b}' % (body[:-1], started.args)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= MAX_WAIT:
+        raise InvalidRequest(f"wait is a number of seconds from 0 to {MAX_WAIT:.0f}.")
+    return seconds

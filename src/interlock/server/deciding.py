@@ -1,0 +1,38 @@
+"""What people say about one call: decide. Without a framework, as the agent's routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, read_decision
+from interlock.shape import view_json
+from interlock.web.asgi import Answer, Asked, Body, json_answer
+from interlock.web.site import Site
+
+
+class Said(Body):
+    """A decision. Who decides is whoever is signed in, never a field of the body."""
+
+    kind: Literal["approve", "edit", "respond", "reject"]
+    args_sha256: str | None = None
+    args: dict[str, object] | None = None
+    message: Annotated[str, Field(max_length=MAX_MESSAGE)] = ""
+    answer: object = None
+    reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
+    comment: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
+    acknowledged: tuple[str, ...] = ()
+
+
+class Deciding:
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def decide(self, asked: Asked) -> Answer:
+        (approval_id,), principal = asked.values, asked.person
+        decision = read_decision(await asked.value())
+        doors = await self._site.workspaces.doors(principal.workspace)
+        await doors.inbox.decide(doors.workspace, approval_id, decision, principal.reviewer())
+        view = await doors.inbox.show(doors.workspace, approval_id)
+        return json_answer(view_json(view, self._site.clock()))

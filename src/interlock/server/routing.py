@@ -1,0 +1,84 @@
+"""How a route says who may use it and how it may fail: the guard and the document read the same words."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel
+
+from interlock.core.identity import ROLES, Principal
+from interlock.web.asgi import Asked
+from interlock.web.auth import Auth, check_role
+from interlock.web.front import Hot
+from interlock.web.site import Site
+
+AGENTS = frozenset({"agent"})
+LOOKERS = frozenset({"viewer", "reviewer", "admin"})
+DECIDERS = frozenset({"reviewer", "admin"})
+ADMINS = frozenset({"admin"})
+ANYBODY = frozenset(ROLES)
+
+
+class Problem(BaseModel):
+    """Every error has this shape; further fields are ids, and `problems` with JSON pointers where a body is wrong."""
+
+    error: str
+    message: str
+
+
+async def here(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+async def caller(request: Request) -> Principal:
+    return _asked(request).person
+
+
+Here = Annotated[Site, Depends(here)]
+Caller = Annotated[Principal, Depends(caller)]
+
+
+def may(roles: frozenset[str]) -> dict[str, Any]:
+    """For a route's decorator: only these roles, said in the document too."""
+
+    async def check(request: Request) -> None:
+        asked, auth = _asked(request), _auth(request)
+        asked.principal = await auth.principal(asked)
+        check_role(asked.principal, roles)
+
+    extra = {"x-roles": [role for role in ROLES if role in roles], "security": [{"key": []}, {"session": []}]}
+    return {"dependencies": [Depends(check)], "openapi_extra": extra}
+
+
+def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that are errors; every route that is for somebody can also give these four."""
+    every = sorted({400, 401, 403, 503, *statuses})
+    return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in every}
+
+
+def document(router: APIRouter, hot: Hot, body: type[BaseModel] | None, *statuses: int, **more: Any) -> None:
+    """Puts a route without a framework into the document; it is served before the framework sees it."""
+
+    async def endpoint(request: Request) -> Response:
+        answer = await hot.handle(_asked(request))
+        headers = {name.decode(): value.decode() for name, value in answer.headers}
+        return Response(answer.body, answer.status, headers, answer.kind.decode())
+
+    extra = may(hot.roles)
+    if body is not None:
+        schema = {"application/json": {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}}
+        extra["openapi_extra"] |= {"requestBody": {"required": True, "content": schema}}
+    router.add_api_route(hot.template, endpoint, methods=[hot.method], responses=fails(*statuses), **extra, **more)
+
+
+def _asked(request: Request) -> Asked:
+    asked: Asked = request.scope["interlock"]
+    return asked
+
+
+def _auth(request: Request) -> Auth:
+    auth: Auth = request.app.state.auth
+    return auth

@@ -1,0 +1,135 @@
+"""Runs the server until it is told to stop: opens the store, puts the policy in force, answers, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import uvicorn
+
+from interlock.configuration import InlinePolicy, Settings
+from interlock.core.errors import Misconfigured
+from interlock.core.policy import Policy
+from interlock.gate import Gate
+from interlock.inbox import Inbox
+from interlock.policy_file import read_policy
+from interlock.server.app import build
+from interlock.stores.store import SqlStore
+from interlock.web.site import Site
+from interlock.wiring import Parts, doors_of, wire
+from interlock.workspaces import Workspaces
+
+GRACE = 10  # seconds that answers in progress get when the server stops
+LOOK_AGAIN = 10.0  # seconds: a thousand agents may wait, and each is woken when there is something for it
+WORKSPACE = "default"
+AUTHOR = "configuration"
+VERSIONS = 1_000  # of a policy, that are looked through for the last one of the configuration
+Say = Callable[[str], None]
+
+
+async def serve(settings: Settings, say: Say, *, worker: bool) -> None:
+    """`say` is told what people have to know: the address, and how the first admin gets in."""
+    parts = wire(settings.storage.url, retention=settings.storage.retention)
+    async with AsyncExitStack() as stack:
+        await parts.store.open()
+        stack.push_async_callback(parts.store.close)
+        listening = _listen(settings.server.host, settings.server.port)
+        site = await site_of(settings, parts)
+        server = Server(site)
+        stop = asyncio.Event()
+        working = asyncio.create_task(parts.worker.run(stop)) if worker else None
+        for line in await _welcome(site, listening):
+            say(line)
+        gc.freeze()
+        try:
+            await server.serve(sockets=[listening])
+        finally:
+            stop.set()
+            if working is not None:
+                await working
+
+
+async def site_of(settings: Settings, parts: Parts) -> Site:
+    """Raises Misconfigured if the policy does not load: a server without its policy must not start."""
+    store = parts.store
+    await store.secret_key(WORKSPACE)  # makes the workspace on the first start
+
+    def make(policy: Policy) -> tuple[Gate, Inbox]:
+        return doors_of(store, policy, LOOK_AGAIN)
+
+    workspaces = Workspaces(store, make, settings.toggles())
+    await _put_configured(settings, store, workspaces)
+    return Site(settings, store, parts.accounts, workspaces, store.clock)
+
+
+async def _put_configured(settings: Settings, store: SqlStore, workspaces: Workspaces) -> None:
+    """A file that changed is a new version; one that did not must not undo what somebody put in force since."""
+    text = _configured(settings)
+    if text is None:
+        return
+    versions = await store.policies(WORKSPACE, VERSIONS)
+    last = next((version.body for version in versions if version.author == AUTHOR), None)
+    if text != last:
+        await workspaces.put_policy(WORKSPACE, text, AUTHOR, "The configuration changed.")
+
+
+def _configured(settings: Settings) -> str | None:
+    match settings.policy:
+        case InlinePolicy(text):
+            return text
+        case Path() as path:
+            return read_policy(path)
+        case _:
+            return None
+
+
+class Server(uvicorn.Server):
+    """Tells those who wait before it waits for them."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        config = uvicorn.Config(
+            build(site),
+            loop="uvloop",
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=GRACE,
+        )
+        super().__init__(config)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._site.stopping.set()
+        await super().shutdown(sockets)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise Misconfigured(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port.") from None
+    listening.listen(2048)
+    listening.setblocking(False)
+    return listening
+
+
+async def _welcome(site: Site, listening: socket.socket) -> list[str]:
+    host, port = listening.getsockname()[:2]
+    url = site.settings.server.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    lines = [f"Interlock is running at {url}"]
+    if await site.accounts.needs_first_admin(WORKSPACE):
+        token = await site.accounts.create_link(WORKSPACE, "interlock", role="admin")
+        lines.append(f"Sign in once with this link, and you are the first admin: {url}/welcome#{token}")
+    return lines

@@ -1,0 +1,165 @@
+"""The bare parts of HTTP: what was asked and what is answered. No framework, so that the hot routes cost little."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from interlock.core.canonical import parse
+from interlock.core.errors import AlreadyDecided, Error, InvalidRequest, TooManyRequests, Unauthenticated
+from interlock.core.identity import Principal
+from interlock.durations import rfc3339
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+JSON = b"application/json"
+LARGE = 64 * 1024  # bytes
+MAX_QUERY = 100  # parameters
+
+
+class Body(BaseModel):
+    """A body of a request: exactly these fields, of exactly these types."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, serialize_by_alias=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Answer(NamedTuple):
+    status: int
+    body: bytes
+    headers: tuple[Header, ...] = ()
+    kind: bytes = JSON
+
+
+class Asked:
+    """One request, read to its end. `principal` is set by whoever found out who asks; `values` stand in the path."""
+
+    __slots__ = ("body", "headers", "method", "path", "principal", "scope", "values")
+
+    def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.headers = headers
+        self.body = body
+        self.values: tuple[str, ...] = ()
+        self.principal: Principal | None = None
+
+    @property
+    def person(self) -> Principal:
+        """Whoever asks; only where it was found out before."""
+        if self.principal is None:
+            raise Unauthenticated("This needs a key or a session.")
+        return self.principal
+
+    @property
+    def query(self) -> dict[str, str]:
+        raw: bytes = self.scope.get("query_string", b"")
+        try:
+            pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_QUERY, errors="strict")
+        except ValueError:
+            raise InvalidRequest("The query is not readable: names and values are UTF-8, percent-encoded.") from None
+        return dict(pairs)
+
+    async def json(self, model: type[Model]) -> Model:
+        return checked(model, await self.value())
+
+    async def value(self) -> object:
+        """The body, read strictly; of a kind that a page of another site cannot send unasked."""
+        if not is_json(self.headers):
+            raise Unsupported("The body has to be JSON: send Content-Type: application/json.")
+        return await read_json(self.body)
+
+
+def is_json(headers: Mapping[bytes, bytes]) -> bool:
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == JSON
+
+
+async def read_json(body: bytes) -> object:
+    """Strictly; beside the event loop if it is large."""
+    return parse(body) if len(body) < LARGE else await asyncio.to_thread(parse, body)
+
+
+def checked(model: type[Model], value: object) -> Model:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def invalid(error: ValidationError) -> InvalidRequest:
+    return invalid_of([(each["loc"], each["msg"]) for each in error.errors(include_url=False, include_input=False)])
+
+
+def invalid_of(found: list[tuple[tuple[int | str, ...], str]]) -> InvalidRequest:
+    problems = [{"pointer": _pointer(place), "message": message} for place, message in found[:50]]
+    first = problems[0]
+    return InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}.", problems=problems)
+
+
+def json_answer(value: object, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
+    return Answer(status, encoded(value), headers)
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def error_answer(error: Error) -> Answer:
+    match error:
+        case Unauthenticated():
+            return json_answer(error.to_json(), 401, ((b"www-authenticate", b'Bearer realm="interlock"'),))
+        case TooManyRequests():
+            wait = str(error.ids.get("retry_after", 1)).encode()
+            return json_answer(error.to_json(), 429, ((b"retry-after", wait),))
+        case AlreadyDecided():
+            return json_answer(already_decided(error), error.status)
+        case _:
+            return json_answer(error.to_json(), error.status)
+
+
+def already_decided(error: AlreadyDecided) -> dict[str, object]:
+    """Inside the program times are numbers; outside they are text."""
+    body = error.to_json()
+    decision = body.get("decision")
+    if isinstance(decision, dict):
+        body["decision"] = {**decision, "at": rfc3339(decision["at"])}
+    return body
+
+
+async def send_answer(send: Send, answer: Answer, more: tuple[Header, ...] = ()) -> None:
+    headers = [(b"content-type", answer.kind), (b"content-length", b"%d" % len(answer.body)), *answer.headers, *more]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+class Unsupported(Error):
+    code, status = "unsupported_media_type", 415
+
+
+class TooLarge(Error):
+    code, status = "too_large", 413
+
+
+class TooSlow(Error):
+    code, status = "too_slow", 408
+
+
+class Misdirected(Error):
+    code, status = "wrong_host", 421
+
+
+def _pointer(place: tuple[int | str, ...]) -> str:
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place)

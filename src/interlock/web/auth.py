@@ -1,0 +1,81 @@
+"""Who asks: by a key in the Authorization header, or by a session's cookie, which counts from our own page only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from interlock.accounts import Accounts
+from interlock.core.errors import Forbidden, Unauthenticated
+from interlock.core.identity import Principal
+from interlock.web.asgi import Asked, Header
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+NOBODY = (
+    "This needs a key (Authorization: Bearer …) or a session. Make a key: interlock keys create --name NAME --role ROLE"
+)
+
+
+class Auth:
+    def __init__(self, accounts: Accounts, public_url: str) -> None:
+        self._accounts = accounts
+        self._origin = _origin(public_url)
+        self._secure = public_url.startswith("https://")
+        self.cookie = "__Host-interlock" if self._secure else "interlock"
+
+    async def principal(self, asked: Asked) -> Principal:
+        """A key that does not count is an error, whatever the cookie says."""
+        given = asked.headers.get(b"authorization")
+        if given is not None:
+            return await self._accounts.by_key(_bearer(given))
+        token = self.token(asked.headers)
+        if not token:
+            raise Unauthenticated(NOBODY)
+        if asked.method not in SAFE:
+            self.check_origin(asked.headers)
+        return await self._accounts.by_session(token)
+
+    def token(self, headers: Mapping[bytes, bytes]) -> str:
+        """Of the session, or "". Two cookies of one name are somebody's trick: then there is none."""
+        pairs = [each.strip().partition("=") for each in headers.get(b"cookie", b"").decode("latin-1").split(";")]
+        found = [value for name, _, value in pairs if name == self.cookie]
+        return found[0] if len(found) == 1 else ""
+
+    def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        """A page of another site can make a browser send our cookie, but not our origin."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        ours = self._origin or f"http://{headers.get(b'host', b'').decode('latin-1')}"
+        if origin != ours:
+            raise Forbidden("This request does not come from Interlock's own page. Programs use a key instead.")
+
+    def set_cookie(self, token: str, seconds: int) -> Header:
+        secure = "; Secure" if self._secure else ""
+        return (
+            b"set-cookie",
+            f"{self.cookie}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}".encode(),
+        )
+
+
+def check_role(principal: Principal, roles: Collection[str]) -> None:
+    if principal.role not in roles:
+        raise Forbidden(_refusal(principal, roles))
+
+
+def _refusal(principal: Principal, roles: Collection[str]) -> str:
+    if principal.is_agent:
+        return "A key of an agent proposes calls and nothing else. Use a person's key or session."
+    if roles == {"agent"}:
+        return "This is for agents. Make a key for one: interlock keys create --name NAME --role agent"
+    return f"{principal.name} is {principal.role} here; this needs {' or '.join(sorted(roles))}. Ask an admin."
+
+
+def _bearer(given: bytes) -> str:
+    scheme, _, secret = given.decode("latin-1").partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthenticated("The Authorization header has to be: Bearer KEY")
+    return secret.strip()
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if url else ""

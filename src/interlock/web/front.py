@@ -1,0 +1,221 @@
+"""The first thing that a request meets: limits before anything is parsed, then the hot routes, then all the others."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from interlock.core.canonical import MAX_BYTES
+from interlock.core.errors import Error, InvalidRequest
+from interlock.web.asgi import (
+    Answer,
+    App,
+    Asked,
+    Header,
+    Message,
+    Misdirected,
+    Receive,
+    Scope,
+    Send,
+    TooLarge,
+    TooSlow,
+    Unsupported,
+    error_answer,
+    is_json,
+    read_json,
+    send_answer,
+)
+from interlock.web.auth import Auth, check_role
+
+BODY_SECONDS = 10.0  # for a whole body to arrive
+ONCE = (b"authorization", b"content-length", b"content-type", b"cookie", b"host", b"idempotency-key", b"origin")
+PLAIN: tuple[Header, ...] = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+
+Handle = Callable[[Asked], Awaitable[Answer]]
+Stream = Callable[[Asked, Receive, Send], Awaitable[None]]
+
+
+class Hot(NamedTuple):
+    """A route without a framework; `template` is as the document names it."""
+
+    method: str
+    template: str
+    roles: frozenset[str]
+    handle: Handle
+
+
+class Live(NamedTuple):
+    """The same, for an answer without an end."""
+
+    method: str
+    template: str
+    roles: frozenset[str]
+    stream: Stream
+
+
+class Front:
+    def __init__(self, auth: Auth, hot: Collection[Hot | Live], rest: App, hosts: Collection[str]) -> None:
+        self._auth = auth
+        self._rest = rest
+        self._hosts = frozenset(hosts)
+        self._hot = {_shape(each.method, each.template.split("/")): each for each in hot}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            case _:
+                await self._rest(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            asked = await self._read(scope, receive)
+            hot = self._found(asked)
+            if hot is None:
+                await self._pass_on(asked, receive, send)
+                return
+            asked.principal = await self._auth.principal(asked)
+            check_role(asked.principal, hot.roles)
+            match hot:
+                case Hot():
+                    await send_answer(send, await hot.handle(asked), PLAIN)
+                case Live():
+                    await hot.stream(asked, receive, send)
+        except Error as error:
+            await send_answer(send, error_answer(error), PLAIN)
+
+    def _found(self, asked: Asked) -> Hot | Live | None:
+        parts = asked.path.split("/")
+        hot = self._hot.get(_shape(asked.method, parts))
+        if hot is not None and len(parts) > 3:
+            asked.values = (parts[3],)
+        return hot
+
+    async def _read(self, scope: Scope, receive: Receive) -> Asked:
+        headers = _headers(scope)
+        self._check_host(headers)
+        if b"content-encoding" in headers:
+            raise Unsupported("Compressed bodies are not taken. Send it plain.")
+        length = headers.get(b"content-length")
+        if length is None and b"transfer-encoding" not in headers:
+            return Asked(scope, headers, b"")
+        if length is not None and (not length.isdigit() or int(length) > MAX_BYTES):
+            raise _too_large()
+        return Asked(scope, headers, await _body(receive))
+
+    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
+        """Another site's name that leads to this address must not reach it: a browser would take us for that site."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if host in self._hosts or _is_address(host):
+            return
+        raise Misdirected("This server does not go by this name. Set server.public_url to the address that people use.")
+
+    async def _pass_on(self, asked: Asked, receive: Receive, send: Send) -> None:
+        """To the framework, with the body that was read; whatever it answers gets our headers."""
+        if asked.body and is_json(asked.headers):
+            await read_json(asked.body)  # the framework's own reader takes more than we do
+        asked.scope["interlock"] = asked
+        given = False
+
+        async def replay() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": asked.body, "more_body": False}
+
+        async def covered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                set_by_route = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(h for h in PLAIN if h[0] not in set_by_route)]
+            await send(message)
+
+        await self._rest(asked.scope, replay, covered)
+
+
+def hosts_of(host: str, port: int, public_url: str) -> set[str]:
+    """The names under which this server may be called."""
+    names = {"localhost", host.lower()} | ({urlsplit(public_url).netloc.lower()} if public_url else set())
+    return names | {f"{name}:{port}" for name in names}
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    listed: list[Header] = scope["headers"]
+    headers = dict(listed)
+    if len(headers) != len(listed):
+        names = [name for name, _ in listed]
+        for name in ONCE:
+            if names.count(name) > 1:
+                raise InvalidRequest(f"The header {name.decode()} is there twice. Send it once.")
+    return headers
+
+
+async def _body(receive: Receive) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            message = await receive()
+            body: bytes = message.get("body", b"")
+            if not message.get("more_body"):
+                return body if len(body) <= MAX_BYTES else _refuse_size()
+            return await _rest_of(body, receive)
+    except TimeoutError:
+        raise TooSlow(f"The body did not arrive within {BODY_SECONDS:.0f} seconds. Send it again.") from None
+
+
+async def _rest_of(body: bytes, receive: Receive) -> bytes:
+    parts, size, more = [body], len(body), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise TooSlow("The body ended before its end.")
+        part: bytes = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        if size > MAX_BYTES:
+            raise _too_large()
+        more = bool(message.get("more_body"))
+    return b"".join(parts)
+
+
+def _refuse_size() -> bytes:
+    raise _too_large()
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"A body has at most {MAX_BYTES:,} bytes. Store large values elsewhere and pass a reference.")
+
+
+def _shape(method: str, parts: list[str]) -> tuple[str, int, str, str]:
+    """What tells the hot routes apart: all of them are /api/NAME, /api/NAME/{id} or /api/NAME/{id}/VERB."""
+    match parts:
+        case ["", "api", name]:
+            return method, 3, name, ""
+        case ["", "api", name, _]:
+            return method, 4, name, ""
+        case ["", "api", name, _, verb]:
+            return method, 5, name, verb
+        case _:
+            return method, 0, "", ""
+
+
+def _is_address(host: str) -> bool:
+    """A number cannot be pointed elsewhere, as a name can."""
+    bare = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    try:
+        ipaddress.ip_address(bare)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,27 @@
+"""What every route can reach: the doors of each workspace, who people are, and whether the server is about to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from interlock.accounts import Accounts
+from interlock.configuration import Settings
+from interlock.core.ports import Clock
+from interlock.stores.store import SqlStore
+from interlock.workspaces import Workspaces
+
+
+@dataclass
+class Site:
+    settings: Settings
+    store: SqlStore
+    accounts: Accounts
+    workspaces: Workspaces
+    clock: Clock
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def public_url(self) -> str:
+        server = self.settings.server
+        return server.public_url.rstrip("/") or f"http://{server.host}:{server.port}"

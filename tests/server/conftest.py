@@ -1,0 +1,67 @@
+"""The server's routes in this process, over a real database, under a clock that the tests move."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+import httpx2
+import pytest
+
+from interlock.configuration import Settings
+from interlock.server.app import build
+from interlock.server.serve import site_of
+from interlock.web.front import Front
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.serving import make_keys
+from tests.support import Clock, opened
+
+As = Callable[..., httpx2.AsyncClient]
+
+
+@pytest.fixture
+async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+    async with opened(place, clock) as doors:
+        yield doors
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """A test module with a configuration of its own says so in a fixture of this name."""
+    return Settings()
+
+
+@pytest.fixture
+async def site(settings: Settings, parts: Parts) -> Site:
+    return await site_of(settings, parts)
+
+
+@pytest.fixture
+def app(site: Site) -> Front:
+    return build(site)
+
+
+@pytest.fixture
+async def keys(parts: Parts, site: Site) -> dict[str, str]:
+    """By role: agent, viewer (vic), reviewer (bob of finance), admin (ada)."""
+    made = await make_keys(parts)
+    await site.workspaces.refresh("default")
+    return made
+
+
+@pytest.fixture
+async def client(app: Front) -> AsyncIterator[As]:
+    """`client(key)` talks with that key, `client()` with none."""
+    clients: list[httpx2.AsyncClient] = []
+
+    def make(key: str = "", **headers: str) -> httpx2.AsyncClient:
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        transport = httpx2.ASGITransport(app=app)
+        clients.append(httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321", headers=headers))
+        return clients[-1]
+
+    yield make
+    for each in clients:
+        await each.aclose()

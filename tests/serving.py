@@ -1,0 +1,93 @@
+"""A real server in a process of its own, as people start it, with keys to talk to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from interlock.wiring import Parts, wire
+
+INTERLOCK = (sys.executable, "-m", "interlock")
+
+
+@dataclass
+class Served:
+    """`printed` is what the server said when it was ready."""
+
+    url: str
+    process: subprocess.Popen[str]
+    printed: list[str]
+
+    def client(self, key: str = "", **more: Any) -> httpx2.Client:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, **more)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+
+@contextmanager
+def serving(
+    database: str, folder: Path, *options: str, port: int = 0, environ: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """`folder` is where it runs: an interlock.yaml there is its configuration."""
+    command = [*INTERLOCK, "serve", "--port", str(port), "--database", database, *options]
+    with (folder / "serve.log").open("a") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env={**os.environ, **(environ or {})}, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        try:
+            yield _ready(process, folder)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+
+def _ready(process: subprocess.Popen[str], folder: Path) -> Served:
+    """It prints its address when it takes requests."""
+    assert process.stdout is not None
+    printed = []
+    for line in process.stdout:
+        printed.append(line.rstrip())
+        if line.startswith("Interlock is running at "):
+            return Served(line.split()[-1], process, printed)
+    raise AssertionError(f"The server ended: {process.wait()}\n{(folder / 'serve.log').read_text()}")
+
+
+async def make_keys(parts: Parts, workspace: str = "default") -> dict[str, str]:
+    """A key for each role, by role; the people are bob (finance), eve, vic and ada."""
+    accounts = parts.accounts
+    await parts.store.secret_key(workspace)
+    people = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
+    keys = {"agent": (await accounts.create_key(workspace, "bot", "agent", "test"))[1]}
+    for role, name in people.items():
+        teams = frozenset({"finance"} if name == "bob" else ())
+        await accounts.add_user(workspace, name, role, "test", teams)
+        keys[role] = (await accounts.create_key(workspace, f"{name}-key", role, "test", name))[1]
+    return keys
+
+
+async def keys_at(database: str, workspace: str = "default") -> dict[str, str]:
+    parts = wire(database)
+    await parts.store.open()
+    try:
+        return await make_keys(parts, workspace)
+    finally:
+        await parts.store.close()
