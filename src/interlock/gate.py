@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from interlock.core import execution, grant, request
+from interlock.core import conversation, execution, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
 from interlock.core.call import Shown, ToolCall, ToolSpec, redact
 from interlock.core.card import find
+from interlock.core.conversation import Question
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.grant import Grant
+from interlock.core.ledger import Entry
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
 from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
@@ -78,13 +81,20 @@ class Gate:
     async def look(self, workspace: str, approval_id: str) -> Outcome:
         return await self._settle(await self._store.get(workspace, approval_id))
 
-    async def wait(self, workspace: str, approval_id: str, timeout: float | None = None) -> Outcome:
-        """Comes back when the call needs no more waiting, or with Waiting when the time is up."""
+    async def wait(
+        self, workspace: str, approval_id: str, timeout: float | None = None, *, heard: int | None = None
+    ) -> Outcome:
+        """Comes back when the call needs no more waiting, or with Waiting when the time is up.
+
+        With `heard`, the number of the last question that the agent knows of, also when there is a newer one.
+        """
         deadline = None if timeout is None else self._clock() + int(timeout * 1000)
         async with self._store.watch(workspace, approval_id) as watch:
             while True:
                 outcome = await self.look(workspace, approval_id)
-                if not isinstance(outcome, Waiting):
+                if not isinstance(outcome, Waiting) or (
+                    heard is not None and max(outcome.questions, default=0) > heard
+                ):
                     return outcome
                 now = self._clock()
                 if deadline is not None and now >= deadline:
@@ -128,6 +138,19 @@ class Gate:
     async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
         return await self._store.transition(
             workspace, approval_id, lambda approval, moment: cancel(approval, actor, reason, moment)
+        )
+
+    async def questions(self, workspace: str, approval_id: str) -> Sequence[Question]:
+        """What people want to know of the agent, and it has not replied to."""
+        open_now = (await self._store.get(workspace, approval_id)).approval.open_questions
+        timeline = await self._store.timeline(workspace, approval_id) if open_now else ()
+        asked = [Question(json.loads(e.data)["number"], e.actor, _text(e)) for e in timeline if e.kind == "asked"]
+        return [question for question in asked if question.number in open_now]
+
+    async def answer(self, workspace: str, approval_id: str, number: int, text: str, agent: str = "") -> Approval:
+        actor = f"agent:{agent}" if agent else "agent"
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: conversation.reply(approval, number, text, actor, moment)
         )
 
     async def _known(self, call: ToolCall) -> Outcome | None:
@@ -219,6 +242,11 @@ class Gate:
         listed = "; ".join(map(str, problems))
         places = [{"pointer": p.pointer, "message": p.message} for p in problems]
         return InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
+
+
+def _text(entry: Entry) -> str:
+    """Empty once it was erased."""
+    return "" if entry.content is None else str(json.loads(entry.content)["text"])
 
 
 def uuid7(now: int, chance: str = "") -> str:

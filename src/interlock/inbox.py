@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import cast
 
 from interlock.core import approval as approvals
+from interlock.core import conversation
 from interlock.core import grant as grants
 from interlock.core.approval import Approval, Edited
 from interlock.core.call import Args, ToolCall, ToolSpec, redact, restore
@@ -23,7 +24,8 @@ from interlock.core.grant import Grant, State
 from interlock.core.ledger import Entry
 from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
-from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, Validator
+from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
+from interlock.core.voting import Delegation
 
 QUESTION = "request_human_input"
 ERASED = "The content of this call was erased."
@@ -109,6 +111,27 @@ class Inbox:
             workspace, approval_id, lambda approval, moment: approvals.delegate(approval, to, reviewer, moment)
         )
 
+    async def claim(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: conversation.claim(approval, reviewer, moment)
+        )
+
+    async def release(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: conversation.release(approval, reviewer, moment)
+        )
+
+    async def comment(self, workspace: str, approval_id: str, text: str, reviewer: Reviewer) -> Approval:
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, _: conversation.comment(approval, text, reviewer)
+        )
+
+    async def ask(self, workspace: str, approval_id: str, text: str, reviewer: Reviewer) -> Approval:
+        """A question to the agent, which the approval's `asked` is the number of."""
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: conversation.ask(approval, text, reviewer, moment)
+        )
+
     async def resolve_unknown(
         self, workspace: str, approval_id: str, reviewer: Reviewer, *, ok: bool, note: str = "", result: object = None
     ) -> Approval:
@@ -173,12 +196,15 @@ class Inbox:
 
     async def reviewer(self, workspace: str, name: str, via: str, role: str = "reviewer") -> Reviewer:
         """A person as the workspace knows them; `role` is for those whom it does not know. Who was removed may look."""
-        for user in await self._store.users(workspace):
-            if user.name == name and user.removed_at is not None:
-                return Reviewer(name, "viewer", frozenset(), via)
-            if user.name == name:
-                return Reviewer(name, user.role, user.teams, via)
-        return Reviewer(name, role, frozenset(), via)
+        users = await self._store.users(workspace)
+        user = next((user for user in users if user.name == name), User(name, role))
+        if user.removed_at is not None:
+            return Reviewer(name, "viewer", frozenset(), via)
+        return Reviewer(name, user.role, user.teams, via, _covers(users, name, user.teams, self._clock()))
+
+    async def covers(self, workspace: str, name: str, teams: frozenset[str]) -> tuple[Delegation, ...]:
+        """The people who are away now and let this one decide in their place."""
+        return _covers(await self._store.users(workspace), name, teams, self._clock())
 
     async def _revocation(self, grant: Grant) -> Entry | None:
         """Looked for among the newest entries: no index leads to it."""
@@ -279,6 +305,15 @@ class Inbox:
             preview=payload.preview or "",
             agent_says=payload.agent_says or "",
         )
+
+
+def _covers(users: Sequence[User], name: str, teams: frozenset[str], now: int) -> tuple[Delegation, ...]:
+    away = [user for user in users if user.removed_at is None and user.name != name and now < (user.away_until or 0)]
+    return tuple(
+        Delegation(user.name, user.teams, user.role, user.away_to)
+        for user in away
+        if user.away_to is not None and user.away_to.include(name, teams)
+    )
 
 
 def _grant_of(approval: Approval) -> str:

@@ -496,11 +496,13 @@ def test_a_rejection_cannot_be_undone_at_the_deadline() -> None:
         undo(approval, ALICE, at(END))
 
 
-# R14, R48
+# R14, R41, R48
 def test_only_who_rejected_or_an_admin_can_undo() -> None:
-    assert undo(rejected(), ADMIN, at()).events[0].actor == "root"
-    with pytest.raises(Forbidden, match="alice rejected this"):
-        undo(rejected(), BOB, at())
+    approval = rejected()
+    assert undo(approval, ADMIN, at()).events[0].actor == "root"
+    change = undo(approval, BOB, at())
+    assert isinstance(refused(change, approval), Forbidden)
+    assert change.events[0].content == {"kind": "undo", "via": "slack"}
 
 
 # R14
@@ -539,12 +541,13 @@ def test_a_delegation_is_recorded_with_whom_it_names() -> None:
     assert content == {"to": {"users": ["carol", "dave"], "teams": []}, "via": "web"}
 
 
-# R40
+# R40, R41
 def test_only_those_who_may_decide_can_delegate_and_only_in_time() -> None:
     approval = pending(TWO_OF_FINANCE)
     for reviewer in (CAROL, VIEWER):
-        with pytest.raises(Forbidden):
-            delegate(approval, users("dave"), reviewer, at())
+        change = delegate(approval, users("dave"), reviewer, at())
+        assert isinstance(refused(change, approval), Forbidden)
+        assert change.events[0].content == {"kind": "delegate", "via": reviewer.via}
     late = delegate(approval, users("dave"), ALICE, at(END))
     assert (late.state.status, late.state.delegations) == ("expired", ())
     assert isinstance(late.error, Expired)
@@ -606,9 +609,11 @@ def test_a_person_who_looked_says_how_an_unknown_call_ended() -> None:
     assert ok.state.version == unknown.version + 1
 
 
-# R46, R48
+# R41, R46, R48
 def test_only_reviewers_resolve_and_only_what_is_unknown() -> None:
-    with pytest.raises(Forbidden):
-        resolve_unknown(in_status("unknown"), "", VIEWER, None, at(), ok=True)
+    unknown = in_status("unknown")
+    change = resolve_unknown(unknown, "", VIEWER, None, at(), ok=True)
+    assert isinstance(refused(change, unknown), Forbidden)
+    assert change.events[0].content == {"kind": "resolve", "via": "library"}
     with pytest.raises(Conflict, match="running"):
         resolve_unknown(in_status("running"), "", ALICE, None, at(), ok=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from interlock.core.approval import Approval, cancel, decide, delegate, resolve_unknown, undo
 from interlock.core.canonical import canonical
+from interlock.core.conversation import ask, claim, comment, release, reply
 from interlock.core.event import Change, Event, Payload
 from interlock.core.execution import abandon, finish, start
 from interlock.core.laws import Fault
@@ -30,6 +31,7 @@ from tests.unit.builders import (
     OTHER_ARGS,
     PAY,
     TWO_OF_FINANCE,
+    VIEWER,
     approve,
     at,
     edit,
@@ -244,6 +246,17 @@ LIVES: dict[str, Life] = {
         started,
         lambda a: start(stored(a), "r2", LEASE, "", at(NOW + LEASE), runner_is_dead=False),
         lambda a: finish(a, 2, Payload(), at(NOW + LEASE), ok=True),
+    ),
+    "claimed, asked about, replied to, commented on, released and answered": lambda: lived(
+        asked(),
+        lambda a: claim(a, ALICE, at()),
+        lambda a: ask(a, "Why?", ALICE, at()),
+        lambda a: claim(a, VIEWER, at()),
+        lambda a: reply(a, 1, "Because.", "agent:helper", at()),
+        lambda a: comment(a, "Fine.", ALICE),
+        lambda a: release(a, ALICE, at()),
+        lambda a: decide(a, respond(a), ALICE, at()),
+        lambda a: comment(a, "Too late?", BOB),
     ),
     "answered": lambda: lived(asked(), lambda a: decide(a, respond(a), ALICE, at())),
 }

@@ -42,6 +42,10 @@ def voted(approval: Approval, *reviewers: Reviewer) -> Approval:
     return approval
 
 
+def away(person: Reviewer, to: People) -> Delegation:
+    return Delegation(person.name, person.teams, person.role, to)
+
+
 def by_stage(approval: Approval) -> list[tuple[str, str, int]]:
     return [(vote.by, vote.seat, vote.stage) for vote in approval.votes]
 
@@ -233,6 +237,50 @@ def test_a_delegation_makes_no_decider_of_a_viewer_or_an_agent(reviewer: Reviewe
 def test_who_may_not_decide_has_nothing_to_delegate(role: str) -> None:
     passed = Delegation("alice", frozenset({"finance"}), role, users("dave"))
     assert seat(replace(pending(TWO_OF_FINANCE), delegations=(passed,)), DAVE, 0) is None
+
+
+# R40, R48
+def test_a_delegate_of_several_people_takes_a_seat_that_is_free() -> None:
+    waiting = delegated(delegated(pending(TWO_OF_FINANCE), ALICE, users("dave")), BOB, users("dave"))
+    assert [seat(voted(waiting, *first), DAVE, 0) for first in ((), (ALICE,), (BOB,))] == ["alice", "bob", "alice"]
+
+
+# R40
+def test_a_stand_in_votes_in_the_seat_of_somebody_who_is_away() -> None:
+    waiting, stand_in = pending(TWO_OF_FINANCE), replace(DAVE, covers=(away(ALICE, users("dave")),))
+    assert seat(waiting, DAVE, 0) is None
+    change = decide(waiting, approve(waiting), stand_in, at())
+    assert by_stage(change.state) == [("dave", "alice", 0)]
+    assert (change.events[0].content or {})["seat"] == "alice"
+
+
+# R40, R48
+def test_a_stand_in_for_two_has_one_vote() -> None:
+    both = replace(DAVE, covers=(away(ALICE, users("dave")), away(BOB, users("dave"))))
+    once = voted(pending(TWO_OF_FINANCE), both)
+    again = decide(once, approve(once), both, at())
+    assert (again.state, again.events) == (once, ())
+    own = replace(ALICE, covers=(away(BOB, users("alice")),))
+    assert by_stage(voted(pending(TWO_OF_FINANCE), own, own)) == [("alice", "alice", 0)]
+
+
+# R40, R48
+@pytest.mark.parametrize(
+    ("exclude", "requester", "editors"),
+    [("requester", "alice", ()), ("requester", "dave", ()), ("editor", "", ("alice",)), ("editor", "", ("dave",))],
+)
+def test_a_stand_in_takes_no_seat_that_is_excluded(exclude: str, requester: str, editors: tuple[str, ...]) -> None:
+    waiting = pending(replace(TWO_OF_FINANCE, exclude=frozenset({exclude})), requester=requester)
+    waiting = replace(waiting, editors=editors)
+    assert seat(waiting, replace(DAVE, covers=(away(ALICE, users("dave")),)), 0) is None
+
+
+# R40, R48
+def test_nobody_stands_in_who_was_not_named_or_may_not_decide() -> None:
+    waiting, covered = pending(TWO_OF_FINANCE), (away(ALICE, users("dave", "vic")),)
+    assert seat(waiting, replace(CAROL, covers=covered), 0) is None
+    assert seat(waiting, replace(VIEWER, covers=covered), 0) is None
+    assert seat(waiting, replace(DAVE, covers=(away(CAROL, users("dave")),)), 0) is None
 
 
 # R40

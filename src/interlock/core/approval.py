@@ -87,6 +87,13 @@ class Approval:
     grant_id: str = ""
     erased_at: int | None = None
     erased_by: str = ""
+    claimed_by: str = ""
+    asked: int = 0  # questions to the agent, and which of them it replied to
+    replied: tuple[int, ...] = ()
+
+    @property
+    def open_questions(self) -> tuple[int, ...]:
+        return tuple(number for number in range(1, self.asked + 1) if number not in self.replied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,7 @@ def decide(
     `prepared` is what was worked out before the transaction: a checked edit, or why the answer cannot be taken.
     """
     if approval.status == "pending" and moment.now >= approval.expires_at:
-        return _too_late(approval, moment)
+        return too_late(approval, moment)
     if approval.status != "pending":
         raise standing(approval)
     refusal = _refusal(approval, decision, reviewer) or (prepared if isinstance(prepared, Error) else None)
@@ -140,7 +147,8 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
     if approval.status != "rejected" or decided is None:
         raise Conflict(f"Only a rejection can be undone; this is {approval.status}.", approval_id=approval.id)
     if reviewer.role != "admin" and reviewer.name != decided.by:
-        raise Forbidden(f"{decided.by} rejected this; only they or an admin can undo it.", approval_id=approval.id)
+        message = f"{decided.by} rejected this; only they or an admin can undo it."
+        return refused(approval, "undo", reviewer, Forbidden(message, approval_id=approval.id))
     _refuse_if_behind(moment)
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
@@ -153,9 +161,10 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
     if approval.status != "pending":
         raise standing(approval)
     if moment.now >= approval.expires_at:
-        return _too_late(approval, moment)
+        return too_late(approval, moment)
     if not voting.may_end(approval, reviewer):
-        raise Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
+        error = Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
+        return refused(approval, "delegate", reviewer, error)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
     named = {"users": sorted(to.users), "teams": sorted(to.teams)}
     delegated = moved(approval, delegations=(*approval.delegations, passed))
@@ -181,7 +190,8 @@ def resolve_unknown(
     if approval.status != "unknown":
         raise Conflict(f"Only an unknown outcome can be resolved; this is {approval.status}.", approval_id=approval.id)
     if reviewer.role not in voting.DECIDERS:
-        raise Forbidden("Only reviewers and admins can resolve an unknown outcome.", approval_id=approval.id)
+        error = Forbidden("Only reviewers and admins can resolve an unknown outcome.", approval_id=approval.id)
+        return refused(approval, "resolve", reviewer, error)
     status = "succeeded" if ok else "failed"
     payload = Payload(result=result) if ok else Payload(error=note)
     content = {"note": note, "via": reviewer.via}
@@ -208,6 +218,19 @@ def standing(approval: Approval) -> Error:
     record = {"kind": decided.kind, "by": decided.by, "at": decided.at, "reason": decided.reason} if decided else None
     message = f"Already decided: {who}. Nothing was changed."
     return AlreadyDecided(message, approval_id=approval.id, status=approval.status, decision=record)
+
+
+def refused(approval: Approval, attempt: str, reviewer: Reviewer, error: Error, **seen: object) -> Change[Approval]:
+    """Nothing changes, and the attempt is kept."""
+    content = {"kind": attempt, **seen, "via": reviewer.via}
+    event = Event("decision_refused", reviewer.name, {"error": error.code}, approval.id, content)
+    return Change(approval, (event,), error=error)
+
+
+def too_late(approval: Approval, moment: Moment) -> Change[Approval]:
+    """The deadline is a fact of the clock: the late decision tidies up what the worker had not seen yet."""
+    change = expire(approval, moment)
+    return change._replace(error=standing(change.state))
 
 
 def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
@@ -242,10 +265,7 @@ def _unacknowledged(approval_id: str, alarms: tuple[str, ...], decision: Decisio
 
 
 def _refused(approval: Approval, decision: Decision, reviewer: Reviewer, error: Error) -> Change[Approval]:
-    """Nothing changes, and the attempt is kept."""
-    content = {"kind": decision.kind, "args_sha256": decision.seen.args_sha256, "via": reviewer.via}
-    event = Event("decision_refused", reviewer.name, {"error": error.code}, approval.id, content)
-    return Change(approval, (event,), error=error)
+    return refused(approval, decision.kind, reviewer, error, args_sha256=decision.seen.args_sha256)
 
 
 def _approve(approval: Approval, comment: str, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
@@ -330,12 +350,6 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
     rejected = moved(approval, status="rejected", decision=decided, release_at=release_at)
     content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": reason, "comment": comment}
     return changed(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
-
-
-def _too_late(approval: Approval, moment: Moment) -> Change[Approval]:
-    """The deadline is a fact of the clock: the late decision tidies up what the worker had not seen yet."""
-    change = expire(approval, moment)
-    return change._replace(error=standing(change.state))
 
 
 def _refuse_if_behind(moment: Moment) -> None:

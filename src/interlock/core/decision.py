@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
+
+if TYPE_CHECKING:
+    from interlock.core.voting import Delegation
 
 Kind = Literal["approve", "edit", "respond", "reject"]
 KINDS: tuple[str, ...] = ("approve", "edit", "respond", "reject")
@@ -69,12 +72,13 @@ Decision = Approve | Edit | Respond | Reject
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """A person, as authentication knows them; `via` is the channel they came through."""
+    """A person, as authentication knows them; `via` is their channel; they stand in for `covers`."""
 
     name: str
     role: str = "reviewer"
     teams: frozenset[str] = frozenset()
     via: str = "library"
+    covers: tuple[Delegation, ...] = ()
 
 
 FIELDS = frozenset({"kind", "args_sha256", "args", "message", "answer", "reason", "comment", "acknowledged"})

@@ -161,7 +161,7 @@ def _may_approve(grant: Grant, call: ToolCall, terms: Ask) -> bool:
 
 
 def _check_maker(maker: Reviewer) -> None:
-    ours = maker.name in NOT_PEOPLE or maker.name.startswith(("agent:", "runner:"))
+    ours = maker.name in NOT_PEOPLE or maker.name.startswith(("agent:", "attempt:", "runner:"))
     if ours or maker.role not in DECIDERS:
         raise Forbidden("Only reviewers and admins can make a grant: people, never a program.")
 

@@ -44,6 +44,10 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
     "voted": ("pending",),
     "edited": ("pending",),
     "delegated": ("pending",),
+    "claimed": ("pending",),
+    "released": ("pending",),
+    "asked": ("pending",),
+    "replied": ("pending",),
     "reminded": ("pending",),
     "escalated": ("pending",),
     "undone": ("pending",),
@@ -60,7 +64,7 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
     "resolved": ("succeeded", "failed"),
 }
 BIRTHS = ("proposed", "allowed")
-CHANGES_NOTHING = frozenset({"decision_refused", "finished_late"})  # a refused attempt, a piece of evidence
+CHANGES_NOTHING = frozenset({"decision_refused", "finished_late", "commented"})  # a refused attempt, evidence, words
 LEGAL = frozenset(
     (old, kind, new)
     for kind, leads_to in LEADS_TO.items()

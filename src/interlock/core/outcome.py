@@ -48,12 +48,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """`until` is when the clock alone may change the answer; the waiter looks again then."""
+    """`until` is when the clock alone may change the answer; `questions` are the numbers of those that are open."""
 
     approval_id: str
     status: str = "pending"
     until: int | None = None
     args_sha256: str = field(default="", compare=False)
+    questions: tuple[int, ...] = ()
 
 
 Outcome = Proceed | Finished | Answered | Refused | Waiting
@@ -76,7 +77,7 @@ def outcome_of(approval: Approval, payload: Payload, now: int) -> Outcome:
         case "approved":
             return Proceed(payload.args or b"{}", approval.id, sha256)
         case "pending":
-            return Waiting(approval.id, status, approval.expires_at, sha256)
+            return Waiting(approval.id, status, approval.expires_at, sha256, approval.open_questions)
         case "running" if now >= (approval.lease_until or 0):
             return Proceed(
                 payload.args or b"{}", approval.id, sha256

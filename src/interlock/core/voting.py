@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +28,7 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """`by` lets another person or team decide in their place, for one approval."""
+    """`by` lets another person or team decide in their place, for one approval or while they are away."""
 
     by: str
     teams: frozenset[str]
@@ -41,11 +42,9 @@ def seat(approval: Approval, reviewer: Reviewer, stage: int) -> str | None:
         return None
     if _sits(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
         return reviewer.name
-    for delegation in approval.delegations:
-        covered = delegation.to.include(reviewer.name, reviewer.teams) and not _excluded(approval, delegation.by)
-        if covered and _sits(approval, delegation.by, delegation.role, delegation.teams, stage):
-            return delegation.by
-    return None
+    seats = list(_lent(approval, reviewer, stage))
+    taken = {name for vote in approval.votes for name in (vote.by, vote.seat)}
+    return next((name for name in seats if name not in taken), seats[0] if seats else None)
 
 
 def may_end(approval: Approval, reviewer: Reviewer) -> bool:
@@ -97,6 +96,19 @@ def stricter(old: Ask, new: Ask) -> Ask:
     )
 
 
+def takes_part(approval: Approval, name: str, role: str) -> bool:
+    """The requester, reviewers and admins; never a viewer or an agent."""
+    return role in DECIDERS or (name == approval.subject.requester and role not in ("viewer", "agent"))
+
+
+def _lent(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
+    """Whose seats they may take: of those who delegated this approval to them, and of those who are away."""
+    for lent in (*approval.delegations, *reviewer.covers):
+        meant = lent.to.include(reviewer.name, reviewer.teams) and not _excluded(approval, lent.by)
+        if meant and _sits(approval, lent.by, lent.role, lent.teams, stage):
+            yield lent.by
+
+
 def _excluded(approval: Approval, name: str) -> bool:
     exclude = approval.terms.exclude
     return ("requester" in exclude and name == approval.subject.requester) or (
@@ -105,7 +117,7 @@ def _excluded(approval: Approval, name: str) -> bool:
 
 
 def _sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
-    if role not in DECIDERS and (name != approval.subject.requester or role in ("viewer", "agent")):
+    if not takes_part(approval, name, role):
         return False
     approvers = approval.terms.stages[stage].approvers
     if approvers is None:

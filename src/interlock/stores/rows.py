@@ -74,6 +74,9 @@ def only_advances(old: Approval, new: Approval) -> bool:
         and new.binding is old.binding
         and new.editors is old.editors
         and new.delegations is old.delegations
+        and new.claimed_by is old.claimed_by
+        and new.replied is old.replied
+        and new.asked == old.asked
         and (new.escalated, new.reminded) == (old.escalated, old.reminded)
         and (new.release_at, new.start_by) == (old.release_at, old.start_by)
     )
@@ -137,7 +140,10 @@ def _decision(d: Decided) -> str:
 
 
 def _progress(a: Approval) -> str | None:
-    if not (a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded or a.erased_by):
+    said = {
+        name: value for name, value in (("claimed", a.claimed_by), ("asked", a.asked), ("replied", a.replied)) if value
+    }
+    if not (said or a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded or a.erased_by):
         return None
     body: dict[str, object] = {
         "alarms": a.alarms,
@@ -146,6 +152,7 @@ def _progress(a: Approval) -> str | None:
         "delegations": [[d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations],
         "escalated": a.escalated,
         "reminded": a.reminded,
+        **said,
     }
     return plain_json(body | {"erased": [a.erased_at, a.erased_by]} if a.erased_by else body)
 
@@ -165,6 +172,9 @@ def _read_progress(text: str) -> dict[str, Any]:
         "reminded": body["reminded"],
         "erased_at": erased_at,
         "erased_by": erased_by,
+        "claimed_by": body.get("claimed", ""),
+        "asked": body.get("asked", 0),
+        "replied": tuple(body.get("replied", ())),
     }
 
 

@@ -1,0 +1,218 @@
+"""What is said about a call without deciding it."""
+
+from dataclasses import replace
+
+import pytest
+
+from interlock.core.approval import STATUSES, Approval
+from interlock.core.conversation import MAX_QUESTIONS, ask, claim, comment, release, reply
+from interlock.core.decision import Reviewer
+from interlock.core.errors import AlreadyDecided, Conflict, Expired, Forbidden, InvalidRequest, NotFound
+from interlock.core.event import Change
+from interlock.core.outcome import Waiting, outcome_of
+from tests.unit.builders import (
+    ADMIN,
+    AGENT,
+    ALICE,
+    BOB,
+    CAROL,
+    NOW,
+    TWO_OF_FINANCE,
+    VIEWER,
+    at,
+    in_status,
+    pending,
+    requested,
+)
+
+END = NOW + 300_000
+RITA = Reviewer("rita", "user")  # the requester, who is no reviewer
+ATTEMPTS = {
+    "claim": claim,
+    "release": release,
+    "ask": lambda approval, who, moment: ask(approval, "Why?", who, moment),
+}
+
+
+def told(change: Change[Approval]) -> tuple[str, str, dict[str, object], dict[str, object]]:
+    assert change.error is None
+    (event,) = change.events
+    assert event.approval_id == change.state.id
+    return event.kind, event.actor, dict(event.data), dict(event.content or {})
+
+
+def refused(change: Change[Approval], approval: Approval, attempt: str) -> bool:
+    (event,) = change.events
+    assert change.state is approval
+    assert isinstance(change.error, Forbidden)
+    assert (event.kind, dict(event.data)) == ("decision_refused", {"error": "forbidden"})
+    return (event.content or {})["kind"] == attempt
+
+
+def asked(times: int = 1) -> Approval:
+    approval = pending()
+    for number in range(times):
+        approval = ask(approval, f"Why {number + 1}?", ALICE, at()).state
+    return approval
+
+
+# --- claim and release
+
+
+# R36
+def test_a_claim_shows_who_is_on_it_and_can_be_taken_over_and_given_back() -> None:
+    first = claim(pending(), ALICE, at())
+    facts = {"status": "pending", "binding": first.state.binding}
+    assert (first.state.claimed_by, first.state.version) == ("alice", 2)
+    assert told(first) == ("claimed", "alice", facts, {"via": "web"})
+    second = claim(first.state, BOB, at())
+    assert (second.state.claimed_by, second.state.version) == ("bob", 3)
+    free = release(second.state, BOB, at())
+    assert (free.state.claimed_by, free.state.version) == ("", 4)
+    assert told(free) == ("released", "bob", facts, {"via": "slack"})
+
+
+# R36
+def test_claiming_or_releasing_twice_changes_nothing() -> None:
+    claimed = claim(pending(), ALICE, at()).state
+    assert claim(claimed, ALICE, at()) == Change(claimed)
+    assert release(pending(), ALICE, at()) == Change(pending())
+
+
+# R36, R41
+def test_a_claim_is_given_back_by_nobody_else() -> None:
+    claimed = claim(pending(), ALICE, at()).state
+    for other in (BOB, ADMIN):
+        change = release(claimed, other, at())
+        assert refused(change, claimed, "release")
+        assert change.error is not None
+        assert change.error.message == "alice has claimed this. Claim it yourself to take it over."
+        assert change.error.ids == {"approval_id": claimed.id}
+
+
+# R41, R48
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_only_those_who_may_decide_claim_release_and_ask(attempt: str) -> None:
+    approval = pending(TWO_OF_FINANCE)
+    for reviewer in (CAROL, VIEWER, AGENT):
+        change = ATTEMPTS[attempt](approval, reviewer, at())
+        assert refused(change, approval, attempt)
+        assert change.error is not None
+        message = f"{reviewer.name} may not decide this, so {attempt} is not for them. It needs team finance."
+        assert (change.error.message, change.error.ids) == (message, {"approval_id": approval.id})
+
+
+# R36, R55
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_nobody_claims_releases_or_asks_once_it_is_decided_or_too_late(attempt: str) -> None:
+    with pytest.raises(AlreadyDecided):
+        ATTEMPTS[attempt](in_status("approved"), ALICE, at())
+    assert ATTEMPTS[attempt](pending(), ALICE, at(END - 1)).error is None
+    late = ATTEMPTS[attempt](pending(), ALICE, at(END))
+    assert (late.state.status, type(late.error)) == ("expired", Expired)
+
+
+# --- comments
+
+
+# R41
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_comment_is_an_event_and_changes_nothing(status: str) -> None:
+    approval = in_status(status)
+    change = comment(approval, "Ask legal first.", ALICE)
+    assert change.state is approval
+    assert told(change) == ("commented", "alice", {}, {"text": "Ask legal first.", "via": "web"})
+
+
+# R48
+@pytest.mark.parametrize(
+    ("reviewer", "may"),
+    [
+        (ALICE, True),
+        (ADMIN, True),
+        (RITA, True),
+        (replace(RITA, name="ulf"), False),
+        (VIEWER, False),
+        (AGENT, False),
+        (replace(RITA, role="viewer"), False),
+    ],
+)
+def test_the_requester_reviewers_and_admins_comment(reviewer: Reviewer, may: bool) -> None:
+    approval = pending()
+    change = comment(approval, "Well.", reviewer)
+    assert may is (change.error is None)
+    if not may:
+        assert refused(change, approval, "comment")
+
+
+# R22, R55
+@pytest.mark.parametrize(
+    ("say", "limit", "label"),
+    [
+        (lambda text: comment(pending(), text, ALICE), 500, "A comment has 1 to 500 characters."),
+        (lambda text: ask(pending(), text, ALICE, at()), 2_000, "A question has 1 to 2,000 characters."),
+        (lambda text: reply(asked(), 1, text, "agent", at()), 20_000, "A reply has 1 to 20,000 characters."),
+    ],
+)
+def test_what_is_said_has_a_length(say, limit: int, label: str) -> None:  # type: ignore[no-untyped-def]
+    assert say("x" * limit).error is None
+    for text in ("", " \n", "x" * (limit + 1)):
+        with pytest.raises(InvalidRequest) as caught:
+            say(text)
+        assert caught.value.message == label
+    with pytest.raises(InvalidRequest):
+        say("a\x00b")
+
+
+# --- questions and replies
+
+
+# R55
+def test_a_question_decides_nothing_and_waits_for_the_reply() -> None:
+    change = ask(pending(), "Which account?", ALICE, at())
+    facts = {"status": "pending", "binding": change.state.binding, "number": 1}
+    assert (change.state.status, change.state.version, change.state.open_questions) == ("pending", 2, (1,))
+    assert change.state.expires_at == pending().expires_at
+    assert told(change) == ("asked", "alice", facts, {"text": "Which account?", "via": "web"})
+    replied = reply(change.state, 1, "The first.", "agent:helper", at())
+    assert (replied.state.status, replied.state.version, replied.state.open_questions) == ("pending", 3, ())
+    assert told(replied) == ("replied", "agent:helper", facts, {"text": "The first."})
+
+
+# R55
+def test_questions_are_replied_to_in_any_order() -> None:
+    approval = asked(3)
+    approval = reply(approval, 2, "So.", "agent", at()).state
+    assert (approval.asked, approval.open_questions) == (3, (1, 3))
+    assert reply(approval, 3, "And so.", "agent", at()).state.open_questions == (1,)
+
+
+# R55
+def test_a_reply_needs_a_question_that_is_open_on_a_call_that_waits() -> None:
+    for number in (0, 2, -1):
+        with pytest.raises(NotFound, match="no question with this number"):
+            reply(asked(), number, "So.", "agent", at())
+    once = reply(asked(), 1, "So.", "agent", at()).state
+    with pytest.raises(Conflict, match="answered already"):
+        reply(once, 1, "No, so.", "agent", at())
+    with pytest.raises(AlreadyDecided):
+        reply(replace(asked(), status="rejected"), 1, "So.", "agent", at())
+    assert reply(asked(), 1, "So.", "agent", at(END - 1)).error is None
+    late = reply(asked(), 1, "So.", "agent", at(END))
+    assert (late.state.status, type(late.error)) == ("expired", Expired)
+
+
+# R55
+def test_an_approval_has_a_limited_number_of_questions() -> None:
+    approval = asked(MAX_QUESTIONS)
+    assert len(approval.open_questions) == MAX_QUESTIONS
+    with pytest.raises(Conflict, match="asked 100 questions") as caught:
+        ask(approval, "One more?", ALICE, at())
+    assert caught.value.ids == {"approval_id": approval.id}
+
+
+# R55
+def test_whoever_waits_is_told_which_questions_are_open() -> None:
+    stored = requested()
+    approval = replace(stored.approval, asked=2, replied=(1,))
+    assert outcome_of(approval, stored.payload, NOW) == Waiting(approval.id, "pending", approval.expires_at, "", (2,))
