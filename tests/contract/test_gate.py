@@ -57,6 +57,24 @@ async def test_an_allowed_write_gets_a_row_and_runs_once(place: Place, clock: Cl
         assert await faults(parts) == []
 
 
+async def test_an_attempt_that_is_sent_twice_starts_once(parts: Parts) -> None:  # R24, R46
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    twice = [parts.gate.start("default", approval_id, "attempt:1") for _ in range(2)]
+    others = [parts.gate.start("default", approval_id, f"attempt:{n}") for n in (2, 3)]
+    first, second, *rest = await asyncio.gather(*twice, *others, return_exceptions=True)
+    assert first == second
+    assert [type(each) for each in rest] == [AlreadyStarted, AlreadyStarted]
+    repeated = await parts.gate.start("default", approval_id, "attempt:1")
+    assert repeated == first
+    await parts.gate.renew("default", approval_id, repeated.fence)
+    with pytest.raises(AlreadyStarted):
+        await parts.gate.start("default", approval_id, "attempt:1")
+    await parts.gate.finish("default", approval_id, repeated.fence, ok=True, payload=OK)
+    assert await kinds(parts) == ["proposed", "approved", "started", "succeeded"]
+    assert await faults(parts) == []
+
+
 async def test_a_denied_call_leaves_an_event_and_a_result_for_the_model(place: Place, clock: Clock) -> None:  # R35
     rules = "version: 1\nrules:\n  - {name: never, tools: ['delete_*'], then: deny, reason: Not here.}\n"
     async with opened(place, clock, rules) as parts:

@@ -216,7 +216,8 @@ def _run(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
         after = _next(state, until=None) if terms.idempotent else lapse(state)
         return _told(after if mine else state)
     if op.name == "renew":
-        return _told(_next(state, until=None)) if mine and not late else (state, Answer("lease_lost"))
+        heard = state.runner.replace("attempt:", "runner:")
+        return _told(_next(state, until=None, runner=heard)) if mine and not late else (state, Answer("lease_lost"))
     ended = "succeeded" if op.ok else "failed"
     if state.status == ended and state.fence == op.fence:
         return _told(state)
@@ -234,6 +235,9 @@ def _start(state: State, op: Op, terms: Terms, *, late: bool) -> Result:
     if state.status == "approved" or (state.status == "running" and terms.idempotent and late):
         after = _next(state, status="running", fence=state.fence + 1, runner=op.who, until=None)
         return after, Answer("ok", args=after.args, fence=after.fence)
+    again = state.status == "running" and not late and op.who == state.runner and op.who.startswith("attempt:")
+    if again:
+        return state, Answer("ok", args=state.args, fence=state.fence)
     if state.status in STARTED:
         return state, Answer("already_started")
     return state, Answer("expired" if state.status == "expired" else "not_approved")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from hypothesis import strategies as st
@@ -66,7 +66,7 @@ class Program(RuleBasedStateMachine):
         self.subject, self.clock, self.seen = subject(), clock, seen
         self.states: dict[int, State] = {}
         self.terms: dict[int, Terms] = {}
-        self.effects: Counter[int] = Counter()
+        self.effects: dict[int, set[tuple[str, int | None]]] = defaultdict(set)
         self.slots: dict[int, int] = {}
         self.policy, self.edits, self.made, self.calls = 0, 0, 0, 0
         self.uses: dict[str, int] = {}  # of the one grant that a tool has at a time
@@ -166,7 +166,7 @@ class Program(RuleBasedStateMachine):
             case "propose":
                 op = Op(name, args="b" if sight == "old" else "a")
             case "start":
-                op = Op(name, "r1" if off else "r2")
+                op = Op(name, f"{'attempt:' if who == 'ann' else 'r'}{'1' if off else '2'}")
             case "renew" | "finish" | "abandon":
                 op = Op(name, fence=state.fence + off, ok=who != "ann")
             case "approve" | "reject" | "respond":
@@ -176,9 +176,12 @@ class Program(RuleBasedStateMachine):
                 if edit is None:
                     return
                 op = edit
-        if self.both(number, op).code == "ok" and name == "start":
-            self.effects[number] += 1
-            assert self.effects[number] == 1 or spec_of(number).idempotent, "never twice"
+        told = self.both(number, op)
+        if told.code == "ok" and name == "start":
+            self.seen["start again"] += told.fence == state.fence
+            self.effects[number].add((op.who, told.fence))
+            assert len(self.effects[number]) == 1 or spec_of(number).idempotent, "never twice"
+            assert len({fence for _, fence in self.effects[number]}) == len(self.effects[number]), "one runner a fence"
 
     def edit(self, number: int, op: Op) -> Op | None:
         """None for an edit into what the policy denies: that is told to the person, and tests/contract has it."""

@@ -35,8 +35,8 @@ ALWAYS = {
     "propose ok", "propose call_mismatch", "approve ok", "approve already_decided", "approve forbidden",
     "approve digest_mismatch", "approve expired", "approve not_found", "edit ok", "respond ok", "reject ok", "undo ok",
     "undo conflict", "undo forbidden", "undo expired", "cancel ok", "cancel already_started", "delegate ok",
-    "delegate forbidden", "start ok", "start expired", "start already_started", "start not_approved", "renew ok",
-    "renew lease_lost", "finish ok", "finish lease_lost", "finish conflict", "abandon ok", "resolve ok",
+    "delegate forbidden", "start ok", "start again", "start expired", "start already_started", "start not_approved",
+    "renew ok", "renew lease_lost", "finish ok", "finish lease_lost", "finish conflict", "abandon ok", "resolve ok",
     "resolve conflict", "resolve forbidden", "succeeded", "failed", "unknown", "expired", "rejected", "responded",
     "cancelled", "approved", "running", "pending",
 }  # fmt: skip

@@ -73,6 +73,69 @@ def test_the_winner_gets_a_fence_and_a_lease() -> None:
     assert only_event(change) == ("started", "r9", {"status": "running", "fence": 1})
 
 
+# R24, R46
+@pytest.mark.parametrize(
+    ("changes", "runner", "idempotent", "now", "dead", "fence"),
+    [
+        ({}, "attempt:1", False, NOW, False, 1),
+        ({}, "attempt:1", True, NOW, False, 1),
+        ({}, "attempt:1", False, LATE - 1, False, 1),
+        ({}, "attempt:1", False, LATE, False, None),  # the lease has lapsed: nobody knows what was done under it
+        ({}, "attempt:1", True, LATE, False, 2),
+        ({}, "attempt:1", False, NOW, True, None),
+        ({}, "attempt:1", True, NOW, True, 2),
+        ({}, "attempt:2", False, NOW, False, None),
+        ({}, "attempt:2", True, NOW, False, None),
+        ({}, "r1", False, NOW, False, None),
+        ({"runner": "r1"}, "r1", False, NOW, False, None),  # a name of a process says nothing about the attempt
+        ({"runner": "r1"}, "r1", True, NOW, False, None),
+        ({"runner": "r1"}, "attempt:1", False, NOW, False, None),
+        ({"runner": "runner:1"}, "attempt:1", False, NOW, False, None),
+        ({"status": "unknown"}, "attempt:1", False, NOW, False, None),
+        ({"status": "unknown"}, "attempt:1", True, NOW, False, None),
+        ({"status": "succeeded"}, "attempt:1", False, NOW, False, None),
+        ({"status": "failed"}, "attempt:1", True, NOW, False, None),
+    ],
+)
+def test_an_attempt_whose_answer_got_lost_is_given_the_same_fence(
+    changes: dict[str, str], runner: str, idempotent: bool, now: int, dead: bool, fence: int | None
+) -> None:
+    held = replace(in_status("running", idempotent=idempotent, runner="attempt:1"), **changes)  # type: ignore[arg-type]
+
+    def again() -> Change[Approval]:
+        return start(stored(held), runner, LEASE, "", at(now), runner_is_dead=dead)
+
+    if fence is None:
+        with pytest.raises(AlreadyStarted):
+            again()
+    else:
+        change = again()
+        assert (change.state.fence, change.state.runner) == (fence, runner)
+        assert (change.state is held, change.events == ()) == (fence == 1, fence == 1)
+
+
+# R46
+def test_a_repeated_start_is_checked_like_the_first() -> None:
+    held = in_status("running", runner="attempt:1")
+    with pytest.raises(ClockBehind):
+        start(stored(held), "attempt:1", LEASE, "", behind(), runner_is_dead=False)
+    for other, spec in ((OTHER_ARGS, ""), (ARGS, "0" * 64)):
+        with pytest.raises(BindingBroken):
+            start(stored(held, other), "attempt:1", LEASE, spec, at(), runner_is_dead=False)
+
+
+# R46
+def test_an_attempt_that_was_heard_of_is_not_started_again() -> None:
+    held = in_status("running", runner="attempt:1")
+    renewed = renew(held, 1, LEASE, at()).state
+    assert renewed.runner == "runner:1"
+    with pytest.raises(AlreadyStarted):
+        start(stored(renewed), "attempt:1", LEASE, "", at(), runner_is_dead=False)
+    assert finish(renewed, 1, Payload(), at(), ok=True).state.status == "succeeded"
+    abandoned = abandon(in_status("running", runner="attempt:1", idempotent=True), 1, at()).state
+    assert start(stored(abandoned), "attempt:1", LEASE, "", at(), runner_is_dead=False).state.fence == 2
+
+
 # R46
 def test_a_second_start_is_refused() -> None:
     for now in (NOW, LATE, LATE + 10**9):

@@ -18,6 +18,7 @@ from interlock.core.errors import (
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
+ATTEMPT = "attempt:"  # begins the name of a runner that is one start and no process: nobody else has it, nor ever again
 
 
 def start(
@@ -27,11 +28,14 @@ def start(
     approval = stored.approval
     if approval.status == "approved" and moment.now >= (approval.start_by or 0):
         return lapse(approval, moment)._replace(error=_lapsed(approval))
-    if not startable(approval, moment.now, runner_is_dead=runner_is_dead):
+    repeated = not runner_is_dead and _is_repeated(approval, runner, moment)
+    if not repeated and not startable(approval, moment.now, runner_is_dead=runner_is_dead):
         raise _not_startable(approval)
     if moment.behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
     _check_binding(stored, spec_sha256)
+    if repeated:
+        return Change(approval)
     fence = approval.fence + 1
     running = moved(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
     return changed(running, "started", runner, {"fence": fence})
@@ -45,9 +49,14 @@ def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
 
 
 def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
-    """Keeps the lease; a heartbeat is not history, so it leaves no event."""
+    """Keeps the lease; a heartbeat is not history, so it leaves no event.
+
+    Whoever shows the fence has heard the answer to its start, so that an attempt becomes a runner like any other.
+    """
     if _holds(approval, fence, moment):
-        return Change(moved(approval, lease_until=moment.now + lease))
+        runner = approval.runner
+        heard = f"runner:{runner.removeprefix(ATTEMPT)}" if runner.startswith(ATTEMPT) else runner
+        return Change(moved(approval, lease_until=moment.now + lease, runner=heard))
     raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
 
 
@@ -87,6 +96,11 @@ def lapse(approval: Approval, moment: Moment) -> Change[Approval]:
     if approval.status != "approved":
         return Change(approval)
     return changed(moved(approval, status="expired"), "lapsed", TIME, {})
+
+
+def _is_repeated(approval: Approval, runner: str, moment: Moment) -> bool:
+    """The very attempt that holds the call starts it again: the answer got lost on its way, and nothing has run."""
+    return runner.startswith(ATTEMPT) and runner == approval.runner and _holds(approval, approval.fence, moment)
 
 
 def _holds(approval: Approval, fence: int, moment: Moment) -> bool:
