@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from interlock.core.errors import InvalidRequest
 
@@ -31,8 +32,12 @@ def show_duration(milliseconds: int) -> str:
 
 
 def rfc3339(moment: int) -> str:
-    second = datetime.fromtimestamp(moment // 1000, UTC)
-    return f"{second:%Y-%m-%dT%H:%M:%S}.{moment % 1000:03d}Z"
+    return f"{_second(moment // 1000)}.{moment % 1000:03d}Z"
+
+
+@lru_cache(maxsize=1_000)  # what is asked for together happened about the same time
+def _second(second: int) -> str:
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def optional_rfc3339(moment: int | None) -> str | None:

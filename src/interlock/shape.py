@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import assert_never, cast
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.canonical import read
-from interlock.core.card import Card, risk_of, visible
+from interlock.core.card import Card, Field, Finding, risk_of, visible
 from interlock.core.event import Payload, Stored
 from interlock.core.ledger import Entry
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, status_at
@@ -54,7 +53,7 @@ def view_json(view: View, now: int) -> dict[str, object]:
         "status": view.status,
         "args": shown_args(payload),
         "card": _card(view.card),
-        "findings": [asdict(finding) for finding in view.card.findings],
+        "findings": [_finding(finding) for finding in view.card.findings],
         "decisions": list(approval.terms.decisions),
         "votes": [_vote(vote) for vote in approval.votes],
         "timeline": [entry_json(entry) for entry in view.timeline],
@@ -80,7 +79,14 @@ def entry_json(entry: Entry) -> dict[str, object]:
 def decision_json(decided: Decided | None) -> dict[str, object] | None:
     if decided is None:
         return None
-    return {**asdict(decided), "at": rfc3339(decided.at)}
+    return {
+        "kind": decided.kind,
+        "by": decided.by,
+        "at": rfc3339(decided.at),
+        "via": decided.via,
+        "reason": decided.reason,
+        "comment": decided.comment,
+    }
 
 
 def content_of(entry: Entry) -> Mapping[str, object] | None:
@@ -107,10 +113,38 @@ def _vote(vote: Vote) -> dict[str, object]:
 
 
 def _card(card: Card) -> dict[str, object]:
-    body = asdict(card)
-    del body["findings"]  # they stand beside the card
-    body["facts"] = [{"label": label, "text": text} for label, text in card.facts]
-    return body
+    """Without the findings: they stand beside the card."""
+    return {
+        "risk": card.risk,
+        "tool": card.tool,
+        "sentence": card.sentence,
+        "facts": [{"label": label, "text": text} for label, text in card.facts],
+        "fields": [_field(field) for field in card.fields],
+        "preview": card.preview,
+        "agent_says": card.agent_says,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    return {
+        "id": finding.id,
+        "kind": finding.kind,
+        "level": finding.level,
+        "pointer": finding.pointer,
+        "message": finding.message,
+    }
+
+
+def _field(field: Field) -> dict[str, object]:
+    return {
+        "pointer": field.pointer,
+        "name": field.name,
+        "type": field.type,
+        "text": field.text,
+        "length": field.length,
+        "sha256": field.sha256,
+        "findings": field.findings,
+    }
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.shared import Desk, Options, command, given, kept
+from interlock.cli.shared import Desk, Options, command, given, kept, run_long
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -79,7 +79,7 @@ def _root(
     """The help of the program is given to the app."""
 
 
-@command(app, given)
+@command(app, given, runner=run_long)
 async def serve(
     options: Options,
     host: Annotated[str, typer.Option(metavar="HOST", show_default="127.0.0.1", help="Where to listen.")] = "",

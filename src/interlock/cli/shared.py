@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -123,17 +123,31 @@ async def made(options: Options) -> AsyncIterator[Desk]:
         await parts.store.close()
 
 
+def run_now(work: Coroutine[Any, Any, None]) -> None:
+    import asyncio
+
+    asyncio.run(work)
+
+
+def run_long(work: Coroutine[Any, Any, None]) -> None:
+    """On a loop that is made for many connections: it also sends in one go what is written in one turn."""
+    import uvloop
+
+    uvloop.run(work)
+
+
 def command(
-    app: typer.Typer, opened: Callable[[Options], AbstractAsyncContextManager[T]], name: str | None = None
+    app: typer.Typer,
+    opened: Callable[[Options], AbstractAsyncContextManager[T]],
+    name: str | None = None,
+    runner: Callable[[Coroutine[Any, Any, None]], None] = run_now,
 ) -> Callable[[Work], Work]:
     """Registers an async function: the first parameter is what `opened` gives, the common options are added."""
 
     def register(work: Work) -> Work:
         def run(**values: Any) -> None:
-            import asyncio
-
             options = Options(**{field.name: values.pop(field.name) for field in fields(Options)})
-            asyncio.run(_within(opened(options), work, values))
+            runner(_within(opened(options), work, values))
 
         run.__name__, run.__doc__ = work.__name__, work.__doc__
         run.__signature__ = _signature(work)  # type: ignore[attr-defined]  # how Typer learns of the parameters

@@ -6,6 +6,7 @@ A mark says up to which event of a workspace they are made.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ from interlock.stores.rows import Row
 
 EVENTS = 500  # looked at for one lot
 LOT = 100  # approvals: a decision may have to wait until a lot is written
+AT_A_TIME = 10  # approvals, about a millisecond
 IN_A_SWEEP = 30  # lots
 IN_A_SEARCH = 10  # lots
 PENDING = 500  # that are looked at one by one, in the order of time left
@@ -160,7 +162,7 @@ class Searching:
                 break
             order.update({approval_id: None} if approval_id else {})
             end = seq
-        made = {row[1]: (row[-1], _words(row)) for row in await self._place.fetch("to_index", workspace, mark, end)}
+        made = await _made(await self._place.fetch("to_index", workspace, mark, end))
         known = [(approval_id, *made[approval_id]) for approval_id in order if approval_id in made]
         added = [(approval_id, words) for approval_id, old, words in known if old is None]
         changed = [(approval_id, words) for approval_id, old, words in known if old not in (None, words)]
@@ -174,6 +176,16 @@ def _further(walked: int, found: int, limit: int) -> int:
         return 0
     needed = walked * (limit + 1) * 5 // (found * 4)
     return int(1 << needed.bit_length())  # few different numbers, so that databases know the statement already
+
+
+async def _made(found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
+    """The words of each document, as stored and as they should be; others get their turn on the way."""
+    made = {}
+    for number, row in enumerate(found, 1):
+        made[row[1]] = (row[-1], _words(row))
+        if number % AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    return made
 
 
 def _words(row: Row) -> str:

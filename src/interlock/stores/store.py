@@ -45,6 +45,7 @@ from interlock.stores.writer import Work
 
 ENTRIES = 500  # rows of the ledger in one read: larger pages do not stay in the processor's cache
 RECORDED = 1_000  # recorded calls in one read
+SPECS, SMALL = 1_000, 16_384  # definitions that are kept in memory, and the bytes that one of them may have
 
 
 class Database(Protocol):
@@ -72,6 +73,7 @@ class SqlStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._keys: dict[str, bytes] = {}
+        self._specs: dict[str, ToolSpec] = {}
         self._forgot = False
         self._searching = Searching(database, database.finder, self._stored)
         self.accounts = SqlAccounts(database)
@@ -165,8 +167,17 @@ class SqlStore:
     # What belongs to a workspace
 
     async def spec(self, sha256: str) -> ToolSpec | None:
-        found = await self._database.fetch("spec", sha256)
-        return spec_of(found[0][0]) if found else None
+        """A definition never changes, so a small one is read once."""
+        known = self._specs.get(sha256)
+        found = [] if known else await self._database.fetch("spec", sha256)
+        if known or not found:
+            return known
+        spec = spec_of(found[0][0])
+        if len(found[0][0]) <= SMALL:
+            if len(self._specs) >= SPECS:
+                self._specs.clear()
+            self._specs[sha256] = spec
+        return spec
 
     async def secret_key(self, workspace: str) -> bytes:
         """Made on first use; the same for every process."""

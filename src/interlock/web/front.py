@@ -42,6 +42,9 @@ PLAIN: tuple[Header, ...] = (
     (b"x-frame-options", b"DENY"),
 )
 
+# Each header costs the server's protocol two look-ups, and a program that reads JSON needs no more than these.
+BRIEF = tuple(header for header in PLAIN if header[0] in (b"cache-control", b"x-content-type-options"))
+
 Handle = Callable[[Asked], Awaitable[Answer]]
 Stream = Callable[[Asked, Receive, Send], Awaitable[None]]
 
@@ -91,7 +94,7 @@ class Front:
             check_role(asked.principal, hot.roles)
             match hot:
                 case Hot():
-                    await send_answer(send, await hot.handle(asked), PLAIN)
+                    await send_answer(send, await hot.handle(asked), BRIEF)
                 case Live():
                     await hot.stream(asked, receive, send)
         except Error as error:

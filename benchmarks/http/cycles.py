@@ -1,0 +1,63 @@
+"""Creates and decides over so many connections for so long: python -m benchmarks.http.cycles URL AGENT REVIEWER."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import time
+
+import uvloop
+
+from benchmarks.http.wire import Connection, connect, post
+
+
+async def load(url: str, agent: str, reviewer: str, connections: int, seconds: float) -> dict[str, float]:
+    open_ = [await connect(url) for _ in range(connections)]
+    until = time.perf_counter() + seconds
+    begun = time.perf_counter()
+    spent: list[float] = []
+    work = (_cycles(each, url, (agent, reviewer), f"{number}", until, spent) for number, each in enumerate(open_))
+    done = sum(await asyncio.gather(*work))
+    took = time.perf_counter() - begun
+    for each in open_:
+        each.close()
+    return {"cycles_per_second": done / took, "decide_p50_ms": statistics.median(spent) * 1000}
+
+
+async def _cycles(
+    connection: Connection, url: str, keys: tuple[str, str], name: str, until: float, spent: list[float]
+) -> int:
+    agent, reviewer = keys
+    run, count = f"{name}-{time.time_ns()}", 0
+    while time.perf_counter() < until:
+        body = {"tool": "create_issue", "args": {"title": "Fix login", "number": count}, "effect": "write"}
+        call = json.dumps({**body, "run_id": run, "call_id": str(count)}).encode()
+        status, answer = await connection.ask(post(url, agent, "/api/calls", call))
+        assert status == 200, answer
+        told = json.loads(answer)
+        said = b'{"kind":"approve","args_sha256":"%b"}' % told["args_sha256"].encode()
+        begun = time.perf_counter()
+        status, answer = await connection.ask(
+            post(url, reviewer, f"/api/approvals/{told['approval_id']}/decision", said)
+        )
+        spent.append(time.perf_counter() - begun)
+        assert status == 200, answer
+        count += 1
+    return count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url")
+    parser.add_argument("agent", help="an agent's key")
+    parser.add_argument("reviewer", help="a reviewer's key")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    given = parser.parse_args()
+    print(json.dumps(uvloop.run(load(given.url, given.agent, given.reviewer, given.connections, given.seconds))))
+
+
+if __name__ == "__main__":
+    main()
