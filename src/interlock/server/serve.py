@@ -18,6 +18,7 @@ from interlock.gate import Gate
 from interlock.inbox import Inbox
 from interlock.policy_file import read_policy
 from interlock.server.app import build
+from interlock.server.connection import Connection
 from interlock.stores.store import SqlStore
 from interlock.web.site import Site
 from interlock.wiring import Parts, doors_of, wire
@@ -95,7 +96,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             build(site),
             loop="uvloop",
-            http="httptools",
+            http=Connection,
             ws="none",
             lifespan="on",
             log_config=None,
