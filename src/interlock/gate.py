@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
+from uuid import UUID
 
 from interlock.core import conversation, execution, grant, request
 from interlock.core.approval import Approval, cancel
@@ -15,10 +16,11 @@ from interlock.core.budget import Amounts
 from interlock.core.call import Shown, ToolCall, ToolSpec, redact
 from interlock.core.card import find
 from interlock.core.conversation import Question
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import InvalidRequest, Problem
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
+from interlock.core.misfit import findings_of
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
 from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
@@ -58,25 +60,30 @@ class Gate:
         self._validate = validate
         self._is_dead = is_dead
 
-    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
-        """A known call gets its standing outcome, whatever the policy says now."""
+    async def check(
+        self, call: ToolCall, spec: ToolSpec, *, approval_id: str = "", take_misfits: bool = False
+    ) -> Outcome:
+        """A known call gets its standing outcome, whatever the policy says now.
+
+        An `approval_id` is a UUID that the caller chose for it; then a read gets a row as well. A misfit that is taken
+        in is kept for people to see, flagged, and cannot be approved as it is.
+        """
         verdict = self.policy.judge(call, spec)
-        if not isinstance(verdict, Allow) or self.policy.effect(spec) != "read":
-            return await self._record(call, spec, verdict)
+        if not isinstance(verdict, Allow) or self.policy.effect(spec) != "read" or approval_id or take_misfits:
+            return await self._record(call, spec, verdict, approval_id, take_misfits=take_misfits)
         known = await self._known(call)
         if known is None:
             self._store.count_read(call.workspace, call.tool)
         return known or Proceed(call.args)
 
-    async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+    async def ask(self, call: ToolCall, spec: ToolSpec, *, approval_id: str = "") -> Outcome:
         """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
         verdict = self.policy.judge(call, spec)
         if isinstance(verdict, Allow):
-            window = self.policy.defaults.expires_in[call.setting]
-            verdict = replace(self.policy.default_ask, expires_in=min(window, call.expires_in or window))
+            verdict = self._default_terms(call)
         if isinstance(verdict, Ask):
             verdict = replace(verdict, decisions=("respond",), on_expiry="reject")
-        return await self._record(call, spec, verdict)
+        return await self._record(call, spec, verdict, approval_id)
 
     async def look(self, workspace: str, approval_id: str) -> Outcome:
         return await self._settle(await self._store.get(workspace, approval_id))
@@ -153,23 +160,28 @@ class Gate:
             workspace, approval_id, lambda approval, moment: conversation.reply(approval, number, text, actor, moment)
         )
 
-    async def _known(self, call: ToolCall) -> Outcome | None:
+    async def _known(self, call: ToolCall, given: str = "") -> Outcome | None:
         known = await self._store.find(call.workspace, call.run_id, call.call_id)
         if known is None:
             return None
-        request.same_call(known.approval, call)
+        request.same_call(known.approval, call, given)
         return await self._settle(known)
 
-    async def _record(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Outcome:
+    async def _record(
+        self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str = "", *, take_misfits: bool = False
+    ) -> Outcome:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
-        problem = self._schema_problem(call, spec)
-        if problem is not None or spec.preview is not None or isinstance(verdict, Deny):
-            known = await self._known(call)
+        _check_id(given)
+        misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
+        if misfits or spec.preview is not None or isinstance(verdict, Deny):
+            known = await self._known(call, given)
             if known is not None:
                 return known
-        if problem is not None:
-            raise problem
-        proposal = await self._proposal(call, spec, verdict)
+        if misfits and not take_misfits:
+            raise _misfit(misfits)
+        if misfits and isinstance(verdict, Allow):
+            verdict = self._default_terms(call)  # what does not fit is never let through
+        proposal = await self._proposal(call, spec, verdict, given, misfits)
         match verdict:
             case Deny():
                 await self._store.deny(call.workspace, request.deny(proposal, verdict).events, spec)
@@ -218,30 +230,48 @@ class Gate:
                 return each
         return None
 
-    async def _proposal(self, call: ToolCall, spec: ToolSpec, verdict: Verdict) -> Proposal:
+    def _default_terms(self, call: ToolCall) -> Ask:
+        window = self.policy.defaults.expires_in[call.setting]
+        return replace(self.policy.default_ask, expires_in=min(window, call.expires_in or window))
+
+    async def _proposal(
+        self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]
+    ) -> Proposal:
         shown = redact(call.args, spec, await self._store.secret_key(call.workspace))
         findings = find(shown.value, spec.known_arguments, shown.secrets)
+        if misfits:
+            findings += findings_of(misfits)
         chance = secrets.token_hex(26)
         return Proposal(
-            uuid7(self._clock(), chance[:20]),
+            given or uuid7(self._clock(), chance[:20]),
             chance[20:],
             call,
             spec,
             shown,
             spec.sentence(shown.value),
             tuple(finding.id for finding in findings if finding.level == "alarm"),
-            await _preview(spec, call, shown) if isinstance(verdict, Ask) else "",
+            await _preview(spec, call, shown) if isinstance(verdict, Ask) and not misfits else "",
             self.policy.sha256,
             self.policy.shadows(call, spec),
+            bool(given),
+            misfits,
         )
 
-    def _schema_problem(self, call: ToolCall, spec: ToolSpec) -> InvalidRequest | None:
-        problems = self._validate(spec.schema, call.value) if spec.schema is not None else ()
-        if not problems:
-            return None
-        listed = "; ".join(map(str, problems))
-        places = [{"pointer": p.pointer, "message": p.message} for p in problems]
-        return InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
+
+def _misfit(problems: Sequence[Problem]) -> InvalidRequest:
+    listed = "; ".join(map(str, problems))
+    places = [{"pointer": p.pointer, "message": p.message} for p in problems]
+    return InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
+
+
+def _check_id(given: str) -> None:
+    """In one spelling only, so that one id cannot stand for two approvals."""
+    try:
+        canonical = not given or str(UUID(given)) == given
+    except ValueError:
+        canonical = False
+    if not canonical:
+        raise InvalidRequest("An approval id is a UUID, in lower case and with hyphens.")
 
 
 def _text(entry: Entry) -> str:

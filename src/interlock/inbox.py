@@ -22,6 +22,7 @@ from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequ
 from interlock.core.event import Stored
 from interlock.core.grant import Grant, State
 from interlock.core.ledger import Entry
+from interlock.core.misfit import findings_of
 from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
@@ -300,7 +301,7 @@ class Inbox:
             risk=risk_of(subject.effect, subject.priority),
             facts=tuple((label, text) for label, text in facts.items() if text),
             args=value,
-            findings=find(value, spec.known_arguments, secrets),
+            findings=find(value, spec.known_arguments, secrets) + findings_of(approval.misfits),
             secrets=secrets,
             preview=payload.preview or "",
             agent_says=payload.agent_says or "",

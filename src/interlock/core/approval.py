@@ -26,6 +26,7 @@ from interlock.core.errors import (
     FindingsNotAcknowledged,
     Forbidden,
     InvalidDecision,
+    Problem,
 )
 from interlock.core.event import TIME, Change, Event, Moment, Payload
 from interlock.core.policy import Ask, People
@@ -90,6 +91,7 @@ class Approval:
     claimed_by: str = ""
     asked: int = 0  # questions to the agent, and which of them it replied to
     replied: tuple[int, ...] = ()
+    misfits: tuple[Problem, ...] = ()  # where the arguments do not fit the tool's schema
 
     @property
     def open_questions(self) -> tuple[int, ...]:
@@ -253,7 +255,17 @@ def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Erro
     if seen.args_sha256 not in (None, approval.args_sha256):
         message = "The arguments changed since you saw them. Look again."
         return DigestMismatch(message, approval_id=approval.id, args_sha256=approval.args_sha256)
-    return _unacknowledged(approval.id, approval.alarms, decision) if kind == "approve" else None
+    if kind != "approve":
+        return None
+    return _misfit(approval) or _unacknowledged(approval.id, approval.alarms, decision)
+
+
+def _misfit(approval: Approval) -> Error | None:
+    if not approval.misfits:
+        return None
+    listed = "; ".join(map(str, approval.misfits))
+    message = f"The arguments do not fit the tool's schema: {listed}. Edit the call, or reject it."
+    return InvalidDecision(message, approval.misfits, approval_id=approval.id)
 
 
 def _unacknowledged(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
@@ -321,6 +333,7 @@ def _edit(
         args_sha256=edited.args_sha256,
         binding=approval.subject.binding(edited.args_sha256, terms.sha256, edited.args if edited.shown else None),
         alarms=edited.alarms,
+        misfits=(),
         votes=(),
         editors=tuple(dict.fromkeys((*approval.editors, reviewer.name))),
     )

@@ -53,6 +53,7 @@ def without_content(approval: Approval, by: str, at: int) -> Approval:
         subject=approval.subject._replace(nonce=""),
         args_sha256="",
         alarms=(),  # they point into the arguments
+        misfits=(),
         votes=tuple(vote._replace(args_sha256="") for vote in approval.votes),
         decision=None if decided is None else replace(decided, reason="", comment=""),
         erased_at=at,

@@ -9,14 +9,17 @@ from interlock.core.approval import Approval, Decided
 from interlock.core.budget import Amounts, plain
 from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
 from interlock.core.changing import but, made
-from interlock.core.errors import CallMismatch, ClockBehind
+from interlock.core.errors import CallMismatch, ClockBehind, Problem
 from interlock.core.event import Change, Event, Moment, Payload
 from interlock.core.grant import Grant, use
 from interlock.core.policy import Allow, Ask, Deny
 
 
 class Proposal(NamedTuple):
-    """A checked call on its way into the store, with all that was computed before the transaction."""
+    """A checked call on its way into the store, with all that was computed before the transaction.
+
+    `given`: its id comes from the caller, and may be taken. `misfits` say where its arguments do not fit the tool.
+    """
 
     id: str
     nonce: str
@@ -28,6 +31,8 @@ class Proposal(NamedTuple):
     preview: str = ""
     policy_sha256: str = ""
     shadows: tuple[tuple[str, str], ...] = ()
+    given: bool = False
+    misfits: tuple[Problem, ...] = ()
 
 
 def request(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
@@ -75,11 +80,20 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
     return Change(None, (Event("denied", actor_of(proposal.call), data, "", content),))
 
 
-def same_call(approval: Approval, call: ToolCall) -> None:
-    """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse."""
+def same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
+    """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse.
+
+    `given` is the approval id that the caller wants, if any.
+    """
     if not approval.subject.same(call):
         message = "This call id is known with another tool or other arguments. Use a new call id."
         raise CallMismatch(message, approval_id=approval.id)
+    if given not in ("", approval.id):
+        raise CallMismatch("This call is known under another approval id.", approval_id=approval.id)
+
+
+def id_taken(approval_id: str) -> CallMismatch:
+    return CallMismatch("This approval id belongs to another call. Use a new one.", approval_id=approval_id)
 
 
 def actor_of(call: ToolCall) -> str:
@@ -103,6 +117,7 @@ def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
         created_at=now,
         expires_at=expires_at,
         alarms=proposal.alarms,
+        misfits=proposal.misfits,
     )
 
 
@@ -140,6 +155,8 @@ def _about(proposal: Proposal) -> dict[str, object]:
     }
     if proposal.shadows:
         facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
+    if proposal.misfits:
+        facts["misfits"] = [str(problem) for problem in proposal.misfits]
     return facts | _matched_on(call)
 
 

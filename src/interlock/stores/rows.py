@@ -10,6 +10,7 @@ from interlock.core.approval import Approval, Decided
 from interlock.core.call import Subject
 from interlock.core.canonical import plain_json
 from interlock.core.changing import made
+from interlock.core.errors import Problem
 from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import Ask, People
@@ -140,10 +141,8 @@ def _decision(d: Decided) -> str:
 
 
 def _progress(a: Approval) -> str | None:
-    said = {
-        name: value for name, value in (("claimed", a.claimed_by), ("asked", a.asked), ("replied", a.replied)) if value
-    }
-    if not (said or a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded or a.erased_by):
+    rare = _rare(a) if a.claimed_by or a.asked or a.misfits or a.erased_by else {}
+    if not (rare or a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded):
         return None
     body: dict[str, object] = {
         "alarms": a.alarms,
@@ -152,9 +151,20 @@ def _progress(a: Approval) -> str | None:
         "delegations": [[d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations],
         "escalated": a.escalated,
         "reminded": a.reminded,
-        **said,
+        **rare,
     }
-    return plain_json(body | {"erased": [a.erased_at, a.erased_by]} if a.erased_by else body)
+    return plain_json(body)
+
+
+def _rare(a: Approval) -> dict[str, object]:
+    body = {
+        "claimed": a.claimed_by,
+        "asked": a.asked,
+        "replied": a.replied,
+        "misfits": [[problem.pointer, problem.message] for problem in a.misfits],
+        "erased": [a.erased_at, a.erased_by] if a.erased_by else None,
+    }
+    return {name: value for name, value in body.items() if value}
 
 
 def _read_progress(text: str) -> dict[str, Any]:
@@ -175,6 +185,7 @@ def _read_progress(text: str) -> dict[str, Any]:
         "claimed_by": body.get("claimed", ""),
         "asked": body.get("asked", 0),
         "replied": tuple(body.get("replied", ())),
+        "misfits": tuple(Problem(*each) for each in body.get("misfits", ())),
     }
 
 

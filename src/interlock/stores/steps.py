@@ -9,7 +9,7 @@ from interlock.core.errors import Conflict
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.ports import Begin, GrantStep, PolicyVersion, RunStep, Step, StoredStep, User
-from interlock.core.request import same_call
+from interlock.core.request import id_taken, same_call
 from interlock.core.run import Run
 from interlock.stores import rows
 from interlock.stores.transaction import Transaction
@@ -20,20 +20,24 @@ MINUTE = 60_000
 
 def begin(begin: Begin, now: int) -> Work:
     """`now` need not be exact: it only keeps grants that ended long ago out of the look-up."""
-    call = begin.proposal.call
+    proposal, call = begin.proposal, begin.proposal.call
+    given = proposal.id if proposal.given else ""
     grants = ("usable_grants_of_tool", call.workspace, call.tool, _a_while_before(now))
 
     def run(tx: Transaction) -> Stored:
         known = tx.by_call(call.workspace, call.run_id, call.call_id)
         if known is not None:
-            same_call(known.approval, call)
+            same_call(known.approval, call, given)
             return known
+        if given and tx.has_approval(call.workspace, given):
+            raise id_taken(given)
         change = begin.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
-        tx.insert(change, begin.proposal.spec)
+        tx.insert(change, proposal.spec)
         return Stored(change.state, change.payload or Payload())
 
     by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
-    return Work(run, call.workspace, (by_call, grants))
+    by_id = (("approval", call.workspace, given),) if given else ()
+    return Work(run, call.workspace, (by_call, grants, *by_id))
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> Work:

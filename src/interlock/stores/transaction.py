@@ -85,6 +85,10 @@ class Transaction:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
         return rows.approval_of(found[0], self._terms)
 
+    def has_approval(self, workspace: str, approval_id: str) -> bool:
+        key = (workspace, approval_id)
+        return key in self._approvals or key in self._memory.approvals or bool(self.fetch("approval", *key))
+
     def stored(self, workspace: str, approval_id: str) -> Stored:
         key = (workspace, approval_id)
         known = self._approvals.get(key) or self._memory.approvals.get(key)

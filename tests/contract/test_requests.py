@@ -1,0 +1,177 @@
+"""What outside systems hand in: ids that they chose, and arguments that do not fit."""
+
+import asyncio
+import json
+from uuid import uuid4
+
+import pytest
+
+from interlock.core.call import ToolSpec
+from interlock.core.decision import Edit, Reject, Respond, Seen
+from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
+from interlock.core.outcome import Proceed, Refused, Waiting
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.support import BOB, READ, WRITE, Clock, approve, call, faults, kinds, opened, status
+
+ID = "0b0f6f5e-6a56-4d9c-9f0a-0d6c3b1f2a77"
+MONEY = ToolSpec(
+    "fund_transfer",
+    "write",
+    schema={
+        "type": "object",
+        "properties": {"amount": {"type": "number", "exclusiveMinimum": 0}, "to": {"type": "string"}},
+        "required": ["amount", "to"],
+    },
+)
+BAD = {"amount": "ten", "to": "shop"}
+
+
+async def misfit(parts: Parts, number: int = 1, spec: ToolSpec = MONEY) -> str:
+    outcome = await parts.gate.check(call(number, BAD, tool=spec.name), spec, take_misfits=True)
+    assert isinstance(outcome, Waiting), outcome
+    return outcome.approval_id
+
+
+# Ids
+
+
+async def test_a_request_has_the_id_that_it_was_given_and_is_one_request(parts: Parts) -> None:  # R22, R24
+    first = await parts.gate.check(call(), WRITE, approval_id=ID)
+    assert isinstance(first, Waiting)
+    assert first.approval_id == ID
+    assert await parts.gate.check(call(), WRITE, approval_id=ID) == first
+    assert await parts.gate.check(call(), WRITE) == first
+    assert await kinds(parts) == ["proposed"]
+
+
+async def test_an_id_stands_for_one_call_and_a_call_for_one_id(parts: Parts) -> None:  # R22, R24
+    await parts.gate.check(call(), WRITE, approval_id=ID)
+    for other, given in ((call(2), ID), (call(), str(uuid4())), (call(1, {"path": "/"}), ID)):
+        with pytest.raises(CallMismatch):
+            await parts.gate.check(other, WRITE, approval_id=given)
+    with pytest.raises(CallMismatch):
+        await parts.gate.ask(call(3), WRITE, approval_id=ID)
+    assert await kinds(parts) == ["proposed"]
+
+
+async def test_an_id_is_checked_where_the_call_is_known_before_its_transaction(parts: Parts) -> None:  # R24
+    previewed = ToolSpec("delete_file", "destructive", preview=lambda _: "much")
+    await parts.gate.check(call(), previewed, approval_id=ID)
+    with pytest.raises(CallMismatch):
+        await parts.gate.check(call(), previewed, approval_id=str(uuid4()))
+
+
+async def test_other_workspaces_have_ids_of_their_own(parts: Parts) -> None:  # R22
+    for workspace in ("default", "other"):
+        outcome = await parts.gate.check(call(workspace=workspace), WRITE, approval_id=ID)
+        assert isinstance(outcome, Waiting)
+        assert outcome.approval_id == ID
+        assert await kinds(parts, workspace) == ["proposed"]
+
+
+@pytest.mark.parametrize("given", ["x", ID.upper(), ID.replace("-", ""), f"{{{ID}}}", f"urn:uuid:{ID}", f" {ID}"])
+async def test_an_id_has_one_spelling(parts: Parts, given: str) -> None:  # R22
+    with pytest.raises(InvalidRequest, match="UUID"):
+        await parts.gate.check(call(), WRITE, approval_id=given)
+    assert await kinds(parts) == []
+
+
+async def test_of_two_calls_that_race_for_an_id_one_gets_it_and_no_neighbour_suffers(parts: Parts) -> None:  # R24
+    wanted = [parts.gate.check(call(n), WRITE, approval_id=ID) for n in range(4)]
+    others = [parts.gate.check(call(f"n{n}"), WRITE) for n in range(20)]
+    results = await asyncio.gather(*wanted, *others, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in results[:4]) == ["CallMismatch"] * 3 + ["Waiting"]
+    assert {type(each) for each in results[4:]} == {Waiting}
+    assert await kinds(parts) == ["proposed"] * 21
+    assert await faults(parts) == []
+
+
+async def test_of_two_processes_that_race_for_an_id_one_gets_it(place: Place, clock: Clock) -> None:  # R24
+    async with opened(place, clock) as one, opened(place, clock) as two:
+        for number in range(10):
+            given = str(uuid4())
+            work = [
+                parts.gate.check(call(f"{number}-{who}"), WRITE, approval_id=given)
+                for who, parts in enumerate((one, two))
+            ]
+            results = await asyncio.gather(*work, return_exceptions=True)
+            assert sorted(type(each).__name__ for each in results) == ["CallMismatch", "Waiting"]
+        assert await kinds(one) == ["proposed"] * 10
+        assert await faults(two) == []
+
+
+async def test_a_read_with_an_id_gets_a_row(parts: Parts) -> None:  # R22
+    outcome = await parts.gate.check(call(tool=READ.name), READ, approval_id=ID)
+    assert isinstance(outcome, Proceed)
+    assert outcome.approval_id == ID
+    assert await status(parts, ID) == "approved"
+
+
+# Misfits
+
+
+async def test_a_misfit_is_refused_unless_the_caller_takes_it_in(parts: Parts) -> None:  # R22, R27
+    with pytest.raises(InvalidRequest, match="/amount"):
+        await parts.gate.check(call(1, BAD, tool=MONEY.name), MONEY)
+    assert await kinds(parts) == []
+    approval_id = await misfit(parts)
+    assert await misfit(parts) == approval_id
+    assert await kinds(parts) == ["proposed"]
+
+
+async def test_a_misfit_says_on_its_card_what_is_wrong_and_cannot_be_approved(parts: Parts) -> None:  # R22, R27, R41
+    approval_id = await misfit(parts)
+    view = await parts.inbox.show("default", approval_id)
+    (finding,) = view.card.findings
+    assert (finding.id, finding.level, finding.pointer) == ("misfit:/amount", "alarm", "/amount")
+    assert "number" in finding.message
+    assert [field.findings for field in view.card.fields if field.pointer == "/amount"] == [("misfit:/amount",)]
+    with pytest.raises(InvalidDecision) as caught:
+        await approve(parts, approval_id)  # with all alarms acknowledged
+    assert [problem.pointer for problem in caught.value.problems] == ["/amount"]
+    assert await status(parts, approval_id) == "pending"
+    assert await kinds(parts) == ["proposed", "decision_refused"]
+    assert json.loads(view.timeline[0].content or b"{}")["misfits"] == list(map(str, caught.value.problems))
+    assert isinstance(caught.value.problems[0], Problem)
+
+
+async def test_a_misfit_can_be_edited_into_something_that_fits(parts: Parts) -> None:  # R12, R27
+    approval_id = await misfit(parts)
+    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    with pytest.raises(InvalidDecision):
+        await parts.inbox.decide("default", approval_id, Edit({"amount": -1, "to": "shop"}, seen), BOB)
+    done = await parts.inbox.decide("default", approval_id, Edit({"amount": 10, "to": "shop"}, seen), BOB)
+    assert (done.status, done.alarms, done.misfits) == ("approved", (), ())
+    stored = (await parts.store.get("default", approval_id)).approval
+    assert stored.misfits == ()
+    assert (await parts.inbox.show("default", approval_id)).card.findings == ()
+    execution = await parts.gate.start("default", approval_id, "r")
+    assert json.loads(execution.args) == {"amount": 10, "to": "shop"}
+    assert await faults(parts) == []
+
+
+async def test_a_misfit_can_be_rejected_or_answered(parts: Parts) -> None:  # R27
+    first, second = await misfit(parts), await misfit(parts, 2)
+    await parts.inbox.decide("default", first, Reject("Nonsense."), BOB)
+    await parts.inbox.decide("default", second, Respond("Send a number."), BOB)
+    assert [await status(parts, each) for each in (first, second)] == ["rejected", "responded"]
+
+
+async def test_what_is_allowed_is_asked_about_if_it_does_not_fit(place: Place, clock: Clock) -> None:  # R27
+    rules = """
+version: 1
+rules:
+  - {name: never, tools: [wipe], then: deny, reason: No.}
+  - {name: all, tools: ["*"], then: allow}
+"""
+    async with opened(place, clock, rules) as parts:
+        for number, effect in enumerate(("read", "write")):
+            spec = ToolSpec(f"t{number}", effect, schema=MONEY.schema)
+            approval_id = await misfit(parts, number, spec)
+            with pytest.raises(InvalidDecision):
+                await approve(parts, approval_id)
+        wipe = ToolSpec("wipe", "destructive", schema=MONEY.schema)
+        assert isinstance(await parts.gate.check(call(9, BAD, tool="wipe"), wipe, take_misfits=True), Refused)
+        fits = await parts.gate.check(call(8, {"amount": 1, "to": "x"}, tool="t1"), spec, take_misfits=True)
+        assert isinstance(fits, Proceed)

@@ -1,0 +1,84 @@
+"""Arguments that do not fit their tool, and were taken in all the same."""
+
+import pytest
+
+from interlock.core.approval import decide, expire
+from interlock.core.card import Finding
+from interlock.core.erasure import without_content
+from interlock.core.errors import CallMismatch, InvalidDecision, Problem
+from interlock.core.misfit import findings_of
+from interlock.core.policy import Ask
+from interlock.core.request import id_taken, same_call
+from tests.unit.builders import ALICE, NOW, approve, at, call, edit, pending, prepared, reject, requested, respond
+
+MISFITS = (Problem("/amount", "not a number"), Problem("", "to is missing"))
+ALARMS = ("misfit:/amount", "misfit:")
+
+
+# R22, R27
+def test_each_place_that_does_not_fit_is_one_alarm() -> None:
+    twice = (*MISFITS, Problem("/amount", "too\u202esmall"))
+    assert findings_of(twice) == (
+        Finding(ALARMS[0], "misfit", "alarm", "/amount", "Does not fit the tool: not a number; too\\u{202e}small."),
+        Finding(ALARMS[1], "misfit", "alarm", "", "Does not fit the tool: to is missing."),
+    )
+    assert findings_of(()) == ()
+
+
+# R22, R27, R41
+def test_a_misfit_cannot_be_approved_whatever_was_acknowledged() -> None:
+    approval = pending(alarms=ALARMS, misfits=MISFITS)
+    change = decide(approval, approve(approval, *ALARMS), ALICE, at())
+    assert change.state is approval
+    assert [event.kind for event in change.events] == ["decision_refused"]
+    assert isinstance(change.error, InvalidDecision)
+    assert change.error.to_json() == {
+        "error": "invalid_decision",
+        "message": "The arguments do not fit the tool's schema: /amount: not a number; /: to is missing. "
+        "Edit the call, or reject it.",
+        "approval_id": approval.id,
+        "problems": [
+            {"pointer": "/amount", "message": "not a number"},
+            {"pointer": "", "message": "to is missing"},
+        ],
+    }
+
+
+# R22, R27
+def test_a_misfit_can_be_rejected_answered_and_edited_into_something_that_fits() -> None:
+    approval = pending(alarms=ALARMS, misfits=MISFITS)
+    assert decide(approval, reject(approval), ALICE, at()).state.status == "rejected"
+    assert decide(approval, respond(approval), ALICE, at()).state.status == "responded"
+    edited = decide(approval, edit(approval), ALICE, at(), prepared(approval)).state
+    assert (edited.status, edited.alarms, edited.misfits) == ("approved", (), ())
+
+
+# R28
+def test_silence_does_not_approve_a_misfit() -> None:
+    approval = pending(Ask(on_expiry="approve"), alarms=ALARMS, misfits=MISFITS)
+    assert expire(approval, at(NOW + 10**9)).state.status == "expired"
+
+
+# R41
+def test_the_record_says_what_did_not_fit_and_erasing_takes_it() -> None:
+    stored = requested(alarms=ALARMS, misfits=MISFITS)
+    assert stored.approval.misfits == MISFITS
+    assert without_content(stored.approval, "ada", NOW).misfits == ()
+
+
+# R22, R24
+def test_a_call_that_is_known_under_another_id_is_told_so() -> None:
+    approval = pending()
+    same_call(approval, call())
+    same_call(approval, call(), approval.id)
+    with pytest.raises(CallMismatch) as caught:
+        same_call(approval, call(), "another")
+    assert caught.value.message == "This call is known under another approval id."
+    assert caught.value.ids == {"approval_id": approval.id}
+
+
+# R22, R24
+def test_an_id_that_is_taken_is_named() -> None:
+    error = id_taken("abc")
+    assert error.message == "This approval id belongs to another call. Use a new one."
+    assert (error.code, error.ids) == ("call_mismatch", {"approval_id": "abc"})
