@@ -440,8 +440,8 @@ def test_people_are_added_changed_and_listed(shell: Shell) -> None:
     assert "finance" in shell("users", "list").out
     assert shell("users", "list", "--json").json == {
         "items": [
-            {"name": "ada", "role": "reviewer", "teams": []},
-            {"name": "bob", "role": "reviewer", "teams": ["finance"]},
+            {"name": "ada", "role": "reviewer", "teams": [], "email": ""},
+            {"name": "bob", "role": "reviewer", "teams": ["finance"], "email": ""},
         ],
         "next": None,
     }

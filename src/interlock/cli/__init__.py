@@ -45,6 +45,8 @@ GROUPS = {
     "policy": "Check a policy file; see which rule a call meets.",
     "audit": "Prove that the record is whole.",
     "users": "The people of a workspace.",
+    "keys": "Keys of agents and people: make, list, revoke.",
+    "workspaces": "Workspaces: add, list.",
 }
 FILES = {"users": "people"}
 

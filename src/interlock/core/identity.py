@@ -94,7 +94,7 @@ def check_name(name: str) -> None:
     """Names stand in the record and in policies, where they must not look like something else."""
     if not 1 <= len(name) <= MAX_NAME or visible(name) != name or name != name.strip():
         raise InvalidRequest(f'"{visible(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
-    if name in OURS or name.startswith(("agent:", "runner:")):
+    if name in OURS or name.startswith(("agent:", "attempt:", "runner:")):
         raise InvalidRequest(f"{name!r} is a name that Interlock uses itself. Choose another.")
 
 
