@@ -31,6 +31,7 @@ from interlock.core.identity import (
 )
 from interlock.core.policy import People
 from interlock.core.ports import AccountStore, Book, Clock, User
+from interlock.lookups import Found, Lookups
 from interlock.passwords import check_password, hash_password, is_password
 
 T = TypeVar("T")
@@ -38,7 +39,6 @@ HOUR = 3_600_000
 SESSION = 7 * 24 * HOUR  # milliseconds that somebody stays signed in
 ANSWERS = 24 * HOUR  # milliseconds that an answer is given again
 KEPT = 1_000  # milliseconds for which what was found counts without another look
-MOST_KEPT = 10_000
 USED = 60_000  # milliseconds between two notes of when a key was used
 LOT = 500  # rows that one sweep deletes of each kind
 AT_ONCE = 2  # passwords that are checked at the same time: each takes 19 MiB
@@ -57,10 +57,11 @@ class Accounts:
     def __init__(self, store: AccountStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._kept = Kept(clock)
+        self._found = Lookups(clock)
         self._names = Attempts(OF_A_NAME)
         self._addresses = Attempts(OF_AN_ADDRESS)
         self._noted = Attempts(1, 1_000)
+        self._used = Attempts(1, USED)
         self._checking = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,20 +88,24 @@ class Accounts:
 
     async def by_key(self, secret: str) -> Principal:
         hashed = digest(secret)
-        known = self._kept.get(hashed)
-        return known if known is not None else await self._look_for_key(secret, hashed)
+        return self._found.get(hashed) or await self._found.look(hashed, lambda: self._look_for_key(secret, hashed))
 
-    async def _look_for_key(self, secret: str, hashed: str) -> Principal:
-        shape, before = _KEY.fullmatch(secret), self._kept.changes
+    @property
+    def remembered(self) -> int:
+        """How many were found a moment ago."""
+        return len(self._found)
+
+    async def _look_for_key(self, secret: str, hashed: str) -> Found:
+        shape = _KEY.fullmatch(secret)
         found = await self._store.key(shape[1]) if shape else None
         if found is None or not hmac.compare_digest(found[1], hashed):
             raise _no_key()
         key, _, person = found
         principal, now = _of_key(key, person), self._clock()
-        if key.used_at is None or now - key.used_at >= USED:
+        if (key.used_at is None or now - key.used_at >= USED) and not self._used.wait(key.id, now):
+            self._used.begin(key.id, now)
             self._later(self._store.touch_key(key.workspace, key.id, now))
-        self._kept.put(hashed, principal, now + KEPT, before)
-        return principal
+        return principal, now + KEPT
 
     # People
 
@@ -191,18 +196,14 @@ class Accounts:
 
     async def by_session(self, token: str) -> Principal:
         hashed = digest(token)
-        known = self._kept.get(hashed)
-        return known if known is not None else await self._look_for_session(token, hashed)
+        return self._found.get(hashed) or await self._found.look(hashed, lambda: self._look_for_session(token, hashed))
 
-    async def _look_for_session(self, token: str, hashed: str) -> Principal:
-        before = self._kept.changes
+    async def _look_for_session(self, token: str, hashed: str) -> Found:
         found = await self._store.session(hashed) if _TOKEN.fullmatch(token) else None
         now = self._clock()
         if found is None or found[0].expires_at <= now or found[1].removed_at is not None:
             raise Unauthenticated("You are not signed in, or not any more. Sign in again.")
-        principal = _of_session(found[1], found[0].workspace, hashed)
-        self._kept.put(hashed, principal, min(now + KEPT, found[0].expires_at), before)
-        return principal
+        return _of_session(found[1], found[0].workspace, hashed), min(now + KEPT, found[0].expires_at)
 
     async def sign_out(self, token: str) -> None:
         """Changes nothing if nobody is signed in with this token."""
@@ -276,7 +277,7 @@ class Accounts:
         try:
             return await self._store.change(workspace, step)
         finally:
-            self._kept.clear()
+            self._found.clear()
 
     async def _aside(self, work: Callable[..., T], *values: object) -> T:
         """In a thread, a few at a time."""
@@ -304,29 +305,6 @@ class Accounts:
         task = asyncio.get_running_loop().create_task(_quietly(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-class Kept:
-    """Who was found a moment ago, by digest. `changes` tells a look-up that something changed while it went on."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.changes = 0
-        self._clock = clock
-        self._found: dict[str, tuple[Principal, int, int]] = {}
-
-    def get(self, hashed: str) -> Principal | None:
-        found = self._found.get(hashed)
-        return found[0] if found is not None and found[1] <= self._clock() < found[2] else None
-
-    def put(self, hashed: str, principal: Principal, until: int, changes: int) -> None:
-        if changes == self.changes:
-            if len(self._found) >= MOST_KEPT:
-                self._found.clear()
-            self._found[hashed] = principal, self._clock(), until
-
-    def clear(self) -> None:
-        self.changes += 1
-        self._found.clear()
 
 
 def digest(secret: str) -> str:

@@ -67,7 +67,9 @@ def add_user(book: Book, user: User, author: str) -> User:
     known = book.user(user.name)
     if known is not None and known.removed_at is None:
         raise Conflict(f"{user.name} is there already. Change them, or choose another name.", user=user.name)
-    return _save(book, user, author)
+    _save(book, user, author)
+    book.set_subject(user.name, "")  # of somebody who was removed: this may be another person
+    return user
 
 
 def change_user(book: Book, name: str, changes: Mapping[str, Any], author: str) -> User:
@@ -83,8 +85,7 @@ def remove_user(book: Book, name: str, author: str) -> User:
     _keep_an_admin(book, user)
     gone = replace(user, removed_at=book.now, email="", away_until=None, away_to=None)
     book.save_user(gone)
-    book.set_password(name, "")
-    book.set_subject(name, "")
+    book.set_password(name, "")  # the subject stays: a provider that still vouches for them must not add them again
     sessions = _end_sessions(book, name)
     for key in book.keys_of(name):
         if key.revoked_at is None:
@@ -136,13 +137,11 @@ def sign_in(book: Book, name: str, password: str, new: New) -> User:
 
 def vouched(book: Book, subject: str, wanted: User, new: New) -> User:
     """Known by the subject, or by the address that an admin gave them, or added now if a role was given."""
-    known = book.name_of_subject(subject)
-    user = there(book, known) if known else _by_email(book, wanted.email)
-    if user is None and not wanted.role:
-        raise Unauthenticated("Nobody here has this account. Ask an admin to add you with your e-mail address.")
-    if user is None:
-        user = add_user(book, wanted, TIME)
-    if not known:
+    known = book.user(book.name_of_subject(subject))
+    if known is not None and known.removed_at is not None:
+        raise Unauthenticated("You were removed from this workspace. Ask an admin to add you again.")
+    user = known or _by_email(book, wanted.email) or _newcomer(book, wanted)
+    if known is None:
         book.set_subject(user.name, subject)
     return _enter(book, user, "oidc", new)
 
@@ -242,6 +241,14 @@ def _revoke(book: Book, key: Key, author: str) -> None:
 def _keep_an_admin(book: Book, user: User) -> None:
     if user.role == ADMIN and admins(book.users()) == [user.name]:
         raise Conflict(f"{user.name} is the only admin here. Make somebody else one first.", user=user.name)
+
+
+def _newcomer(book: Book, wanted: User) -> User:
+    if not wanted.role:
+        raise Unauthenticated("Nobody here has this account. Ask an admin to add you with your e-mail address.")
+    if book.user(wanted.name) is not None:
+        raise Conflict(f"There is somebody called {wanted.name} here, or there was. Ask an admin.", user=wanted.name)
+    return _save(book, wanted, TIME)
 
 
 def _by_email(book: Book, email: str) -> User | None:

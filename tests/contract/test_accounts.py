@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from typing import cast
 
 import pytest
 
-from interlock.accounts import SESSION
-from interlock.core.errors import Unauthenticated
+from interlock.accounts import ANSWERS, HOUR, KEPT, OF_A_NAME, OF_AN_ADDRESS, SESSION, USED, Accounts
+from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
+from interlock.core.event import TIME
 from interlock.core.identity import Principal
+from interlock.core.policy import People
+from interlock.core.ports import AccountStore, User
+from interlock.members import SESSIONS
 from interlock.wiring import Parts
-from tests.support import START, Clock, faults, kinds
+from tests.places import Place
+from tests.support import START, Clock, faults, kinds, opened
 
 PASSWORD = "correct horse battery"
-HOUR = 3_600_000
+Told = tuple[str, dict[str, object], dict[str, object] | None]
 
 
-async def told(parts: Parts, kind: str) -> list[tuple[str, dict[str, object], dict[str, object] | None]]:
+async def told(parts: Parts, kind: str) -> list[Told]:
     """Actor, data and content of every event of a kind."""
     return [
         (entry.actor, json.loads(entry.data), None if entry.content is None else json.loads(entry.content))
@@ -26,15 +33,24 @@ async def told(parts: Parts, kind: str) -> list[tuple[str, dict[str, object], di
     ]
 
 
-async def refused(parts: Parts, token: str) -> bool:
+async def with_password(parts: Parts, name: str = "bob", role: str = "reviewer") -> None:
+    await parts.accounts.add_user("default", name, role, "ada", frozenset({"finance"}))
+    await parts.accounts.set_password("default", name, PASSWORD, "ada")
+
+
+async def lets_in(accounts: Accounts, secret: str) -> bool:
+    """Whether a key or a session's token counts."""
     try:
-        await parts.accounts.by_session(token)
+        await (accounts.by_key if secret.startswith("ilk_") else accounts.by_session)(secret)
     except Unauthenticated:
-        return True
-    return False
+        return False
+    return True
 
 
-async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: Parts) -> None:
+# Keys
+
+
+async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: Parts) -> None:  # R48
     key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
     assert secret.startswith(f"{key.id}_")
     assert (len(key.id), len(secret)) == (12, 56)
@@ -43,23 +59,554 @@ async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: Parts) -> None
     assert who.actor == "agent:office"
     revoked = await parts.accounts.revoke_key("default", key.id, "bob")
     assert revoked.revoked_at == START
-    with pytest.raises(Unauthenticated):
-        await parts.accounts.by_key(secret)
+    assert not await lets_in(parts.accounts, secret)
     again = await parts.accounts.revoke_key("default", key.id, "eve")
     assert again.revoked_at == revoked.revoked_at
     assert [kind for kind in await kinds(parts) if kind.startswith("key")] == ["key_created", "key_revoked"]
     assert await faults(parts) == []
 
 
+async def test_only_the_whole_key_counts(parts: Parts) -> None:  # R48
+    _, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
+    _, other = await parts.accounts.create_key("default", "shop", "agent", "ada")
+    for wrong in (
+        "",
+        "ilk_",
+        secret[:12],
+        secret[:-1],
+        secret + "a",
+        secret[:13] + other[13:],
+        secret.upper(),
+        "\ud800",
+    ):
+        with pytest.raises(Unauthenticated):
+            await parts.accounts.by_key(wrong)
+    assert await lets_in(parts.accounts, secret)
+
+
+async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: Parts, clock: Clock) -> None:  # R48
+    accounts = parts.accounts
+    await accounts.add_user("default", "bob", "admin", "ada", frozenset({"finance"}))
+    await accounts.add_user("default", "ada", "admin", "ada")
+    _, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    assert await accounts.by_key(secret) == Principal(
+        "default", "bob", "reviewer", frozenset({"finance"}), "key", secret[:12]
+    )
+    await accounts.change_user("default", "bob", "ada", role="viewer", teams=frozenset({"ops"}))
+    who = await accounts.by_key(secret)
+    assert (who.role, who.teams) == ("viewer", frozenset({"ops"}))
+    with pytest.raises(InvalidRequest, match="bob is a viewer"):
+        await accounts.create_key("default", "phone", "admin", "ada", "bob")
+    await accounts.remove_user("default", "bob", "ada")
+    assert not await lets_in(accounts, secret)
+    with pytest.raises(Conflict, match="was removed"):
+        await accounts.create_key("default", "phone", "viewer", "ada", "bob")
+    await accounts.add_user("default", "bob", "admin", "ada")
+    clock.forward(KEPT)
+    assert not await lets_in(accounts, secret), "a key that ended does not come back with its person"
+
+
+async def test_a_key_adds_whom_it_belongs_to(parts: Parts) -> None:  # R48
+    accounts = parts.accounts
+    await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    await accounts.create_key("default", "eve", "admin", "ada")
+    await accounts.create_key("default", "shop", "agent", "ada", "carol")
+    await accounts.create_key("default", "office", "agent", "ada")
+    users = {user.name: user.role for user in await accounts.users("default")}
+    assert users == {"bob": "reviewer", "carol": "viewer", "eve": "admin"}
+    assert {key.name: key.person for key in await accounts.keys("default")} == {
+        "laptop": "bob",
+        "eve": "eve",
+        "shop": "carol",
+        "office": "",
+    }
+
+
+async def test_a_key_ends_with_one_who_is_only_its_owner(parts: Parts) -> None:  # R48
+    _, secret = await parts.accounts.create_key("default", "shop", "agent", "ada", "carol")
+    assert (await parts.accounts.by_key(secret)).name == "shop"
+    await parts.accounts.remove_user("default", "carol", "ada")
+    assert not await lets_in(parts.accounts, secret)
+
+
+async def test_another_workspaces_keys_are_not_there(parts: Parts) -> None:  # R48
+    key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
+    with pytest.raises(NotFound):
+        await parts.accounts.revoke_key("acme", key.id, "eve")
+    assert await parts.accounts.keys("acme") == []
+    assert (await parts.accounts.by_key(secret)).workspace == "default"
+
+
+async def test_a_key_that_is_known_is_not_looked_up_again_for_a_second(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as here, opened(place, clock) as elsewhere:
+        key, secret = await here.accounts.create_key("default", "office", "agent", "ada")
+        assert await lets_in(here.accounts, secret)
+        await here.accounts.settle()
+        await elsewhere.accounts.revoke_key("default", key.id, "ada")
+        assert await lets_in(here.accounts, secret), "no look at the database"
+        clock.forward(KEPT)
+        assert not await lets_in(here.accounts, secret)
+
+
+async def test_a_look_up_that_began_before_a_revocation_is_not_kept(parts: Parts) -> None:
+    """However the two are interleaved: once the revocation is through, the key lets nobody in."""
+    for _ in range(20):
+        key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
+        looks = [asyncio.create_task(lets_in(parts.accounts, secret)) for _ in range(5)]
+        await parts.accounts.revoke_key("default", key.id, "ada")
+        assert not await lets_in(parts.accounts, secret)
+        await asyncio.gather(*looks)
+        assert not await lets_in(parts.accounts, secret)
+
+
+async def test_when_a_key_was_used_is_noted_once_a_minute(parts: Parts, clock: Clock) -> None:
+    key, secret = await parts.accounts.create_key("default", "office", "agent", "ada")
+    assert (await parts.accounts.keys("default"))[0].used_at is None
+
+    async def used() -> int | None:
+        await parts.accounts.by_key(secret)
+        await parts.accounts.settle()
+        return (await parts.accounts.keys("default"))[0].used_at
+
+    assert await used() == START
+    clock.forward(USED - 1)
+    assert await used() == START
+    clock.forward(KEPT)
+    assert await used() == START + USED - 1 + KEPT
+    assert await kinds(parts) == ["key_created"], key.id
+
+
+async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: Parts, clock: Clock) -> None:
+    """Also if the first of them gives up."""
+    looks: list[str] = []
+
+    class Counting:
+        def __getattr__(self, name: str) -> object:
+            looks.append(name)
+            return getattr(parts.store.accounts, name)
+
+    accounts = Accounts(cast(AccountStore, Counting()), clock)
+    _, secret = await accounts.create_key("default", "office", "agent", "ada")
+    first, *others = [asyncio.create_task(accounts.by_key(secret)) for _ in range(50)]
+    await asyncio.sleep(0)
+    first.cancel()
+    found = await asyncio.gather(*others)
+    await accounts.settle()
+    assert {each.name for each in found} == {"office"}
+    assert looks == ["change", "key", "touch_key"]
+
+
+async def test_unknown_keys_take_no_memory(parts: Parts) -> None:
+    for number in range(50):
+        assert not await lets_in(parts.accounts, f"ilk_{number:08d}_{'a' * 43}")
+    assert parts.accounts.remembered == 0
+
+
+# People
+
+
+async def test_people_are_added_changed_and_removed_with_an_author(parts: Parts) -> None:  # R41, R48
+    accounts = parts.accounts
+    bob = await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
+    assert bob == User("bob", "reviewer", frozenset({"finance"}), "bob@example.com")
+    with pytest.raises(Conflict, match="there already"):
+        await accounts.add_user("default", "bob", "admin", "eve")
+    changed = await accounts.change_user("default", "bob", "eve", teams=frozenset())
+    assert changed == User("bob", "reviewer", frozenset(), "bob@example.com")
+    assert await accounts.change_user("default", "bob", "eve", teams=frozenset()) == changed
+    gone = await accounts.remove_user("default", "bob", "ada")
+    assert (gone.removed_at, gone.email) == (START, "")
+    for change in (
+        accounts.change_user("default", "bob", "ada", role="admin"),
+        accounts.remove_user("default", "bob", "a"),
+    ):
+        with pytest.raises(NotFound):
+            await change
+    assert await told(parts, "user_changed") == [
+        ("ada", {"role": "reviewer", "user": "bob"}, {"email": "bob@example.com", "teams": ["finance"]}),
+        ("eve", {"role": "reviewer", "user": "bob"}, {"email": "bob@example.com", "teams": []}),
+    ]
+    assert await told(parts, "user_removed") == [("ada", {"sessions": 0, "user": "bob"}, None)]
+    assert await faults(parts) == []
+
+
+async def test_removing_somebody_ends_all_they_came_in_by(parts: Parts) -> None:  # R48
+    accounts = parts.accounts
+    await with_password(parts)
+    _, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    _, token = await accounts.sign_in("default", "bob", PASSWORD)
+    link = await accounts.create_link("default", "ada", "bob")
+    assert [await lets_in(accounts, each) for each in (secret, token)] == [True, True]
+    await accounts.remove_user("default", "bob", "ada")
+    assert [await lets_in(accounts, each) for each in (secret, token)] == [False, False]
+    for way_in in (accounts.sign_in("default", "bob", PASSWORD), accounts.use_link(link)):
+        with pytest.raises(Unauthenticated):
+            await way_in
+    await accounts.add_user("default", "bob", "reviewer", "ada")
+    with pytest.raises(Unauthenticated):
+        await accounts.sign_in("default", "bob", PASSWORD)
+    assert [await lets_in(accounts, each) for each in (secret, token)] == [False, False]
+
+
+async def test_the_only_admin_stays(parts: Parts) -> None:
+    accounts = parts.accounts
+    assert await accounts.needs_first_admin("default")
+    await accounts.add_user("default", "ada", "admin", TIME)
+    assert not await accounts.needs_first_admin("default")
+    assert await accounts.needs_first_admin("acme")
+    for change in (
+        accounts.remove_user("default", "ada", "ada"),
+        accounts.change_user("default", "ada", "ada", role="viewer"),
+    ):
+        with pytest.raises(Conflict, match="only admin"):
+            await change
+    await accounts.add_user("default", "eve", "admin", "ada")
+    await accounts.remove_user("default", "ada", "eve")
+    assert not await accounts.needs_first_admin("default")
+
+
+async def test_two_admins_who_remove_each_other_at_once_leave_one(parts: Parts) -> None:
+    """In one batch, where neither would see what the other is about to write."""
+    accounts = parts.accounts
+    for name in ("ada", "eve"):
+        await accounts.add_user("default", name, "admin", "ada")
+    results = await asyncio.gather(
+        accounts.remove_user("default", "ada", "eve"),
+        accounts.remove_user("default", "eve", "ada"),
+        return_exceptions=True,
+    )
+    assert sorted(type(result).__name__ for result in results) == ["Conflict", "User"]
+    assert not await accounts.needs_first_admin("default")
+
+
+async def test_who_is_away_says_who_decides_meanwhile(parts: Parts) -> None:  # R40
+    accounts, until = parts.accounts, START + HOUR
+    await accounts.add_user("default", "bob", "reviewer", "ada")
+    stand_in = People(frozenset({"eve"}), frozenset({"leads"}))
+    away = await accounts.set_away("default", "bob", until, stand_in, "bob")
+    assert (away.away_until, away.away_to) == (until, stand_in)
+    assert await accounts.users("default") == [away]
+    back = await accounts.set_away("default", "bob", None, None, "ada")
+    assert back == User("bob")
+    assert await told(parts, "away_changed") == [
+        ("bob", {"until": until, "user": "bob"}, {"to": {"teams": ["leads"], "users": ["eve"]}}),
+        ("ada", {"until": None, "user": "bob"}, None),
+    ]
+    for when, to in ((START, stand_in), (until, People())):
+        with pytest.raises(InvalidRequest):
+            await accounts.set_away("default", "bob", when, to, "bob")
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "team", "email"),
+    [
+        ("", "viewer", "", ""),
+        ("a\u202eb", "viewer", "", ""),
+        ("interlock", "viewer", "", ""),
+        ("agent:x", "viewer", "", ""),
+        ("bob", "boss", "", ""),
+        ("bob", "agent", "", ""),
+        ("bob", "viewer", " ", ""),
+        ("bob", "viewer", "", "bob"),
+        ("bob", "viewer", "", "b ob@example.com"),
+    ],
+)
+async def test_what_cannot_be_somebody_is_refused(parts: Parts, name: str, role: str, team: str, email: str) -> None:
+    with pytest.raises(InvalidRequest):
+        await parts.accounts.add_user("default", name, role, "ada", frozenset({team} - {""}), email)
+    assert await kinds(parts) == []
+
+
+async def test_a_workspace_is_made_once_and_listed(parts: Parts) -> None:
+    await parts.accounts.add_workspace("acme")
+    await parts.accounts.add_workspace("acme")
+    assert ("acme", START) in await parts.accounts.workspaces()
+    for name in ("", "Acme", "a b", "a" * 64, "ä"):
+        with pytest.raises(InvalidRequest, match="cannot be a workspace"):
+            await parts.accounts.add_workspace(name)
+
+
+# Passwords and sessions
+
+
 async def test_a_session_lasts_until_it_is_ended(parts: Parts, clock: Clock) -> None:
-    await parts.accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}))
-    await parts.accounts.set_password("default", "bob", PASSWORD, "ada")
-    who, token = await parts.accounts.sign_in("default", "bob", PASSWORD)
+    accounts = parts.accounts
+    await with_password(parts)
+    who, token = await accounts.sign_in("default", "bob", PASSWORD)
     assert (who.name, who.role, who.teams, who.via) == ("bob", "reviewer", frozenset({"finance"}), "web")
-    assert await parts.accounts.by_session(token) == who
-    _, other = await parts.accounts.sign_in("default", "bob", PASSWORD)
-    await parts.accounts.sign_out(token)
-    assert await refused(parts, token)
-    assert await parts.accounts.by_session(other)
+    assert await accounts.by_session(token) == who
+    _, other = await accounts.sign_in("default", "bob", PASSWORD)
+    await accounts.sign_out(token)
+    await accounts.sign_out(token)
+    assert not await lets_in(accounts, token)
+    assert await lets_in(accounts, other)
+    clock.forward(SESSION - 1)
+    assert await lets_in(accounts, other)
+    clock.forward(1)
+    assert not await lets_in(accounts, other)
+    assert await told(parts, "signed_in") == [("bob", {"via": "password"}, None)] * 2
+    assert await told(parts, "signed_out") == [("bob", {"sessions": 1}, None)]
+
+
+async def test_a_wrong_name_and_a_wrong_password_are_told_alike(parts: Parts) -> None:
+    await with_password(parts)
+    await parts.accounts.add_user("default", "eve", "admin", "ada")
+    messages = set()
+    wrong = (("bob", "wrong password"), ("nobody", PASSWORD), ("eve", ""), ("eve", PASSWORD), ("b\x00b", PASSWORD))
+    for name, password in (*wrong, ("bob", "\ud800" * 12), ("bob", PASSWORD * 100), ("a\u202eb", PASSWORD)):
+        with pytest.raises(Unauthenticated) as caught:
+            await parts.accounts.sign_in("default", name, password)
+        messages.add(caught.value.message)
+    with pytest.raises(Unauthenticated) as caught:
+        await parts.accounts.sign_in("acme", "bob", PASSWORD)
+    assert messages | {caught.value.message} == messages
+    assert len(messages) == 1
+
+
+async def test_a_new_password_ends_the_other_sessions(parts: Parts) -> None:
+    accounts = parts.accounts
+    await with_password(parts)
+    _, here = await accounts.sign_in("default", "bob", PASSWORD)
+    _, there = await accounts.sign_in("default", "bob", PASSWORD)
+    await accounts.set_password("default", "bob", "another password", "bob", here)
+    assert [await lets_in(accounts, token) for token in (here, there)] == [True, False]
+    with pytest.raises(Unauthenticated):
+        await accounts.sign_in("default", "bob", PASSWORD)
+    assert (await accounts.sign_in("default", "bob", "another password"))[0].name == "bob"
+    assert (await told(parts, "password_changed"))[-1] == ("bob", {"sessions": 1, "user": "bob"}, None)
+    for password in ("too short", "a" * 1025, "\ud800" * 12):
+        with pytest.raises(InvalidRequest):
+            await accounts.set_password("default", "bob", password, "bob")
+
+
+async def test_a_password_that_changed_during_a_sign_in_does_not_count(parts: Parts) -> None:
+    accounts = parts.accounts
+    await with_password(parts)
+    entering = asyncio.create_task(accounts.sign_in("default", "bob", PASSWORD))
+    await asyncio.gather(accounts.remove_user("default", "bob", "ada"), entering, return_exceptions=True)
+    await accounts.add_user("default", "bob", "reviewer", "ada")
+    error = entering.exception()
+    assert isinstance(error, Unauthenticated) or not await lets_in(accounts, entering.result()[1])
+
+
+async def test_composed_and_decomposed_letters_are_one_password(parts: Parts) -> None:
+    await parts.accounts.add_user("default", "bob", "viewer", "ada")
+    await parts.accounts.set_password("default", "bob", "Blücher an der Ähre", "ada")
+    decomposed = "Blu\u0308cher an der A\u0308hre"
+    assert (await parts.accounts.sign_in("default", "bob", decomposed))[0].name == "bob"
+
+
+async def test_signing_out_everywhere_ends_every_session(parts: Parts) -> None:
+    await with_password(parts)
+    tokens = [(await parts.accounts.sign_in("default", "bob", PASSWORD))[1] for _ in range(3)]
+    assert await parts.accounts.sign_out_everywhere("default", "bob", "ada") == 3
+    assert not any([await lets_in(parts.accounts, token) for token in tokens])
+    assert await told(parts, "signed_out") == [("ada", {"sessions": 3, "user": "bob"}, None)]
+
+
+async def test_a_person_has_a_bounded_number_of_sessions(parts: Parts, clock: Clock) -> None:
+    accounts, tokens = parts.accounts, []
+    for _ in range(SESSIONS + 2):
+        clock.forward(1)
+        tokens.append((await accounts.with_subject("default", "https://id.example bob", "", "bob", "viewer"))[1])
+    assert [await lets_in(accounts, token) for token in tokens[:3]] == [False, False, True]
+    assert await accounts.sign_out_everywhere("default", "bob", "ada") == SESSIONS
+
+
+async def test_after_five_failures_a_name_has_to_wait(parts: Parts, clock: Clock) -> None:
+    accounts = parts.accounts
+    await with_password(parts)
+    results = await asyncio.gather(
+        *(accounts.sign_in("default", "bob", "wrong password", f"192.0.2.{n}") for n in range(12)),
+        return_exceptions=True,
+    )
+    refused = [result for result in results if isinstance(result, TooManyRequests)]
+    assert len(refused) == 12 - OF_A_NAME, "also if all come at once"
+    assert refused[0].ids == {"retry_after": 60}
+    clock.forward(20_500)
+    with pytest.raises(TooManyRequests, match="in 40 seconds"):
+        await accounts.sign_in("default", "bob", PASSWORD)
+    clock.forward(39_500)
+    assert (await accounts.sign_in("default", "bob", PASSWORD))[0].name == "bob"
+
+
+async def test_after_twenty_failures_an_address_has_to_wait(parts: Parts) -> None:
+    accounts = parts.accounts
+    await with_password(parts)
+    for number in range(OF_AN_ADDRESS):
+        with pytest.raises(Unauthenticated):
+            await accounts.sign_in("default", f"name{number}", PASSWORD, f"2001:db8::{number}")
+    with pytest.raises(TooManyRequests):
+        await accounts.sign_in("default", "bob", PASSWORD, "2001:db8::ffff")
+    assert (await accounts.sign_in("default", "bob", PASSWORD, "2001:db8:0:1::1"))[0].name == "bob"
+
+
+async def test_failures_are_recorded_once_a_second_for_a_name(parts: Parts, clock: Clock) -> None:  # R41
+    accounts = parts.accounts
+    await with_password(parts)
+    for name in ("bob", "bob", "nobody", "somebody", "a\u202eb"):
+        with pytest.raises(Unauthenticated):
+            await accounts.sign_in("default", name, "wrong password", "192.0.2.7")
+        await accounts.settle()
+    clock.forward(1_000)
+    with pytest.raises(Unauthenticated):
+        await accounts.sign_in("default", "bob", "wrong password")
+    with pytest.raises(Unauthenticated):
+        await accounts.sign_in("acme", "bob", "wrong password")
+    await accounts.settle()
+    assert await told(parts, "sign_in_failed") == [
+        (TIME, {}, {"address": "192.0.2.7", "name": "bob"}),
+        (TIME, {}, {"address": "192.0.2.7", "name": "nobody"}),
+        (TIME, {}, {"address": "", "name": "bob"}),
+    ]
+    assert await kinds(parts, "acme") == [], "nobody can make a ledger by a wrong name"
+    assert await faults(parts) == []
+
+
+# One-time links
+
+
+async def test_a_link_makes_the_first_admin_and_is_spent(parts: Parts) -> None:
+    accounts = parts.accounts
+    token = await accounts.create_link("default", TIME, role="admin")
+    late = await accounts.create_link("default", TIME, role="admin")
+    link = await accounts.link(token)
+    assert (link.person, link.role, link.expires_at) == ("", "admin", START + HOUR)
+    for name, password in (("ada", ""), ("", PASSWORD), ("interlock", PASSWORD), ("ada", "short")):
+        with pytest.raises(InvalidRequest):
+            await accounts.use_link(token, name, password)
+    who, session = await accounts.use_link(token, "ada", PASSWORD)
+    assert (who.name, who.role) == ("ada", "admin")
+    assert await accounts.by_session(session) == who
+    assert not await accounts.needs_first_admin("default")
+    for spent in (token, late, "a" * 43, "", "\ud800"):
+        with pytest.raises(Unauthenticated, match="was used"):
+            await accounts.use_link(spent, "eve", PASSWORD)
+    assert (await accounts.sign_in("default", "ada", PASSWORD))[0].role == "admin"
+    assert await told(parts, "link_used") == [("ada", {"user": "ada"}, None)]
+    assert await faults(parts) == []
+
+
+async def test_a_link_is_used_once_however_many_try(parts: Parts) -> None:  # R24
+    token = await parts.accounts.create_link("default", "ada", role="reviewer", teams=frozenset({"finance"}))
+    results = await asyncio.gather(
+        *(parts.accounts.use_link(token, f"name{number}", PASSWORD) for number in range(8)), return_exceptions=True
+    )
+    (won,) = [result for result in results if not isinstance(result, BaseException)]
+    assert {type(result) for result in results if isinstance(result, BaseException)} == {Unauthenticated}
+    assert won[0].teams == frozenset({"finance"})
+    assert [user.name for user in await parts.accounts.users("default")] == [won[0].name]
+
+
+async def test_a_link_takes_nobodys_name(parts: Parts) -> None:  # R48
+    accounts = parts.accounts
+    for name in ("bob", "gone"):
+        await accounts.add_user("default", name, "admin", "ada")
+    await accounts.remove_user("default", "gone", "bob")
+    token = await accounts.create_link("default", "ada", role="viewer")
+    for name in ("bob", "gone"):
+        with pytest.raises(Conflict, match="Choose another name"):
+            await accounts.use_link(token, name, PASSWORD)
+    assert (await accounts.use_link(token, "eve", PASSWORD))[0].role == "viewer"
+
+
+async def test_a_link_for_somebody_signs_them_in_and_can_change_the_password(parts: Parts) -> None:
+    accounts = parts.accounts
+    await with_password(parts)
+    _, elsewhere = await accounts.sign_in("default", "bob", PASSWORD)
+    who, _ = await accounts.use_link(await accounts.create_link("default", "ada", "bob"))
+    assert (who.name, who.role) == ("bob", "reviewer")
+    assert await lets_in(accounts, elsewhere)
+    link = await accounts.create_link("default", "ada", "bob", "admin")
+    who, here = await accounts.use_link(link, "eve", "another password")
+    assert (who.name, who.role) == ("bob", "reviewer"), "a link raises nobody who is there"
+    assert [await lets_in(accounts, token) for token in (elsewhere, here)] == [False, True]
+    assert (await accounts.sign_in("default", "bob", "another password"))[0].name == "bob"
+
+
+async def test_a_link_ends_with_its_time(parts: Parts, clock: Clock) -> None:
+    token = await parts.accounts.create_link("default", "ada", role="viewer", lasts=1_000)
+    clock.forward(1_000)
+    for attempt in (parts.accounts.link(token), parts.accounts.use_link(token, "eve", PASSWORD)):
+        with pytest.raises(Unauthenticated):
+            await attempt
+    with pytest.raises(NotFound):
+        await parts.accounts.create_link("default", "ada", "nobody")
+    with pytest.raises(InvalidRequest, match="for whom"):
+        await parts.accounts.create_link("default", "ada")
+    invited = await parts.accounts.create_link("default", "ada", "carol", "viewer")
+    assert (await parts.accounts.use_link(invited, "eve", PASSWORD))[0].name == "carol"
+
+
+# People of a provider
+
+
+async def test_a_provider_vouches_for_somebody_by_their_subject(parts: Parts) -> None:
+    accounts, subject = parts.accounts, "https://id.example 42"
+    with pytest.raises(Unauthenticated, match="Ask an admin"):
+        await accounts.with_subject("default", subject, "bob@example.com", "bob")
+    who, token = await accounts.with_subject("default", subject, "bob@example.com", "bob", "viewer")
+    assert (who.name, who.role) == ("bob", "viewer")
+    assert await accounts.by_session(token) == who
+    again, _ = await accounts.with_subject("default", subject, "new@example.com", "robert")
+    assert again.name == "bob"
+    with pytest.raises(Conflict):
+        await accounts.with_subject("default", "https://id.example 43", "", "bob", "admin")
+    with pytest.raises(InvalidRequest):
+        await accounts.with_subject("default", "", "", "bob", "admin")
+    await accounts.remove_user("default", "bob", "ada")
+    with pytest.raises(Unauthenticated, match="were removed"):
+        await accounts.with_subject("default", subject, "bob@example.com", "bob", "viewer")
+    with pytest.raises(Conflict):
+        await accounts.with_subject("default", "https://id.example 44", "", "bob", "viewer")
+    await accounts.add_user("default", "bob", "viewer", "ada")
+    with pytest.raises(Conflict):
+        await accounts.with_subject("default", subject, "", "bob", "viewer")
+    assert [event[1] for event in await told(parts, "signed_in")] == [{"via": "oidc"}] * 2
+
+
+async def test_a_verified_address_leads_to_whom_an_admin_added_with_it(parts: Parts) -> None:
+    accounts = parts.accounts
+    await accounts.add_user("default", "bob", "reviewer", "ada", email="Bob@Example.com")
+    for name in ("carol", "dave"):
+        await accounts.add_user("default", name, "viewer", "ada", email="both@example.com")
+    who, _ = await accounts.with_subject("default", "https://id.example 1", "bob@example.com", "b")
+    assert (who.name, who.role) == ("bob", "reviewer")
+    for subject, email in (("2", "bob@example.com"), ("3", "both@example.com"), ("4", "")):
+        with pytest.raises(Unauthenticated):
+            await accounts.with_subject("default", f"https://id.example {subject}", email, "eve")
+
+
+# Time, and what is kept
+
+
+async def test_what_has_ended_is_swept(parts: Parts, place: Place, clock: Clock) -> None:
+    accounts = parts.accounts
+    await with_password(parts)
+    await accounts.sign_in("default", "bob", PASSWORD)
+    await accounts.create_link("default", "ada", "bob")
+    place.sql("insert into answers values ('default', 'bob', 'k', 'd', 200, ?, ?)", b"{}", START)
+    assert await accounts.sweep() == 0
+    clock.forward(HOUR)
+    assert await accounts.sweep() == 1
+    clock.forward(ANSWERS)
+    assert await accounts.sweep() == 1
     clock.forward(SESSION)
-    assert await refused(parts, other)
+    assert await accounts.sweep() == 1
+    assert [place.sql(f"select count(*) from {table}")[0][0] for table in ("sessions", "links", "answers")] == [0, 0, 0]
+
+
+async def test_no_secret_is_kept_anywhere(parts: Parts, place: Place) -> None:  # R41
+    accounts = parts.accounts
+    await with_password(parts)
+    _, key = await accounts.create_key("default", "office", "agent", "ada")
+    _, token = await accounts.sign_in("default", "bob", PASSWORD)
+    link = await accounts.create_link("default", "ada", "bob")
+    for secret in (PASSWORD, key[13:], token, link):
+        holding = [table for table in place.tables() if secret in repr(place.sql(f"select * from {table}"))]
+        assert holding == []
+    record = repr([entry async for chunk in parts.store.entries("default") for entry in chunk])
+    digests = [row[0] for table in ("keys", "sessions", "links") for row in place.sql(f"select digest from {table}")]
+    digests += [row[0] for row in place.sql("select password from users")]
+    assert [digest for digest in digests if digest in record] == []
+    assert len(digests) == 4

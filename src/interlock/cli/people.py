@@ -48,17 +48,19 @@ async def add(
         check_name(text)
     check_email(email)
     secret = _password() if password else ""
-    known = {user.name: user for user in await desk.parts.store.users(desk.workspace)}
-    before, author = known.get(name, User(name)), (await desk.person("")).name
-    there = name in known and before.removed_at is None
-    wanted = replace(before, role=role.value, teams=frozenset(team or ()), email=email or before.email, removed_at=None)
-    user = await desk.parts.store.put_user(desk.workspace, wanted, author)
+    known = {user.name: user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
+    author, teams = (await desk.person("")).name, frozenset(team or ())
+    if name in known:
+        wanted = replace(known[name], role=role.value, teams=teams, email=email or known[name].email)
+        user = await desk.parts.store.put_user(desk.workspace, wanted, author)
+    else:
+        user = await desk.parts.accounts.add_user(desk.workspace, name, role.value, author, teams, email)
     if secret:
         await desk.parts.accounts.set_password(desk.workspace, name, secret, author)
     if desk.json:
         print_json(_user_json(user))
     else:
-        say(f"{'Changed' if there else 'Added'} {name}: {user.role}, teams: {listed(sorted(user.teams))}.")
+        say(f"{'Changed' if name in known else 'Added'} {name}: {user.role}, teams: {listed(sorted(user.teams))}.")
 
 
 @command(app, kept, "list")
