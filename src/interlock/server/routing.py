@@ -37,8 +37,18 @@ async def caller(request: Request) -> Principal:
     return _asked(request).person
 
 
+async def request_of(request: Request) -> Asked:
+    return _asked(request)
+
+
+async def guard_of(request: Request) -> Auth:
+    return _auth(request)
+
+
 Here = Annotated[Site, Depends(here)]
 Caller = Annotated[Principal, Depends(caller)]
+Given = Annotated[Asked, Depends(request_of)]
+Guard = Annotated[Auth, Depends(guard_of)]
 
 
 def may(roles: frozenset[str]) -> dict[str, Any]:
