@@ -47,7 +47,8 @@ class Connection(asyncio.Protocol):
 
 async def connect(url: str) -> Connection:
     parts = urlsplit(url)
-    _, protocol = await asyncio.get_running_loop().create_connection(Connection, parts.hostname, parts.port)
+    where = (parts.hostname or "127.0.0.1", parts.port or 80)
+    _, protocol = await asyncio.get_running_loop().create_connection(Connection, *where)
     return protocol
 
 

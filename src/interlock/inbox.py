@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -201,11 +201,11 @@ class Inbox:
         user = next((user for user in users if user.name == name), User(name, role))
         if user.removed_at is not None:
             return Reviewer(name, "viewer", frozenset(), via)
-        return Reviewer(name, user.role, user.teams, via, _covers(users, name, user.teams, self._clock()))
+        return Reviewer(name, user.role, user.teams, via, covers_of(users, name, user.teams, self._clock()))
 
     async def covers(self, workspace: str, name: str, teams: frozenset[str]) -> tuple[Delegation, ...]:
         """The people who are away now and let this one decide in their place."""
-        return _covers(await self._store.users(workspace), name, teams, self._clock())
+        return covers_of(await self._store.users(workspace), name, teams, self._clock())
 
     async def _revocation(self, grant: Grant) -> Entry | None:
         """Looked for among the newest entries: no index leads to it."""
@@ -308,7 +308,7 @@ class Inbox:
         )
 
 
-def _covers(users: Sequence[User], name: str, teams: frozenset[str], now: int) -> tuple[Delegation, ...]:
+def covers_of(users: Iterable[User], name: str, teams: frozenset[str], now: int) -> tuple[Delegation, ...]:
     away = [user for user in users if user.removed_at is None and user.name != name and now < (user.away_until or 0)]
     return tuple(
         Delegation(user.name, user.teams, user.role, user.away_to)

@@ -8,11 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from interlock.conditions import compile_condition
+from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
+from interlock.core.identity import Principal
 from interlock.core.policy import Policy
 from interlock.core.ports import Store, User
 from interlock.gate import Gate
-from interlock.inbox import Inbox
+from interlock.inbox import Inbox, covers_of
 from interlock.policy_file import Loaded, load_policy
 from interlock.wiring import Toggles, names_of
 
@@ -30,6 +32,11 @@ class Doors:
     loaded: Loaded
     body: str
     people: Mapping[str, User]
+
+    def reviewer(self, principal: Principal, now: int) -> Reviewer:
+        """A person with those for whom they stand in now."""
+        covers = covers_of(self.people.values(), principal.name, principal.teams, now)
+        return Reviewer(principal.name, principal.role, principal.teams, principal.via, covers)
 
     def take_up(self, loaded: Loaded, body: str) -> None:
         self.loaded, self.body = loaded, body

@@ -33,6 +33,7 @@ class Deciding:
         (approval_id,), principal = asked.values, asked.person
         decision = read_decision(await asked.value())
         doors = await self._site.workspaces.doors(principal.workspace)
-        await doors.inbox.decide(doors.workspace, approval_id, decision, principal.reviewer())
+        reviewer = doors.reviewer(principal, self._site.clock())
+        await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
         view = await doors.inbox.show(doors.workspace, approval_id)
         return json_answer(view_json(view, self._site.clock()))
