@@ -316,7 +316,7 @@ def _of_key(key: Key, person: User | None) -> Principal:
     if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
         raise _no_key()
     if key.role == AGENT:
-        return Principal(key.workspace, key.name, AGENT, NO_TEAMS, "key", key.id)
+        return Principal(key.workspace, key.name, AGENT, NO_TEAMS, "key", key.id, key.person)
     if person is None:  # no such key is made
         raise _no_key()
     return Principal(key.workspace, person.name, lesser(key.role, person.role), person.teams, "key", key.id)

@@ -20,7 +20,10 @@ _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`name` is the person's, or the key's of an agent; `credential` is the id of the key or session it came by."""
+    """`name` is the person's, or the key's of an agent, which may act for one person only: `on_behalf`.
+
+    `credential` is the id of the key or session that it came by.
+    """
 
     workspace: str
     name: str
@@ -28,6 +31,7 @@ class Principal:
     teams: frozenset[str] = frozenset()
     via: str = "key"
     credential: str = ""
+    on_behalf: str = ""
 
     @property
     def is_agent(self) -> bool:

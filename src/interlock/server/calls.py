@@ -11,7 +11,7 @@ from pydantic import Field
 
 from interlock.core.call import MAX_WORDS, ToolCall, ToolSpec, propose, redact
 from interlock.core.canonical import canonical
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.event import Payload
 from interlock.core.identity import Principal
 from interlock.core.outcome import Outcome, Proceed
@@ -138,8 +138,11 @@ class Calls:
 
 
 def _call(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
-    """Who asked for it is what the agent says, as far as its key allows."""
-    requester = doors.people.get(body.initiated_by)
+    """Who asked for it is what the agent says, unless its key is for one person only."""
+    named = body.initiated_by or principal.on_behalf
+    if principal.on_behalf not in ("", named):
+        raise Forbidden(f"This key acts for {principal.on_behalf} only; leave initiated_by out.")
+    requester = doors.people.get(named)
     return propose(
         body.tool,
         body.args,
@@ -149,7 +152,7 @@ def _call(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
         agent=body.agent or principal.name,
         agent_path=body.agent_path,
         thread_id=body.thread_id,
-        requester=body.initiated_by,
+        requester=named,
         teams=tuple(sorted(requester.teams)) if requester else (),
         priority=body.priority,
         setting=body.setting,
