@@ -130,16 +130,17 @@ class Accounts:
         role: str | None = None,
         teams: frozenset[str] | None = None,
         email: str | None = None,
+        seen: User | None = None,
     ) -> User:
-        """None leaves it as it is."""
+        """None leaves it as it is. Who was `seen` has to be the same still."""
         given = {"role": role, "teams": teams, "email": email}
         changes = {what: value for what, value in given.items() if value is not None}
         _check_person(name, role or ADMIN, teams or NO_TEAMS, email or "")
-        return await self._change(workspace, lambda book: members.change_user(book, name, changes, author))
+        return await self._change(workspace, lambda book: members.change_user(book, name, changes, author, seen))
 
-    async def remove_user(self, workspace: str, name: str, author: str) -> User:
+    async def remove_user(self, workspace: str, name: str, author: str, seen: User | None = None) -> User:
         """Ends their sessions, keys and links with it."""
-        return await self._change(workspace, lambda book: members.remove_user(book, name, author))
+        return await self._change(workspace, lambda book: members.remove_user(book, name, author, seen))
 
     async def set_away(self, workspace: str, name: str, until: int | None, to: People | None, author: str) -> User:
         return await self._change(workspace, lambda book: members.set_away(book, name, until, to, author))
@@ -164,8 +165,21 @@ class Accounts:
         hashed, spared = await self._aside(hash_password, password), digest(token)
         await self._change(workspace, lambda book: members.set_password(book, name, hashed, author, spared))
 
+    async def change_password(
+        self, workspace: str, name: str, old: str, new: str, address: str = "", token: str = ""
+    ) -> None:
+        """One's own, which has to be known: whoever finds a screen unlocked must not be able to stay."""
+        check_password(new)
+        await self._prove(workspace, name, old, address)
+        await self.set_password(workspace, name, new, name, token)
+
     async def sign_in(self, workspace: str, name: str, password: str, address: str = "") -> tuple[Principal, str]:
         """The token of a new session. Wrong names and wrong passwords are told alike, and take the same time."""
+        known = await self._prove(workspace, name, password, address)
+        return await self._begin(workspace, lambda book, new: members.sign_in(book, name, known, new))
+
+    async def _prove(self, workspace: str, name: str, password: str, address: str) -> str:
+        """What argon2 made of the password, if it is the right one."""
         who, where, now = f"{workspace}\n{name}", _network(address), self._clock()
         wait = max(self._names.wait(who, now), self._addresses.wait(where, now) if where else 0)
         if wait:
@@ -178,7 +192,7 @@ class Accounts:
             raise _no_password()
         self._names.succeeded(who)
         self._addresses.succeeded(where)
-        return await self._begin(workspace, lambda book, new: members.sign_in(book, name, known, new))
+        return known
 
     async def with_subject(
         self, workspace: str, subject: str, email: str, name: str, role: str = "", teams: frozenset[str] = NO_TEAMS

@@ -31,6 +31,17 @@ def show_duration(milliseconds: int) -> str:
     return "0s"
 
 
+def parse_time(text: str) -> int:
+    """The inverse of `rfc3339`; an offset other than Z is fine, none is not."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or "T" not in text.upper():
+        raise InvalidRequest(f'"{text[:50]}" is not a time. Write it as 2027-01-31T18:00:00Z.')
+    return int(moment.timestamp() * 1000)
+
+
 def rfc3339(moment: int) -> str:
     return f"{_second(moment // 1000)}.{moment % 1000:03d}Z"
 

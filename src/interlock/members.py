@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
+from interlock.core.errors import Conflict, InvalidRequest, NotFound, Stale, Unauthenticated
 from interlock.core.event import TIME, Event
 from interlock.core.identity import ADMIN, AGENT, Key, Link, Session, check_name, lesser
 from interlock.core.policy import People
@@ -72,16 +72,16 @@ def add_user(book: Book, user: User, author: str) -> User:
     return user
 
 
-def change_user(book: Book, name: str, changes: Mapping[str, Any], author: str) -> User:
-    user = there(book, name)
+def change_user(book: Book, name: str, changes: Mapping[str, Any], author: str, seen: User | None = None) -> User:
+    user = _as_seen(there(book, name), seen)
     changed = replace(user, **changes)
     if changed.role != ADMIN:
         _keep_an_admin(book, user)
     return user if changed == user else _save(book, changed, author)
 
 
-def remove_user(book: Book, name: str, author: str) -> User:
-    user = there(book, name)
+def remove_user(book: Book, name: str, author: str, seen: User | None = None) -> User:
+    user = _as_seen(there(book, name), seen)
     _keep_an_admin(book, user)
     gone = replace(user, removed_at=book.now, email="", away_until=None, away_to=None)
     book.save_user(gone)
@@ -223,6 +223,12 @@ def _enter(book: Book, user: User, via: str, new: New) -> User:
         book.end_session(digest)
     book.add_session(new.digest, Session("", user.name, via, book.now, book.now + new.lasts))
     book.tell(Event("signed_in", user.name, {"via": via}))
+    return user
+
+
+def _as_seen(user: User, seen: User | None) -> User:
+    if seen is not None and seen != user:
+        raise Stale(f"{user.name} was changed meanwhile. Look again, then change what is there now.", user=user.name)
     return user
 
 

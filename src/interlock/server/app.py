@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from interlock import __version__
 from interlock.core.errors import Error, InvalidRequest, NotFound
-from interlock.server import operations, session, welcome
+from interlock.server import operations, people, session, welcome
 from interlock.server.calls import Calls
 from interlock.server.deciding import Deciding
 from interlock.server.routing import AGENTS, DECIDERS
@@ -38,7 +38,7 @@ def build(site: Site) -> Front:
     rest.state.site, rest.state.auth = site, auth
     for failure, answered in ((Error, _known), (RequestValidationError, _unusable), (HTTPException, _unknown_route)):
         rest.add_exception_handler(failure, answered)
-    for routes in (operations, session, welcome):
+    for routes in (operations, session, welcome, people):
         rest.include_router(routes.router)
     return Front(auth, hot_routes(site), rest, hosts_of(settings.host, settings.port, settings.public_url))
 
