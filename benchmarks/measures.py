@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import cycles, growth, ledger, limits, lookup, machine, neighbour
 from benchmarks.contest import Contestant, Course, contestants
 from benchmarks.floors import Bench, Postgres, Sqlite
+from benchmarks.http import figures as http
 from tests.postgres import Server
 
 CONDITION = '    when: args.amount > 1000.0 || args.recipient.endsWith("@b.example")'
@@ -58,6 +59,8 @@ def take(size: Size, only: Sequence[str] | None, say: Say) -> dict[str, Any]:
         figures["parked"] = parked(Course(server), everybody, size, say)
         say("growth")
         figures["growth"] = growth.figures(server, size.stored, min(size.rounds, 3))
+        say("the server")
+        figures["http"] = http.figures(server, size.rounds, size.seconds)
     say("rules, neighbour, ledger")
     figures["lookup"] = {str(rules): lookups(rules) for rules in (10, 1_000, 10_000)}
     figures["neighbour"] = beside()
