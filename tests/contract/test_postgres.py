@@ -157,7 +157,7 @@ async def test_a_database_that_is_not_migrated_says_what_to_run(postgres_server:
 async def test_an_empty_database_is_made_ready_and_a_foreign_one_is_not_touched(postgres_url: str) -> None:
     parts = wire(postgres_url)
     await parts.store.open()
-    assert [name for name, _ in await parts.store.migrations()] == ["heart", "memory"]
+    assert [name for name, _ in await parts.store.migrations()] == ["heart", "memory", "server"]
     await parts.store.close()
 
 
@@ -192,14 +192,14 @@ def test_a_migration_that_fails_leaves_nothing_behind(postgres_url: str, monkeyp
             migrate(connection)
         assert connection.execute("select count(*) from pg_tables where schemaname = 'public'").fetchone() == (0,)
         monkeypatch.setattr(module, "load_migrations", lambda _: known)
-        assert migrate(connection) == ["heart", "memory"]
+        assert migrate(connection) == ["heart", "memory", "server"]
         assert migrate(connection) == []
 
 
 async def test_two_that_migrate_at_once_do_it_once(postgres_url: str) -> None:
     done = await asyncio.gather(*(wire(postgres_url).store.migrate() for _ in range(8)))
-    assert sorted(done, key=len)[-1] == ["heart", "memory"]
-    assert sum(map(len, done)) == 2
+    assert sorted(done, key=len)[-1] == ["heart", "memory", "server"]
+    assert sum(map(len, done)) == 3
 
 
 async def test_programs_that_open_an_empty_database_at_once_all_find_it_ready(postgres_url: str) -> None:
@@ -240,7 +240,7 @@ def _every() -> Any:
 async def test_what_the_database_says_of_itself(parts: Parts) -> None:
     checks = {check.what: check for check in await parts.store.examine()}
     assert checks["postgresql"].state == "ok"
-    assert "2 migrations" in checks["database"].found
+    assert "3 migrations" in checks["database"].found
 
 
 async def test_a_process_that_stands_still_with_the_lock_holds_up_nobody_for_long(place: Place, clock: Clock) -> None:

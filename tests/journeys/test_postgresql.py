@@ -40,7 +40,7 @@ def waiting(team: Shell) -> list[str]:
 
 
 def test_an_agent_and_a_person_meet_on_postgresql(team: Shell) -> None:  # R31
-    assert "applied 2 migrations: heart, memory." in team("migrate").out
+    assert "applied 3 migrations: heart, memory, server." in team("migrate").out
     assert "up to date" in team("migrate").out
     agent = subprocess.Popen(
         [sys.executable, "-c", AGENT], env=team.env(), cwd=team.folder, stdout=subprocess.PIPE, text=True
