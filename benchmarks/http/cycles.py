@@ -12,13 +12,15 @@ import uvloop
 
 from benchmarks.http.wire import Connection, connect, post
 
+MINIMAL = "Prefer: return=minimal\r\n"
 
-async def load(url: str, agent: str, reviewer: str, connections: int, seconds: float) -> dict[str, float]:
+
+async def load(url: str, keys: tuple[str, str, str], connections: int, seconds: float) -> dict[str, float]:
     open_ = [await connect(url) for _ in range(connections)]
     until = time.perf_counter() + seconds
     begun = time.perf_counter()
     spent: list[float] = []
-    work = (_cycles(each, url, (agent, reviewer), f"{number}", until, spent) for number, each in enumerate(open_))
+    work = (_cycles(each, url, keys, f"{number}", until, spent) for number, each in enumerate(open_))
     done = sum(await asyncio.gather(*work))
     took = time.perf_counter() - begun
     for each in open_:
@@ -27,9 +29,9 @@ async def load(url: str, agent: str, reviewer: str, connections: int, seconds: f
 
 
 async def _cycles(
-    connection: Connection, url: str, keys: tuple[str, str], name: str, until: float, spent: list[float]
+    connection: Connection, url: str, keys: tuple[str, str, str], name: str, until: float, spent: list[float]
 ) -> int:
-    agent, reviewer = keys
+    agent, reviewer, prefer = keys
     run, count = f"{name}-{time.time_ns()}", 0
     while time.perf_counter() < until:
         body = {"tool": "create_issue", "args": {"title": "Fix login", "number": count}, "effect": "write"}
@@ -39,9 +41,8 @@ async def _cycles(
         told = json.loads(answer)
         said = b'{"kind":"approve","args_sha256":"%b"}' % told["args_sha256"].encode()
         begun = time.perf_counter()
-        status, answer = await connection.ask(
-            post(url, reviewer, f"/api/approvals/{told['approval_id']}/decision", said)
-        )
+        path = f"/api/approvals/{told['approval_id']}/decision"
+        status, answer = await connection.ask(post(url, reviewer, path, said, prefer))
         spent.append(time.perf_counter() - begun)
         assert status == 200, answer
         count += 1
@@ -55,8 +56,10 @@ def main() -> None:
     parser.add_argument("reviewer", help="a reviewer's key")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--whole", action="store_true", help="ask for the whole approval in return")
     given = parser.parse_args()
-    print(json.dumps(uvloop.run(load(given.url, given.agent, given.reviewer, given.connections, given.seconds))))
+    keys = (given.agent, given.reviewer, "" if given.whole else MINIMAL)
+    print(json.dumps(uvloop.run(load(given.url, keys, given.connections, given.seconds))))
 
 
 if __name__ == "__main__":

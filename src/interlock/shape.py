@@ -62,6 +62,20 @@ def view_json(view: View, now: int) -> dict[str, object]:
     }
 
 
+def decided_json(approval: Approval, now: int) -> dict[str, object]:
+    """What came of a decision, without the card."""
+    return {
+        "id": approval.id,
+        "status": status_at(approval, now),
+        "version": approval.version,
+        "args_sha256": approval.args_sha256,
+        "quorum": {"have": seats(approval), "need": quorum(approval)},
+        "decision": decision_json(approval.decision),
+        "release_at": optional_rfc3339(approval.release_at),
+        "start_by": optional_rfc3339(approval.start_by),
+    }
+
+
 def entry_json(entry: Entry) -> dict[str, object]:
     """Content that was erased is null, as content that never was; `digest` tells them apart."""
     return {

@@ -13,6 +13,7 @@ from interlock.core.routing import tick
 
 BATCH = 100
 LOOK_EVERY = 1.0  # seconds between looks for dead runners and for rows that other processes made
+SETTLED = 3_000  # milliseconds: a call changes a few times in its first seconds, and is made searchable once after that
 FORGET_MOST = 20  # transactions of one sweep; what is left waits for the next
 FORGET_LATE = 300_000  # milliseconds that something may be kept too long, so that much is forgotten in one go
 
@@ -48,7 +49,7 @@ class Worker:
                 break  # the clock stands before the ledger, or somebody else did it all
         done += await self._recover() + await self._forget()
         with suppress(Error):  # what is not searchable yet is so after another sweep
-            await self._store.index()
+            await self._store.index(SETTLED)
         return done
 
     async def _recover(self) -> int:

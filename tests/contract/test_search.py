@@ -326,10 +326,12 @@ async def test_other_workspaces_are_neither_found_nor_disturbed(parts: Parts) ->
     assert (await parts.store.list("third", Query(text="ann"))) == Page((), None)
 
 
-async def test_the_worker_makes_things_searchable(parts: Parts, place: Place) -> None:
+async def test_the_worker_makes_things_searchable_that_have_settled(parts: Parts, place: Place, clock: Clock) -> None:
     await pay(parts, 1, "ann")
     await parts.gate.check(call(1, workspace="other"), WRITE)
+    assert await parts.worker.sweep() == 0
     assert place.sql("select count(*) from docs") == [(0,)]
+    clock.forward(3_001)
     assert await parts.worker.sweep() == 0
     assert sorted(place.sql("select workspace, name from marks")) == [("default", "search"), ("other", "search")]
     assert place.sql("select count(*) from docs") == [(2,)]

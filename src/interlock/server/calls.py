@@ -18,7 +18,7 @@ from interlock.core.outcome import Outcome, Proceed
 from interlock.durations import parse_duration
 from interlock.gate import Execution
 from interlock.shape import outcome_json
-from interlock.web.asgi import Answer, Asked, Body, encoded, json_answer
+from interlock.web.asgi import Answer, Asked, Body, encoded, idempotency_key, json_answer
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
@@ -96,8 +96,8 @@ class Calls:
     async def start(self, asked: Asked) -> Answer:
         """A start that is sent again under the same Idempotency-Key is the same start."""
         body, doors, (approval_id,) = await asked.json(Start), await self._doors(asked), asked.values
-        attempt = asked.headers.get(b"idempotency-key", b"").decode("latin-1") or secrets.token_hex(16)
-        runner = f"attempt:{asked.person.name}:{attempt}"
+        attempt = idempotency_key(asked) or secrets.token_hex(16)
+        runner = f"attempt:{asked.person.credential}:{attempt}"
         lease = int(body.lease_seconds * 1000)
         started = await doors.gate.start(doors.workspace, approval_id, runner, lease, body.spec_sha256)
         return Answer(200, _execution(started))

@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, read_decision
-from interlock.shape import view_json
+from interlock.shape import decided_json, view_json
 from interlock.web.asgi import Answer, Asked, Body, json_answer
 from interlock.web.site import Site
+
+MINIMAL = b"return=minimal"  # for programs that do not look at the card again
 
 
 class Said(Body):
@@ -34,6 +36,8 @@ class Deciding:
         decision = read_decision(await asked.value())
         doors = await self._site.workspaces.doors(principal.workspace)
         reviewer = doors.reviewer(principal, self._site.clock())
-        await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
+        approval = await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
+        if asked.headers.get(b"prefer") == MINIMAL:
+            return json_answer(decided_json(approval, self._site.clock()), 200, ((b"preference-applied", MINIMAL),))
         view = await doors.inbox.show(doors.workspace, approval_id)
         return json_answer(view_json(view, self._site.clock()))

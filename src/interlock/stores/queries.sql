@@ -377,7 +377,7 @@ select h.seq, coalesce(m.seq, 0)
 from heads h left join marks m on m.workspace = h.workspace and m.name = 'search' where h.workspace = ?
 
 -- name: events_behind
-select seq, approval_id from events where workspace = ? and seq > ? order by seq limit ?
+select seq, approval_id, at from events where workspace = ? and seq > ? order by seq limit ?
 
 -- name: to_index
 select {approval}, {payload}, d.words

@@ -48,11 +48,11 @@ class Searching:
         self._finder = finder
         self._read = read
 
-    async def index(self) -> bool:
+    async def index(self, before: int | None = None) -> bool:
         """Some lots of every workspace that is behind, the furthest first; True if that was not all."""
         behind = [row[0] for row in await self._place.fetch("unindexed", IN_A_SWEEP)]
         for _ in range(IN_A_SWEEP // max(len(behind), 1)):
-            behind = [workspace for workspace in behind if await self._next_lot(workspace)]
+            behind = [workspace for workspace in behind if await self._next_lot(workspace, before)]
         return bool(behind)
 
     async def catch_up(self, workspace: str, most: int | None = None) -> bool:
@@ -149,7 +149,7 @@ class Searching:
 
     # Following the ledger
 
-    async def _next_lot(self, workspace: str) -> bool:
+    async def _next_lot(self, workspace: str, before: int | None = None) -> bool:
         """True if there may be more. Somebody else's lot that came first is as good as this one."""
         found = await self._place.fetch("how_far", workspace)
         head, mark = found[0] if found else (0, 0)
@@ -157,11 +157,13 @@ class Searching:
             return False
         order: dict[str, None] = {}
         end = mark
-        for seq, approval_id in await self._place.fetch("events_behind", workspace, mark, EVENTS):
-            if len(order) == LOT and approval_id not in order:
+        for seq, approval_id, at in await self._place.fetch("events_behind", workspace, mark, EVENTS):
+            if (len(order) == LOT and approval_id not in order) or (before is not None and at > before):
                 break
             order.update({approval_id: None} if approval_id else {})
             end = seq
+        if end == mark:
+            return False
         made = await _made(await self._place.fetch("to_index", workspace, mark, end))
         known = [(approval_id, *made[approval_id]) for approval_id in order if approval_id in made]
         added = [(approval_id, words) for approval_id, old, words in known if old is None]

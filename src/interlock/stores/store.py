@@ -113,9 +113,9 @@ class SqlStore:
         last = items[-1].approval
         return Page(items, make_cursor(last.expires_at if query.statuses == ("pending",) else last.created_at, last.id))
 
-    async def index(self) -> bool:
-        """Makes some of what changed searchable; True if there is more."""
-        return await self._searching.index()
+    async def index(self, patience: int = 0) -> bool:
+        """Makes some of what changed longer ago than `patience` searchable; True if there is more."""
+        return await self._searching.index(self.clock() - patience if patience else None)
 
     async def stats(self, workspace: str) -> Stats:
         tallies = {str(status): int(n) for status, n in await self._database.fetch("tallies", workspace)}

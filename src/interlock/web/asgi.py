@@ -24,6 +24,7 @@ Header = tuple[bytes, bytes]
 
 JSON = b"application/json"
 LARGE = 64 * 1024  # bytes
+MAX_KEY = 200
 MAX_QUERY = 100  # parameters
 
 
@@ -81,6 +82,13 @@ class Asked:
         if not is_json(self.headers):
             raise Unsupported("The body has to be JSON: send Content-Type: application/json.")
         return await read_json(self.body)
+
+
+def idempotency_key(asked: Asked) -> str:
+    key = asked.headers.get(b"idempotency-key", b"").decode("latin-1")
+    if len(key) > MAX_KEY or not key.isascii() or not key.isprintable():
+        raise InvalidRequest(f"An Idempotency-Key has 1 to {MAX_KEY} visible ASCII characters.")
+    return key
 
 
 def is_json(headers: Mapping[bytes, bytes]) -> bool:
