@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from interlock.accounts import ANSWERS, HOUR, KEPT, OF_A_NAME, OF_AN_ADDRESS, SESSION, USED, Accounts
+from interlock.core.erasure import Erasure
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
 from interlock.core.event import TIME
 from interlock.core.identity import Principal
@@ -17,7 +18,7 @@ from interlock.core.ports import AccountStore, User
 from interlock.members import SESSIONS
 from interlock.wiring import Parts
 from tests.places import Place
-from tests.support import START, Clock, faults, kinds, opened
+from tests.support import ADA, START, Clock, faults, kinds, opened
 
 PASSWORD = "correct horse battery"
 Told = tuple[str, dict[str, object], dict[str, object] | None]
@@ -610,3 +611,33 @@ async def test_no_secret_is_kept_anywhere(parts: Parts, place: Place) -> None:  
     digests += [row[0] for row in place.sql("select password from users")]
     assert [digest for digest in digests if digest in record] == []
     assert len(digests) == 4
+
+
+async def test_erasing_a_person_covers_what_is_known_of_them_as_one(parts: Parts, place: Place) -> None:  # R41
+    accounts = parts.accounts
+    await accounts.add_user("default", "ada", "admin", TIME)
+    await accounts.add_user("default", "harriet", "reviewer", "ada", frozenset({"vane"}), "harriet-vane@example.com")
+    await accounts.create_key("default", "harriet-vane's laptop", "viewer", "ada", "harriet")
+    with pytest.raises(Unauthenticated):
+        await accounts.sign_in("default", "harriet", "wrong password", "192.0.2.7")
+    await accounts.settle()
+    await accounts.set_away("default", "ada", START + HOUR, People(frozenset({"harriet"})), "ada")
+    await accounts.remove_user("default", "harriet", "ada")
+    erased = [lot async for lot in parts.inbox.erase("default", Erasure("person", "harriet"), ADA)]
+    assert sum(lot.entries for lot in erased) == 4
+    holding = [table for table in place.tables() if "vane" in repr(place.sql(f"select * from {table}"))]
+    assert holding == []
+    assert place.sql("select email, subject from users where name = 'harriet'") == [("", "")]
+    assert await faults(parts) == []
+
+
+async def test_failed_sign_ins_are_forgotten_by_age(parts: Parts, place: Place, clock: Clock) -> None:  # R41
+    await with_password(parts)
+    with pytest.raises(Unauthenticated):
+        await parts.accounts.sign_in("default", "bob", "wrong password", "192.0.2.7")
+    await parts.accounts.settle()
+    clock.forward(2 * HOUR)
+    while await parts.store.forget(HOUR):
+        pass
+    assert (await told(parts, "sign_in_failed"))[0] == (TIME, {}, None)
+    assert await faults(parts) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from interlock.core.approval import Approval
 from interlock.core.erasure import (
@@ -28,7 +29,7 @@ from interlock.stores.writer import Read, Work
 LOT = 100  # approvals in a transaction: more would keep others waiting for the ledger
 ENTRIES = 1_000  # entries that are looked at for one lot
 MARK = "retention"
-LOOSE = frozenset({"denied", "erased"})  # entries about no approval whose content goes with time
+LOOSE = frozenset({"denied", "erased", "sign_in_failed"})  # entries about no approval whose content goes with time
 
 Fetch = Callable[..., Awaitable[list[Row]]]
 List = Callable[[str, Query], Awaitable[Page]]
@@ -50,7 +51,7 @@ class Lot:
 
 
 async def lots(fetch: Fetch, listed: List, workspace: str, erasure: Erasure) -> AsyncIterator[Lot]:
-    """Of a person: what they asked for, what they said about the calls of others, and what a policy denied them."""
+    """Of a person: what they asked for, what they said about the calls of others, and what else tells of them."""
     if not erasure.what:  # an empty filter would find everything
         raise InvalidRequest("Say what to erase: the id of an approval, a thread or a person's name.")
     match erasure.scope:
@@ -64,7 +65,7 @@ async def lots(fetch: Fetch, listed: List, workspace: str, erasure: Erasure) -> 
                 yield lot
             async for lot in _said(fetch, workspace, erasure.what):
                 yield lot
-            async for lot in _denied(fetch, workspace, erasure.what):
+            async for lot in _about(fetch, workspace, erasure.what):
                 yield lot
 
 
@@ -77,6 +78,16 @@ def erase(workspace: str, erasure: Erasure, lot: Lot, *, dry_run: bool) -> Work:
         return plan.erased()
 
     return Work(run, workspace, lot.reads(workspace), brief=False)
+
+
+def forget_user(workspace: str, name: str) -> Work:
+    """Takes what is left in the rows of somebody who was removed, and of their old keys; the rest is in use."""
+
+    def run(tx: Transaction) -> None:
+        tx.write("erase_user", workspace, name)
+        tx.write("erase_keys", workspace, name)
+
+    return Work(run, workspace)
 
 
 async def overdue(fetch: Fetch, before: int, patience: int) -> list[tuple[str, int]]:
@@ -207,11 +218,19 @@ async def _said(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]
         after = found[-1][0]
 
 
-async def _denied(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]:
-    """A denied call has no row; who asked for it is in the content."""
+async def _about(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]:
+    """Entries about no approval: calls that a policy denied them, and what was done about them as a person."""
     after = 0
-    while found := await fetch("denied_contents", workspace, after, ENTRIES):
-        theirs = [row[0] for row in found if json.loads(bytes(row[1])).get("requester") == person]
+    while found := await fetch("contents_about_people", workspace, after, ENTRIES):
+        theirs = [
+            seq for seq, data, content in found if _tells_of(person, json.loads(data), json.loads(bytes(content)))
+        ]
         if theirs:
             yield Lot(entries=tuple((seq, "") for seq in theirs))
         after = found[-1][0]
+
+
+def _tells_of(person: str, data: dict[str, Any], content: dict[str, Any]) -> bool:
+    """As requester of a denied call, as the name of a failed sign-in, or as whoever was changed or stands in."""
+    named = (content.get("requester"), content.get("name"), data.get("user"), *content.get("to", {}).get("users", ()))
+    return person in named

@@ -345,10 +345,18 @@ select e.seq, e.approval_id
 from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.actor = ? and e.seq > ? order by e.seq limit ?
 
--- name: denied_contents
-select e.seq, c.content
+-- name: contents_about_people
+select e.seq, e.data, c.content
 from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
-where e.workspace = ? and e.kind = 'denied' and e.seq > ? order by e.seq limit ?
+where e.workspace = ? and e.seq > ?
+    and e.kind in ('denied', 'sign_in_failed', 'user_changed', 'key_created', 'away_changed')
+order by e.seq limit ?
+
+-- name: erase_user
+update users set email = '', subject = '', teams = '[]' where workspace = ? and name = ? and removed_at is not null
+
+-- name: erase_keys
+update keys set name = '' where workspace = ? and person = ? and person <> '' and revoked_at is not null
 
 -- name: mark
 select seq from marks where workspace = ? and name = ?
