@@ -17,10 +17,11 @@ from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import operations, people, session, welcome
 from interlock.server.calls import Calls
 from interlock.server.deciding import Deciding
-from interlock.server.routing import AGENTS, DECIDERS
+from interlock.server.routing import AGENTS, DECIDERS, LOOKERS
 from interlock.web.asgi import Answer, error_answer, invalid_of
 from interlock.web.auth import Auth
-from interlock.web.front import Front, Hot, hosts_of
+from interlock.web.feed import Feed
+from interlock.web.front import Front, Hot, Live, hosts_of
 from interlock.web.site import Site
 
 
@@ -40,10 +41,10 @@ def build(site: Site) -> Front:
         rest.add_exception_handler(failure, answered)
     for routes in (operations, session, welcome, people):
         rest.include_router(routes.router)
-    return Front(auth, hot_routes(site), rest, hosts_of(settings.host, settings.port, settings.public_url))
+    return Front(auth, hot_routes(site, auth), rest, hosts_of(settings.host, settings.port, settings.public_url))
 
 
-def hot_routes(site: Site) -> list[Hot]:
+def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
     calls, deciding = Calls(site), Deciding(site)
     return [
         Hot("POST", "/api/calls", AGENTS, calls.propose),
@@ -53,6 +54,7 @@ def hot_routes(site: Site) -> list[Hot]:
         Hot("POST", "/api/calls/{approval_id}/finish", AGENTS, calls.finish),
         Hot("POST", "/api/calls/{approval_id}/cancel", AGENTS, calls.cancel),
         Hot("POST", "/api/approvals/{approval_id}/decision", DECIDERS, deciding.decide),
+        Live("GET", "/api/events", LOOKERS, Feed(site, auth.principal).stream),
     ]
 
 

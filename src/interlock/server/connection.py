@@ -12,6 +12,11 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]  # all that is used of one
 
+    def on_message_begin(self) -> None:
+        """Lets a route cut off a reader who takes nothing: to close in order would wait for that reader for ever."""
+        super().on_message_begin()
+        self.scope["extensions"] = {"interlock.abort": self.transport.abort}  # type: ignore[dict-item]
+
 
 class Joined:
     """A transport that writes at the end of the loop's turn what was written during it."""

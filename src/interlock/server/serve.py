@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -34,6 +35,7 @@ Say = Callable[[str], None]
 
 async def serve(settings: Settings, say: Say, *, worker: bool) -> None:
     """`say` is told what people have to know: the address, and how the first admin gets in."""
+    _allow_many_connections()
     parts = wire(settings.storage.url, retention=settings.storage.retention)
     async with AsyncExitStack() as stack:
         await parts.store.open()
@@ -110,6 +112,12 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._site.stopping.set()
         await super().shutdown(sockets)
+
+
+def _allow_many_connections() -> None:
+    """Every stream of events holds one; the usual limit of 1,024 is for programs of another time."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _listen(host: str, port: int) -> socket.socket:

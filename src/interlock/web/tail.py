@@ -1,0 +1,293 @@
+"""Follows the ledger of one workspace for all of its streams, in rounds: read what is new, encode it, hand it out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from itertools import chain
+from typing import cast
+
+from interlock.core.errors import Error, Forbidden, Unauthenticated
+from interlock.core.identity import Principal
+from interlock.core.ledger import Entry
+from interlock.core.ports import Store, Watch
+from interlock.stores.store import ENTRIES
+from interlock.web.asgi import Asked, Header, error_answer
+from interlock.web.front import PLAIN
+from interlock.web.sse import MOST_BYTES, Line, Piece, Ring, Wanted, greeting, heartbeat, line_of, part, pieces, reset
+from interlock.web.stream import STALLED, Stream
+
+TICK = 1.0  # seconds
+HEARTBEAT = 15  # ticks between two signs of life of one stream
+LOOK_AGAIN = 5  # ticks between two looks at the ledger if nothing woke us
+DOUBT = 3  # ticks for which somebody is looked up again: what other processes changed counts here after a second
+PACE = 0.03  # seconds between two rounds at least
+SLOWEST = 0.5  # and at most, if there is something to tell
+SHARE = 6  # times what a round took, that everybody else has before the next one
+ROUND = 8  # pages of the ledger in one round
+AT_ONCE = 50  # streams that are sent something before everybody else has a turn
+NEAR = 100  # events that the next round tells whoever was behind
+TOO_FAR = 100_000  # events behind which a reader has to load its lists anew
+HEADERS: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream"),
+    (b"x-accel-buffering", b"no"),  # a proxy must not keep back what is meant for now
+    *PLAIN,
+)
+
+Look = Callable[[Asked], Awaitable[Principal]]
+
+
+class Tail:
+    """A stream is in `_joining` with a place of its own, or in a group, which knows all that was told, or behind both.
+
+    Who is behind has a task: because the reader does not take what is sent, or because it is older than the ring.
+    """
+
+    def __init__(self, store: Store, workspace: str, look: Look, reading: asyncio.Semaphore) -> None:
+        self.streams: set[Stream] = set()
+        self.over = False
+        self._store = store
+        self._workspace = workspace
+        self._look = look
+        self._reading = reading
+        self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._ring: Ring | None = None
+        self._joining: list[Stream] = []
+        self._groups: dict[Wanted, set[Stream]] = {}
+        self._doubted: dict[str, int] = {}
+        self._tick = 0
+        self._busy = 0.0
+
+    def join(self, stream: Stream) -> None:
+        self.streams.add(stream)
+        stream.slot = len(self.streams) % HEARTBEAT
+        self._enter(stream)
+
+    async def leave(self, stream: Stream) -> None:
+        self.streams.discard(stream)
+        self._part(stream)
+        await stream.leave()
+
+    def follow(self, stopping: asyncio.Event) -> None:
+        self._task = asyncio.create_task(self._follow(stopping))
+
+    async def _follow(self, stopping: asyncio.Event) -> None:
+        """Until nobody listens or the server stops. However it ends, no stream is left without what it waits for."""
+        try:
+            async with self._store.watch(self._workspace) as watch:
+                hints = [asyncio.create_task(hint) for hint in (self._heed(watch), self._heed_end(stopping))]
+                try:
+                    await self._rounds(stopping)
+                finally:
+                    for hint in hints:
+                        hint.cancel()
+        finally:
+            self.over = True
+            self._task = None  # if it failed, that is now reported
+            for stream in list(self.streams):
+                stream.end("The server stops here. Connect again.")
+
+    async def _heed(self, watch: Watch) -> None:
+        while True:
+            await watch.changed(None)
+            self._news.set()
+
+    async def _heed_end(self, stopping: asyncio.Event) -> None:
+        await stopping.wait()
+        self._news.set()
+
+    async def _rounds(self, stopping: asyncio.Event) -> None:
+        due = time.monotonic() + TICK
+        while self.streams and not stopping.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                    await self._news.wait()
+            self._busy = 0.0
+            if self._news.is_set():
+                await self._round()
+            if time.monotonic() >= due:
+                due = time.monotonic() + TICK
+                await self._on_tick()
+            await asyncio.sleep(min(max(PACE, SHARE * self._busy), SLOWEST))
+
+    async def _round(self) -> None:
+        self._news.clear()
+        joining, self._joining = self._joining, []  # before the look, so that what they know is not newer than it
+        try:
+            ring, lines = await self._read()
+        except Error as error:
+            self._put_off(joining, error)
+            return
+        await self._look_up([stream for stream in self.streams if stream.principal.name in self._doubted])
+        await self._tell(lines, ring.at)
+        for lot in _lots(joining):
+            began = time.perf_counter()
+            for stream in lot:
+                if stream in self.streams:
+                    self._admit(stream, ring)
+            self._busy += time.perf_counter() - began
+            await asyncio.sleep(0)
+        if any(line.kind == "erased" for line in lines):
+            ring.clear()  # it may hold what nobody is to see any more
+
+    async def _read(self) -> tuple[Ring, list[Line]]:
+        if self._ring is None:
+            self._ring = Ring((await self._store.head(self._workspace)).seq)
+        ring, lines, size = self._ring, list[Line](), 0
+        for _ in range(ROUND):
+            page = await self._page(ring.at)
+            began = time.perf_counter()
+            for line in map(line_of, page):
+                ring.add(line)
+                lines.append(line)
+                size += len(line.body)
+                self._doubted.update(dict.fromkeys(line.doubted, DOUBT))
+            self._busy += time.perf_counter() - began
+            if len(page) < ENTRIES:
+                return ring, lines
+            if size > MOST_BYTES // 2:
+                break
+        self._news.set()  # there may be more
+        return ring, lines
+
+    async def _page(self, after: int) -> Sequence[Entry]:
+        entries = cast(AsyncGenerator[Sequence[Entry], None], self._store.entries(self._workspace, after))
+        async with aclosing(entries) as found:
+            return await anext(found, None) or ()
+
+    async def _tell(self, lines: Sequence[Line], at: int) -> None:
+        touched = {line.approval_id for line in lines}
+        for wanted, members in list(self._groups.items()):
+            if wanted.approval_id and wanted.approval_id not in touched:
+                continue
+            told = list(pieces(lines, wanted, at))
+            if told:
+                await self._hand_out(members, told)
+
+    async def _hand_out(self, members: set[Stream], told: Sequence[Piece]) -> None:
+        for lot in _lots(members):
+            began = time.perf_counter()
+            for stream in lot:
+                if stream in members:
+                    self._push(stream, told)
+            self._busy += time.perf_counter() - began
+            await asyncio.sleep(0)
+
+    def _push(self, stream: Stream, told: Iterable[Piece]) -> bool:
+        """False if the reader does not keep up: then it goes on at its own pace."""
+        waiting = stream.push_all(told)
+        if waiting is None:
+            return True
+        self._part(stream)
+        stream.behind(self._catch_up(stream, waiting))
+        return False
+
+    def _admit(self, stream: Stream, ring: Ring) -> None:
+        """Into its group if it can be told all that it does not know yet."""
+        opening = list(_opening(stream, ring.at))
+        at = opening[-1].at if opening else stream.at or 0
+        lines = ring.since(at) if ring.at - at <= NEAR else None
+        if not self._push(stream, chain(opening, pieces(lines or (), stream.wanted, ring.at))):
+            return
+        if lines is None:
+            stream.at = at
+            stream.behind(self._catch_up(stream))
+        else:
+            self._groups.setdefault(stream.wanted, set()).add(stream)
+
+    async def _catch_up(self, stream: Stream, waiting: Awaitable[None] | None = None) -> None:
+        """At the pace of this one reader, from the ring or the store, until the next round can tell it the rest."""
+        try:
+            if waiting is not None:
+                async with asyncio.timeout(STALLED):
+                    await waiting
+            while lines := await self._missed(stream):
+                for piece in pieces(lines, stream.wanted, lines[-1].seq):
+                    await stream.send(piece)
+                stream.at = lines[-1].seq
+            self._enter(stream)
+        except (TimeoutError, Error):
+            stream.drop()
+
+    async def _missed(self, stream: Stream) -> Sequence[Line]:
+        """Some of what the reader does not know; nothing if that is for the next round."""
+        ring, at = self._ring, stream.at
+        if ring is None or at is None or ring.at - at > TOO_FAR:
+            return ()
+        lines = ring.since(at)
+        if lines is not None:
+            return lines if ring.at - at > NEAR else ()
+        async with self._reading:
+            return list(map(line_of, await self._page(at)))
+
+    def _enter(self, stream: Stream) -> None:
+        self._joining.append(stream)
+        self._news.set()
+
+    def _part(self, stream: Stream) -> None:
+        """From its group, which goes with the last of its members."""
+        members = self._groups.get(stream.wanted, set())
+        members.discard(stream)
+        if not members:
+            self._groups.pop(stream.wanted, None)
+
+    def _put_off(self, joining: Sequence[Stream], error: Error) -> None:
+        """The ledger cannot be read just now: who has not begun is told so, the others wait."""
+        for stream in joining:
+            if stream.begun:
+                self._joining.append(stream)
+            else:
+                stream.answer(error_answer(error), PLAIN)
+
+    async def _on_tick(self) -> None:
+        self._tick += 1
+        if self._tick % LOOK_AGAIN == 0 or self._joining:
+            self._news.set()
+        slot = self._tick % HEARTBEAT
+        if self._ring is not None:
+            sign = [Piece(self._ring.at, part(heartbeat(self._ring.at)))]
+            for members in list(self._groups.values()):
+                await self._hand_out({stream for stream in members if stream.slot == slot}, sign)
+        await self._look_up(
+            [each for each in self.streams if each.slot == slot or each.principal.name in self._doubted]
+        )
+        self._doubted = {name: ticks - 1 for name, ticks in self._doubted.items() if ticks > 1}
+
+    async def _look_up(self, streams: Sequence[Stream]) -> None:
+        """Whoever is not let in any more, or as somebody else, has to come in again."""
+        for stream in streams:
+            if not await self._is_unchanged(stream):
+                self._part(stream)
+                stream.end("Sign in again.")
+
+    async def _is_unchanged(self, stream: Stream) -> bool:
+        before = stream.principal
+        try:
+            now = await self._look(stream.asked)
+        except (Unauthenticated, Forbidden):
+            return False
+        except Error:  # nobody knows just now, and nothing can be read either
+            return True
+        return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
+
+
+def _opening(stream: Stream, at: int) -> Iterator[Piece]:
+    """How a stream begins, and begins anew if its place is nowhere near."""
+    place = at if stream.at is None else stream.at
+    reason = "ahead" if place > at else "behind" if at - place > TOO_FAR else ""
+    place = at if reason else place
+    if not stream.begun:
+        stream.begun = True
+        yield Piece(place, {"type": "http.response.start", "status": 200, "headers": HEADERS})
+        yield Piece(place, part(greeting(place)))
+    if reason:
+        yield Piece(place, part(reset(place, reason)))
+
+
+def _lots(streams: Iterable[Stream]) -> Iterator[list[Stream]]:
+    every = list(streams)
+    for start in range(0, len(every), AT_ONCE):
+        yield every[start : start + AT_ONCE]
