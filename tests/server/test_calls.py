@@ -125,3 +125,12 @@ async def test_a_key_for_one_person_asks_in_no_other_name(client: As, keys: dict
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
     told = await propose(agent)
     assert (await decide(ada, told)).json()["requester"] == "bob"
+
+
+async def test_lists_in_a_body_are_taken(client: As, keys: dict[str, str]) -> None:
+    lists = {"secret": ["path"], "agent_path": ["planner", "worker"], "decisions": ["approve", "reject"]}
+    told = await propose(client(keys["agent"]), **lists)
+    shown = (await decide(client(keys["reviewer"]), told)).json()
+    assert shown["agent_path"] == ["planner", "worker"]
+    assert shown["decisions"] == ["approve", "reject"]
+    assert "/tmp/x" not in str(shown)

@@ -18,7 +18,7 @@ from interlock.core.outcome import Outcome, Proceed
 from interlock.durations import parse_duration
 from interlock.gate import Execution
 from interlock.shape import outcome_json
-from interlock.web.asgi import Answer, Asked, Body, encoded, idempotency_key, json_answer
+from interlock.web.asgi import Answer, Asked, Body, Many, encoded, idempotency_key, json_answer
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
@@ -36,7 +36,7 @@ class Proposed(Body):
     run_id: str
     thread_id: str = ""
     agent: str = ""
-    agent_path: tuple[str, ...] = ()
+    agent_path: Many[str] = ()
     initiated_by: str = ""
     priority: Literal["", "low", "medium", "high"] = ""
     expires_in: str = ""
@@ -45,9 +45,9 @@ class Proposed(Body):
     description: Annotated[str, Field(max_length=MAX_WORDS)] = ""
     effect: Literal["", "read", "write", "destructive"] = ""
     idempotent: bool = False
-    secret: tuple[str, ...] = ()
+    secret: Many[str] = ()
     preview: str | dict[str, object] | list[object] | None = None
-    decisions: tuple[Literal["approve", "edit", "respond", "reject"], ...] = ()
+    decisions: Many[Literal["approve", "edit", "respond", "reject"]] = ()
     agent_says: str = ""
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, read_decision
 from interlock.shape import decided_json, view_json
-from interlock.web.asgi import Answer, Asked, Body, json_answer
+from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
 from interlock.web.site import Site
 
 MINIMAL = b"return=minimal"  # for programs that do not look at the card again
@@ -24,7 +24,7 @@ class Said(Body):
     answer: object = None
     reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
     comment: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
-    acknowledged: tuple[str, ...] = ()
+    acknowledged: Many[str] = ()
 
 
 class Deciding:

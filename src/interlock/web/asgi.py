@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
 from interlock.core.canonical import parse
 from interlock.core.errors import AlreadyDecided, Error, InvalidRequest, TooManyRequests, Unauthenticated
@@ -35,6 +35,8 @@ class Body(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+T = TypeVar("T")
+Many = Annotated[tuple[T, ...], Strict(strict=False)]  # JSON has lists only, and a strict tuple takes none
 
 
 class Answer(NamedTuple):
