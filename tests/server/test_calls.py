@@ -41,6 +41,7 @@ async def test_a_call_is_proposed_approved_started_and_finished(client: As, keys
     ready = (await agent.get(path, params={"wait": "5"})).json()
     assert (ready["outcome"], ready["status"], ready["args"]) == ("proceed", "approved", {"path": "/tmp/x"})
     started = (await agent.post(f"{path}/start", json={})).json()
+    assert started.pop("lease_until").endswith("Z")
     assert started == {"fence": 1, "idempotency_key": told["approval_id"], "args": {"path": "/tmp/x"}}
     again = await agent.post(f"{path}/start", json={})
     assert (again.status_code, again.json()["error"]) == (409, "already_started")

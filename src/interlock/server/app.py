@@ -18,6 +18,7 @@ from interlock.server import operations, people, session, welcome
 from interlock.server.calls import Calls
 from interlock.server.deciding import Deciding
 from interlock.server.routing import AGENTS, DECIDERS, LOOKERS
+from interlock.server.runs import RunRoutes
 from interlock.web.asgi import Answer, error_answer, invalid_of
 from interlock.web.auth import Auth
 from interlock.web.feed import Feed
@@ -45,7 +46,7 @@ def build(site: Site) -> Front:
 
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
-    calls, deciding = Calls(site), Deciding(site)
+    calls, deciding, runs = Calls(site), Deciding(site), RunRoutes(site)
     return [
         Hot("POST", "/api/calls", AGENTS, calls.propose),
         Hot("GET", "/api/calls/{approval_id}", AGENTS, calls.look),
@@ -53,6 +54,12 @@ def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
         Hot("POST", "/api/calls/{approval_id}/renew", AGENTS, calls.renew),
         Hot("POST", "/api/calls/{approval_id}/finish", AGENTS, calls.finish),
         Hot("POST", "/api/calls/{approval_id}/cancel", AGENTS, calls.cancel),
+        Hot("POST", "/api/calls/{approval_id}/abandon", AGENTS, calls.abandon),
+        Hot("GET", "/api/runs", AGENTS, runs.listed),
+        Hot("POST", "/api/runs", AGENTS, runs.take_up),
+        Hot("POST", "/api/runs/{run_id}/renew", AGENTS, runs.renew),
+        Hot("POST", "/api/runs/{run_id}/close", AGENTS, runs.close),
+        Hot("POST", "/api/runs/{run_id}/leave", AGENTS, runs.leave),
         Hot("POST", "/api/approvals/{approval_id}/decision", DECIDERS, deciding.decide),
         Live("GET", "/api/events", LOOKERS, Feed(site, auth.principal).stream),
     ]

@@ -15,7 +15,7 @@ from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.event import Payload
 from interlock.core.identity import Principal
 from interlock.core.outcome import Outcome, Proceed
-from interlock.durations import parse_duration
+from interlock.durations import parse_duration, rfc3339
 from interlock.gate import Execution
 from interlock.shape import outcome_json
 from interlock.web.asgi import Answer, Asked, Body, Many, encoded, idempotency_key, json_answer
@@ -68,6 +68,10 @@ class Finish(Body):
     error: Annotated[str, Field(max_length=MAX_ERROR)] = ""
 
 
+class Abandon(Body):
+    fence: int
+
+
 class Cancel(Body):
     reason: Annotated[str, Field(max_length=500)] = ""
 
@@ -111,6 +115,12 @@ class Calls:
         body, doors, (approval_id,) = await asked.json(Finish), await self._doors(asked), asked.values
         payload = Payload(result=canonical(body.result)) if body.ok else Payload(error=body.error or "It failed.")
         approval = await doors.gate.finish(doors.workspace, approval_id, body.fence, ok=body.ok, payload=payload)
+        return json_answer({"approval_id": approval_id, "status": approval.status})
+
+    async def abandon(self, asked: Asked) -> Answer:
+        """The program was interrupted inside the tool: nobody knows how far it came."""
+        body, doors, (approval_id,) = await asked.json(Abandon), await self._doors(asked), asked.values
+        approval = await doors.gate.abandon(doors.workspace, approval_id, body.fence)
         return json_answer({"approval_id": approval_id, "status": approval.status})
 
     async def cancel(self, asked: Asked) -> Answer:
@@ -162,14 +172,13 @@ def _call(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
 
 
 def _spec(body: Proposed) -> ToolSpec:
-    """What the program claims; its description is a text and never a template."""
-    plain = body.description.replace("{", "{{").replace("}", "}}")
-    preview = body.preview
+    """What the program claims. Its description is a text about one call: no template, nor part of the definition."""
+    preview, description = body.preview, body.description
     return ToolSpec(
         body.tool,
         body.effect,
         body.schema_,
-        plain,
+        (lambda _: description) if description else "",
         None if preview is None else lambda _: preview if isinstance(preview, str) else encoded(preview).decode(),
         body.secret,
         body.idempotent,
@@ -187,7 +196,8 @@ def _told(outcome: Outcome) -> Answer:
 
 def _execution(started: Execution) -> bytes:
     """The arguments are the stored bytes, not written anew."""
-    body = encoded({"fence": started.fence, "idempotency_key": started.idempotency_key})
+    until = rfc3339(started.lease_until)
+    body = encoded({"fence": started.fence, "idempotency_key": started.idempotency_key, "lease_until": until})
     return b'%b,"args":%b}' % (body[:-1], started.args)
 
 

@@ -1,0 +1,73 @@
+"""The runs of agents' programs: each is held by one program, and taken up by the next one when that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from interlock.core.errors import Conflict, NotFound
+from interlock.core.event import Change, Moment
+from interlock.core.ports import Clock, IsDead, Store
+from interlock.core.run import Run, close_run, leave_run, open_run, renew_run, resume_run
+from interlock.gate import uuid7
+
+
+class Holder(NamedTuple):
+    """One program, and for how long its run counts as held without a sign of life."""
+
+    workspace: str
+    agent: str
+    runner: str
+    lease: int
+
+
+class Taken(NamedTuple):
+    run_id: str
+    resumed: bool
+
+
+class Runs:
+    def __init__(self, store: Store, clock: Clock, is_gone: IsDead) -> None:
+        self._store = store
+        self._clock = clock
+        self._is_gone = is_gone
+
+    async def take_up(self, holder: Holder) -> Taken:
+        """Continues the newest run of this agent whose program is gone; else begins one."""
+        for run in await self.open_runs(holder.workspace, holder.agent):
+            if run.runner == holder.runner:  # told twice, since the first answer got lost
+                return Taken(run.id, resumed=True)
+            if not self._is_gone(run.runner) and self._clock() < run.lease_until:
+                continue
+            with suppress(Conflict, NotFound):  # another start of the same program was quicker
+                await self._store.step_run(
+                    holder.workspace, run.id, lambda run, moment: self._resumed(run, holder, moment)
+                )
+                return Taken(run.id, resumed=True)
+        return await self._begun(holder)
+
+    async def open_runs(self, workspace: str, agent: str) -> Sequence[Run]:
+        """The newest first."""
+        return await self._store.runs(workspace, agent)
+
+    async def renew(self, holder: Holder, run_id: str) -> None:
+        await self._store.step_run(
+            holder.workspace, run_id, lambda run, moment: renew_run(run, holder.runner, holder.lease, moment)
+        )
+
+    async def close(self, holder: Holder, run_id: str) -> None:
+        await self._store.step_run(holder.workspace, run_id, lambda run, _: close_run(run, holder.runner))
+
+    async def leave(self, holder: Holder, run_id: str) -> None:
+        """The next start of the program goes on at once."""
+        await self._store.step_run(holder.workspace, run_id, lambda run, _: leave_run(run, holder.runner))
+
+    def _resumed(self, run: Run, holder: Holder, moment: Moment) -> Change[Run]:
+        return resume_run(run, holder.runner, holder.lease, moment, runner_is_dead=self._is_gone(run.runner))
+
+    async def _begun(self, holder: Holder) -> Taken:
+        workspace, agent, runner, lease = holder
+        run_id = uuid7(self._clock())
+        await self._store.add_run(workspace, lambda moment: open_run(run_id, workspace, agent, runner, lease, moment))
+        return Taken(run_id, resumed=False)
