@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
-from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.core.errors import InvalidRequest
 from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Verdict, facts_of
+from interlock.durations import parse_duration
+from interlock.reading.reader import nearest
 
 NO_LINES: Mapping[str, int] = {}
+CALL_KEYS = (
+    *("tool", "args", "agent", "agent_path", "initiated_by", "teams", "priority", "setting", "expires_in", "thread_id"),
+    *("run_id", "call_id", "agent_says"),
+)
+SPEC_KEYS = ("effect", "schema", "description", "secret", "idempotent", "decisions", "confirm", "declared")
+# as `ToolSpec` calls them
+RENAMED = {"description": "describe"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +127,37 @@ def _conclusion(policy: Policy, verdict: Verdict, by: str, key: Key) -> str:
         "the agent's tool_approvals" if toggled and key.effect else f"the default for {key.effect or 'unknown'} tools"
     )
     return f"no rule matched; by {source}: {result}"
+
+
+# A call that is made up
+
+
+def read_call(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
+    """A call that is made up to see what a policy makes of it."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("tool"), str):
+        raise InvalidRequest('A call is an object such as {"tool": "pay", "args": {"amount": 5}}.')
+    for key in body:
+        if key not in (*CALL_KEYS, *SPEC_KEYS):
+            raise InvalidRequest(f"A call has no {key!r}{nearest(key, (*CALL_KEYS, *SPEC_KEYS))}")
+    more = {key: body[key] for key in ("agent", "thread_id", "priority", "setting", "agent_says") if key in body}
+    more |= {key: tuple(_texts(body, key)) for key in ("agent_path", "teams") if key in body}
+    more |= {"requester": body["initiated_by"]} if "initiated_by" in body else {}
+    more |= {"expires_in": parse_duration(str(body["expires_in"]))} if "expires_in" in body else {}
+    run_id, call_id = str(body.get("run_id", "explain")), str(body.get("call_id", "explain"))
+    return propose(body["tool"], body.get("args", {}), run_id, call_id, workspace=workspace, **more), _spec(body)
+
+
+def _spec(body: Mapping[str, Any]) -> ToolSpec:
+    told = {RENAMED.get(key, key): body[key] for key in SPEC_KEYS if key in body}
+    told |= {key: tuple(_texts(body, key)) for key in ("secret", "decisions") if key in body}
+    for key, kind in (("schema", dict), ("idempotent", bool), ("declared", bool), ("describe", str)):
+        if key in told and not isinstance(told[key], kind):
+            raise InvalidRequest(f"{key} of a call is not what it should be: {kind.__name__}.")
+    return ToolSpec(body["tool"], **told)
+
+
+def _texts(body: Mapping[str, Any], key: str) -> list[str]:
+    value = body[key]
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise InvalidRequest(f"{key} of a call is a list of texts.")
+    return cast(list[str], value)

@@ -18,12 +18,12 @@ from interlock import audit, ledger_file
 from interlock.cli.output import print_json, say
 from interlock.cli.report import Seen, tell_report
 from interlock.cli.shared import Desk, Options, command, given, kept
-from interlock.cli.words import counted
 from interlock.core.canonical import parse
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
 from interlock.core.heads import SignedHead, fingerprint, read_head, sign
 from interlock.core.ledger import Head
 from interlock.core.ports import Signer
+from interlock.words import counted
 
 app = typer.Typer()
 

@@ -18,13 +18,13 @@ from interlock.cli.output import span
 from interlock.cli.policies import load_current
 from interlock.cli.screen import picture
 from interlock.cli.told import result_of
-from interlock.cli.words import counted
 from interlock.core.canonical import parse
 from interlock.core.card import Finding, visible
 from interlock.core.decision import read_decision
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.inbox import View
 from interlock.shape import shown_args
+from interlock.words import counted
 
 EDITOR = 'exec ${VISUAL:-${EDITOR:-vi}} "$0"'  # the shell looks it up, so that we need not read the environment
 

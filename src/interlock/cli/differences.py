@@ -40,25 +40,6 @@ def show_difference(difference: Difference) -> None:
             _show_facets(facets, "changed")
 
 
-def difference_json(difference: Difference) -> dict[str, object]:
-    return {
-        "rules": [
-            {
-                "kind": each.kind,
-                "rule": each.rule,
-                "old_name": each.old_name or None,
-                "old_place": each.old_place,
-                "new_place": each.new_place,
-                "moved": each.moved,
-                "changes": _facets_json(each.facets),
-            }
-            for each in difference.rules
-        ],
-        "defaults": _facets_json(difference.defaults),
-        "agents": _facets_json(difference.agents),
-    }
-
-
 def _others(difference: Difference) -> Iterator[tuple[str, tuple[Facet, ...]]]:
     yield "defaults", difference.defaults
     yield "switches of agents", difference.agents
@@ -91,7 +72,3 @@ def _lines(key: str, old: str, new: str, kind: str) -> Iterator[str]:
         yield f"{key}:"
         yield f"  - {old or NOT_GIVEN}"
         yield f"  + {new or NOT_GIVEN}"
-
-
-def _facets_json(facets: tuple[Facet, ...]) -> list[dict[str, object]]:
-    return [{"key": facet.key, "old": facet.old or None, "new": facet.new or None} for facet in facets]

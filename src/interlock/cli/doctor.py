@@ -15,13 +15,13 @@ from interlock import __version__
 from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
-from interlock.cli.words import counted
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
 from interlock.settings import Settings
 from interlock.stores.health import Check, State
 from interlock.wiring import absent, names_of, wire
+from interlock.words import counted
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)

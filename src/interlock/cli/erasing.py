@@ -14,12 +14,12 @@ from interlock.cli import asking
 from interlock.cli.lookup import id_of, sweep
 from interlock.cli.output import print_json, say, short_id, show
 from interlock.cli.shared import Desk, at_terminal
-from interlock.cli.words import counted
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.durations import show_duration
+from interlock.words import counted
 
 MOST_NAMED = 20
 

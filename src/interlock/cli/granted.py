@@ -11,15 +11,13 @@ from rich.text import Text
 from interlock.cli.cards import styled_status
 from interlock.cli.output import clock_time, grid, print_json, say, short, short_id, show, span, table
 from interlock.cli.shared import Desk
-from interlock.cli.words import counted
-from interlock.core.budget import Amounts, plain
 from interlock.core.card import visible
-from interlock.core.event import Stored
 from interlock.core.grant import Grant, state_at
 from interlock.core.outcome import status_at
-from interlock.durations import optional_rfc3339, rfc3339
 from interlock.inbox import Definition, GrantView
+from interlock.reports import grant_amount, grant_doubts, grant_json
 from interlock.shape import content_of, sentence_of
+from interlock.words import counted
 
 HEADS = ("ID", "TOOL", "AGENT", "WHEN", "LEFT", "USES LEFT", "BUDGET LEFT", "BY", "REASON")
 SPARE = ("WHEN", "BY", "AGENT", "BUDGET LEFT", "USES LEFT")
@@ -37,7 +35,7 @@ def view_of(view: GrantView, now: int) -> Group:
 
 def told(desk: Desk, grant: Grant, definition: Definition, now: int) -> None:
     """What was made, on which definition, and what to think twice about."""
-    doubts = list(_doubts(grant, definition))
+    doubts = list(grant_doubts(grant, definition))
     if desk.json:
         print_json({**grant_json(grant, now), "warnings": doubts})
         return
@@ -48,49 +46,6 @@ def told(desk: Desk, grant: Grant, definition: Definition, now: int) -> None:
     caller = f" by {visible(definition.agent)}" if definition.agent else ""
     say(f"It holds for the tool as it was called{caller} at {clock_time(definition.at)}; a changed tool asks again.")
     say(f"To end it: interlock grants revoke {visible(short_id(grant.id))}")
-
-
-def grant_json(grant: Grant, now: int) -> dict[str, object]:
-    """What is left is null where there is no limit; amounts are texts, since JSON numbers are not exact."""
-    return {
-        "id": grant.id,
-        "tool": grant.tool,
-        "agent": grant.agent,
-        "when": grant.when,
-        "state": state_at(grant, now),
-        "reason": grant.reason,
-        "created_by": grant.created_by,
-        "created_at": rfc3339(grant.created_at),
-        "expires_at": rfc3339(grant.expires_at),
-        "revoked_at": optional_rfc3339(grant.revoked_at),
-        "uses": grant.uses,
-        "max_uses": grant.max_uses,
-        "uses_left": grant.uses_left,
-        "budget_of": grant.budget_of or None,
-        "budget": grant.budget or None,
-        "spent": grant.spent if grant.budget else None,
-        "budget_left": grant.budget_left,
-        "spec_sha256": grant.spec_sha256,
-    }
-
-
-def view_json(view: GrantView, now: int) -> dict[str, object]:
-    revoked = None if view.revoked is None else content_of(view.revoked)
-    return {
-        **grant_json(view.grant, now),
-        "revoked_by": None if view.revoked is None else view.revoked.actor,
-        "revoked_reason": None if revoked is None else revoked.get("reason"),
-        "calls": [
-            {
-                "approval_id": stored.approval.id,
-                "at": rfc3339(stored.approval.created_at),
-                "status": status_at(stored.approval, now),
-                "sentence": sentence_of(stored),
-                "amount": _amount(stored, view.grant) or None,
-            }
-            for stored in view.used
-        ],
-    }
 
 
 def _row(grant: Grant, now: int, *, with_state: bool) -> tuple[Text | str, ...]:
@@ -156,25 +111,10 @@ def _used(view: GrantView, now: int) -> Table:
     for stored in view.used:
         approval = stored.approval
         status = styled_status(status_at(approval, now))
-        amount = _amount(stored, view.grant)
+        amount = grant_amount(stored, view.grant)
         name = visible(short_id(approval.id))
         made.add_row("", clock_time(approval.created_at), name, status, amount, short(sentence_of(stored)))
     return made
-
-
-def _amount(stored: Stored, grant: Grant) -> str:
-    """Empty without a budget, and once the arguments were erased."""
-    shown = stored.payload.shown or stored.payload.args
-    amount = Amounts(shown).at(grant.budget_of) if grant.budget and shown else None
-    return "" if amount is None else plain(amount)
-
-
-def _doubts(grant: Grant, definition: Definition) -> Iterator[str]:
-    if grant.max_uses is None and not grant.budget and not grant.when:
-        yield "there is no limit but time: give --uses, --budget or --when if not every call is meant."
-    if definition.others:
-        more = counted(definition.others, "other definition is", "other definitions are")
-        yield f"{more} in use for {visible(grant.tool)}; calls with those are still asked about."
 
 
 def _who(grant: Grant) -> str:

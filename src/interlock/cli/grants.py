@@ -18,6 +18,7 @@ from interlock.core.ports import Query
 from interlock.durations import parse_duration
 from interlock.gate import uuid7
 from interlock.inbox import Definition
+from interlock.reports import grant_json, grant_view_json
 
 app = typer.Typer()
 
@@ -38,7 +39,7 @@ async def list_grants(
     grants = await (inbox.grants if everything else inbox.active_grants)(desk.workspace)
     now = desk.now()
     if desk.json:
-        print_json({"items": [granted.grant_json(grant, now) for grant in grants], "next": None})
+        print_json({"items": [grant_json(grant, now) for grant in grants], "next": None})
     elif grants:
         show(granted.listed(grants, now, with_state=everything))
         if len(grants) == MOST:
@@ -52,7 +53,7 @@ async def show_grant(desk: Desk, grant_id: GrantId) -> None:
     """What a grant covers, its limits, who made it and why, and the calls that it let through."""
     view = await desk.parts.inbox.show_grant(desk.workspace, await _id_of(desk, grant_id))
     if desk.json:
-        print_json(granted.view_json(view, desk.now()))
+        print_json(grant_view_json(view, desk.now()))
     else:
         show(granted.view_of(view, desk.now()))
 
@@ -112,7 +113,7 @@ async def revoke(
     person = await desk.person(user)
     grant = await desk.parts.inbox.revoke(desk.workspace, before.id, person, reason)
     if desk.json:
-        print_json(granted.grant_json(grant, desk.now()))
+        print_json(grant_json(grant, desk.now()))
     elif before.revoked_at is not None:
         say("This grant was revoked already, so nothing changed.")
     else:

@@ -12,13 +12,13 @@ import typer
 from interlock.cli import asking
 from interlock.cli.output import print_json, say, show, table
 from interlock.cli.shared import Desk, at_terminal, command, kept, made
-from interlock.cli.words import counted, listed
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_email, check_name
 from interlock.core.ports import User
 from interlock.durations import parse_duration, rfc3339
 from interlock.passwords import LONGEST, check_password
+from interlock.words import counted, listed
 
 app = typer.Typer()
 

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from interlock.cli import policy_rehearsal, policy_templates, policy_versions
-from interlock.cli.output import grid, nearest, print_json, say, show
+from interlock.cli.output import grid, print_json, say, show
 from interlock.cli.policies import Source, configured, current, load
 from interlock.cli.shared import Options, command, given, kept
-from interlock.cli.words import counted, terms_lines
-from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.canonical import MAX_BYTES, parse, read
+from interlock.core.canonical import MAX_BYTES, parse
 from interlock.core.card import visible
-from interlock.core.errors import InvalidRequest
 from interlock.core.policy import Allow, Ask, Deny
-from interlock.durations import parse_duration, show_duration
-from interlock.explain import Explanation, Step, explain
-from interlock.policy_file import Loaded, Names, read_policy
+from interlock.durations import show_duration
+from interlock.explain import Explanation, explain, read_call
+from interlock.policy_file import Names, read_policy
+from interlock.reports import explanation_json
 from interlock.settings import Settings
 from interlock.wiring import absent, names_of
+from interlock.words import counted, terms_lines
 
 app = typer.Typer()
 for part in (policy_templates, policy_versions, policy_rehearsal):
     app.add_typer(part.app)
-
-CALL_KEYS = (
-    *("tool", "args", "agent", "agent_path", "initiated_by", "teams", "priority", "setting", "expires_in", "thread_id"),
-    *("run_id", "call_id", "agent_says"),
-)
-SPEC_KEYS = ("effect", "schema", "description", "secret", "idempotent", "decisions", "confirm", "declared")
-# as `ToolSpec` calls them
-RENAMED = {"description": "describe"}
 
 
 @command(app, given)
@@ -78,10 +68,10 @@ async def explain_call(
     names, source, settings = await _surroundings(options)
     source = Source(read_policy(policy), str(policy)) if policy else source
     loaded = load(source, settings, names if policy else None)
-    proposed, spec = _read_call(_bytes(call), options.workspace)
+    proposed, spec = read_call(parse(_bytes(call)), options.workspace)
     explained = explain(loaded.policy, proposed, spec, loaded.lines)
     if options.json:
-        print_json(_explanation_json(explained, source, loaded))
+        print_json(explanation_json(explained, source.origin, loaded))
     else:
         _tell(explained, source)
 
@@ -103,37 +93,6 @@ def _bytes(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
-def _read_call(data: bytes, workspace: str) -> tuple[ToolCall, ToolSpec]:
-    body = parse(data)
-    if not isinstance(body, Mapping) or not isinstance(body.get("tool"), str):
-        raise InvalidRequest('A call is an object such as {"tool": "pay", "args": {"amount": 5}}.')
-    for key in body:
-        if key not in (*CALL_KEYS, *SPEC_KEYS):
-            raise InvalidRequest(f"A call has no {key!r}.{nearest(key, (*CALL_KEYS, *SPEC_KEYS))}")
-    more = {key: body[key] for key in ("agent", "thread_id", "priority", "setting", "agent_says") if key in body}
-    more |= {key: tuple(_texts(body, key)) for key in ("agent_path", "teams") if key in body}
-    more |= {"requester": body["initiated_by"]} if "initiated_by" in body else {}
-    more |= {"expires_in": parse_duration(str(body["expires_in"]))} if "expires_in" in body else {}
-    run_id, call_id = str(body.get("run_id", "explain")), str(body.get("call_id", "explain"))
-    return propose(body["tool"], body.get("args", {}), run_id, call_id, workspace=workspace, **more), _spec(body)
-
-
-def _spec(body: Mapping[str, Any]) -> ToolSpec:
-    told = {RENAMED.get(key, key): body[key] for key in SPEC_KEYS if key in body}
-    told |= {key: tuple(_texts(body, key)) for key in ("secret", "decisions") if key in body}
-    for key, kind in (("schema", dict), ("idempotent", bool), ("declared", bool), ("describe", str)):
-        if key in told and not isinstance(told[key], kind):
-            raise InvalidRequest(f"{key} of a call is not what it should be: {kind.__name__}.")
-    return ToolSpec(body["tool"], **told)
-
-
-def _texts(body: Mapping[str, Any], key: str) -> list[str]:
-    value = body[key]
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise InvalidRequest(f"{key} of a call is a list of texts.")
-    return cast(list[str], value)
-
-
 # What is said
 
 
@@ -150,20 +109,3 @@ def _tell(explained: Explanation, source: Source) -> None:
         case Ask() as terms:
             say("It waits for people, on these terms:")
             show(grid((label, Text(text)) for label, text in terms_lines(terms)))
-
-
-def _explanation_json(explained: Explanation, source: Source, loaded: Loaded) -> dict[str, object]:
-    return {
-        "verdict": explained.verdict.kind,
-        "rule": explained.by,
-        "why": explained.why,
-        "terms": read(explained.verdict.snapshot) if isinstance(explained.verdict, Ask) else None,
-        "reason": explained.verdict.reason if isinstance(explained.verdict, Deny) else None,
-        "steps": [_step(step) for step in explained.steps],
-        "policy": {"origin": source.origin, "sha256": loaded.policy.sha256},
-    }
-
-
-def _step(step: Step) -> dict[str, object]:
-    names = ("rule", "line", "then", "shadow", "matched", "holds", "why")
-    return {name: getattr(step, name) for name in names}

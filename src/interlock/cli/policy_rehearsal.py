@@ -11,12 +11,11 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from interlock.cli.differences import difference_json, show_difference, summed_up
+from interlock.cli.differences import show_difference, summed_up
 from interlock.cli.output import print_json, say, show, table
 from interlock.cli.policies import Source, current, load
-from interlock.cli.rehearsals import rehearsal_json, show_rehearsal
+from interlock.cli.rehearsals import show_rehearsal
 from interlock.cli.shared import Desk, command, kept
-from interlock.cli.words import counted
 from interlock.core.card import visible
 from interlock.core.policy import Policy
 from interlock.core.shadowing import Shadow, Shadows
@@ -24,7 +23,9 @@ from interlock.difference import compare
 from interlock.durations import parse_duration, rfc3339, show_duration
 from interlock.policy_file import read_policy
 from interlock.rehearse import Told, rehearse, shadowed
+from interlock.reports import difference_json, rehearsal_json
 from interlock.wiring import names_of
+from interlock.words import counted
 
 app = typer.Typer()
 

@@ -9,19 +9,19 @@ from typing import Annotated
 
 import typer
 
-from interlock.cli.differences import difference_json, show_difference, summed_up
+from interlock.cli.differences import show_difference, summed_up
 from interlock.cli.output import clock_time, print_json, printable, say, short, show, table
 from interlock.cli.policies import Source, current, load, version_of
 from interlock.cli.shared import Desk, command, kept, made
-from interlock.cli.words import counted
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.ports import PolicyVersion
 from interlock.difference import Difference, compare
-from interlock.durations import rfc3339
 from interlock.policy_file import Loaded, read_policy
+from interlock.reports import difference_json, version_json
 from interlock.wiring import names_of
+from interlock.words import counted
 
 app = typer.Typer()
 
@@ -50,7 +50,7 @@ async def put(
     stored = await version_of(desk, None)
     fresh = before is None or stored.version != before.version
     if desk.json:
-        print_json({**_version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
+        print_json({**version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
         return
     for warning in loaded.warnings:
         say(f"warning: {visible(str(file))}, {warning}", style="yellow")
@@ -64,7 +64,7 @@ async def history(
     """Every version that was put in force: when, by whom and why."""
     versions = await desk.parts.store.policies(desk.workspace, limit)
     if desk.json:
-        print_json({"items": [_version_json(version) for version in versions], "next": None})
+        print_json({"items": [version_json(version) for version in versions], "next": None})
     elif versions:
         rows = [_row(version, versions[0]) for version in versions]
         show(table(("VERSION", "WHEN", "WHO", "REASON", "SHA256"), rows, stretch="REASON", spare=("SHA256",)))
@@ -81,7 +81,7 @@ async def show_policy(desk: Desk, version: Version = None) -> None:
         stored = await version_of(desk, version)
     text = stored.body if stored else (await current(desk)).text
     if desk.json:
-        print_json({**(_version_json(stored) if stored else {"version": None}), "body": text})
+        print_json({**(version_json(stored) if stored else {"version": None}), "body": text})
     else:
         sys.stdout.write(printable(text) + "\n" if sys.stdout.isatty() else text)
 
@@ -169,13 +169,3 @@ def _row(version: PolicyVersion, newest: PolicyVersion) -> Sequence[str]:
     number = f"{version.version} (in force)" if version is newest else str(version.version)
     reason = short(visible(version.reason)) if version.reason else "-"
     return number, clock_time(version.at), visible(version.author), reason, version.sha256[:SHORT_SHA]
-
-
-def _version_json(version: PolicyVersion) -> dict[str, object]:
-    return {
-        "version": version.version,
-        "at": rfc3339(version.at),
-        "author": version.author,
-        "reason": version.reason,
-        "sha256": version.sha256,
-    }

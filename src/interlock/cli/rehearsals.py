@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rich.text import Text
 
 from interlock.cli.output import clock_time, say, short, short_id, show, table
-from interlock.cli.words import counted, needs, who
 from interlock.core.card import visible
-from interlock.core.policy import Ask, People, Then
-from interlock.core.rehearsal import Cause, Changed, Recorded, Report
-from interlock.durations import optional_rfc3339, rfc3339
+from interlock.core.policy import Then
+from interlock.core.rehearsal import Cause, Changed, Report
 from interlock.rehearse import Rehearsed
+from interlock.reports import KINDS, answers_a_day, recorded_sentence
+from interlock.words import counted
 
-DAY = 86_400_000
-KINDS: tuple[Then, ...] = ("allow", "ask", "deny")
-EVERYBODY = "the requester, a reviewer or an admin"
 MAX_CAUSES = 20
 MAX_RULE = 60  # characters of its name in a row
 ALARM = "bold red"
@@ -35,27 +30,6 @@ def show_rehearsal(rehearsed: Rehearsed, now: int, window: str) -> None:
     else:
         say(f"\nThere is no call of the last {window} to rehearse.")
     _tell_limits(rehearsed)
-
-
-def rehearsal_json(rehearsed: Rehearsed, now: int) -> dict[str, object]:
-    report = rehearsed.report
-    return {
-        "calls": report.calls,
-        "first": optional_rfc3339(report.first or None),
-        "last": optional_rfc3339(report.last or None),
-        "verdicts": {old: {new: report.turns.get((old, new), 0) for new in KINDS} for old in KINDS},
-        "turned": report.turned,
-        "other_terms": report.other_terms,
-        "loosened": report.loosened,
-        "outdated": report.outdated,
-        "erased": rehearsed.erased,
-        "allowed_reads": rehearsed.allowed_reads,
-        "causes": [_cause_json(cause, count) for cause, count in report.causes.items()],
-        "answers_per_day": [
-            {"who": words, "now": round(old, 2), "draft": round(new, 2)} for words, old, new in _load(report, now)
-        ],
-        "changed": [_changed_json(changed) for changed in report.changed],
-    }
 
 
 def _matrix_row(report: Report, old: Then) -> list[str]:
@@ -89,7 +63,7 @@ def _cause_row(cause: Cause, count: int) -> list[Text | str]:
 
 
 def _show_load(report: Report, now: int) -> None:
-    rows = [_load_row(*load) for load in _load(report, now)]
+    rows = [_load_row(*load) for load in answers_a_day(report, now)]
     if rows:
         say("")
         show(table(("ANSWERS A DAY", "NOW", "DRAFT", "MORE"), rows))
@@ -98,14 +72,6 @@ def _show_load(report: Report, now: int) -> None:
 def _load_row(words: str, old: float, new: float) -> tuple[str, str, str, str]:
     more = round(new, 1) - round(old, 1)  # so that it fits the figures beside it
     return visible(words), f"{old:,.1f}", f"{new:,.1f}", f"{more:+,.1f}" if more else "-"
-
-
-def _load(report: Report, now: int) -> Iterator[tuple[str, float, float]]:
-    """Those for whom most changes come first. Less than a day counts as one: it says nothing of the others."""
-    days = max(1.0, (now - report.first) / DAY)
-    groups = sorted(report.asked.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
-    for people, (old, new) in groups:
-        yield _who(people), old / days, new / days
 
 
 def _show_changed(report: Report) -> None:
@@ -122,7 +88,7 @@ def _show_changed(report: Report) -> None:
 def _changed_row(changed: Changed) -> list[Text | str]:
     each = changed.recorded
     turn = Text(_turn_words(*changed.turn), style=ALARM if changed.loosened else "")
-    sentence, agent = short(visible(_sentence(each))), visible(each.call.path[-1] if each.call.path else "-")
+    sentence, agent = short(visible(recorded_sentence(each))), visible(each.call.path[-1] if each.call.path else "-")
     where = (clock_time(each.at), sentence, visible(each.call.tool), agent)
     return [short_id(each.approval_id) or "-", *where, turn, _rule(changed.new.rule)]
 
@@ -136,47 +102,9 @@ def _tell_limits(rehearsed: Rehearsed) -> None:
     say(f"Reads that were allowed are only counted ({reads}): they cannot be rehearsed.")
 
 
-def _sentence(each: Recorded) -> str:
-    """A denied call has no approval that would keep one; its arguments are redacted already."""
-    return each.sentence or (f"Execute {each.call.tool}?" if each.approval_id else each.spec.sentence(each.call.value))
-
-
 def _turn_words(old: Then, new: Then) -> str:
     return f"{old} → {new}" if old != new else f"{old}, other terms"
 
 
 def _rule(name: str) -> str:
     return short(visible(name), MAX_RULE) if name else "(no rule: the defaults)"
-
-
-def _who(people: People | None) -> str:
-    return EVERYBODY if people is None else who(people)
-
-
-def _cause_json(cause: Cause, count: int) -> dict[str, object]:
-    return {
-        "calls": count,
-        "from": cause.old,
-        "to": cause.new,
-        "old_rule": cause.old_rule,
-        "new_rule": cause.new_rule,
-        "loosened": cause.loosened,
-    }
-
-
-def _changed_json(changed: Changed) -> dict[str, object]:
-    each, new = changed.recorded, changed.new
-    return {
-        "approval_id": each.approval_id or None,
-        "at": rfc3339(each.at),
-        "tool": each.call.tool,
-        "agent": each.call.path[-1] if each.call.path else "",
-        "sentence": _sentence(each),
-        "from": changed.old.kind,
-        "to": new.kind,
-        "old_rule": changed.old.rule,
-        "new_rule": new.rule,
-        "needs": needs(new) if isinstance(new, Ask) else None,
-        "recorded": each.verdict,
-        "loosened": changed.loosened,
-    }

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from interlock.audit import Report
 from interlock.cli.output import clock_time, print_json, say
-from interlock.cli.words import counted
 from interlock.core.card import visible
 from interlock.core.gaps import Taken
 from interlock.core.heads import SignedHead, fingerprint
+from interlock.words import counted
 
 MAX_SHOWN = 100  # faults; one altered entry breaks every link behind it
 

@@ -12,11 +12,11 @@ from rich.text import Text
 from interlock.cli.board import Board
 from interlock.cli.cards import card_of, styled_risk, styled_status, votes_of
 from interlock.cli.output import printable, short, short_id, span
-from interlock.cli.words import counted
 from interlock.core.card import risk_of, visible
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
 from interlock.shape import sentence_of
+from interlock.words import counted
 
 HELP = """
   J K, arrows   move; in a card, scroll        O, Enter   open the card

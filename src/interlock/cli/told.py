@@ -5,7 +5,6 @@ from __future__ import annotations
 from interlock.cli.cards import votes_of
 from interlock.cli.output import clock_time, print_json, say, short_id, span
 from interlock.cli.shared import Desk
-from interlock.cli.words import counted, who
 from interlock.core.approval import Approval
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
@@ -13,6 +12,7 @@ from interlock.core.policy import People
 from interlock.core.voting import quorum
 from interlock.inbox import View
 from interlock.shape import seats, view_json
+from interlock.words import counted, who
 
 
 async def decided(desk: Desk, before: View, after: Approval) -> None:

@@ -1,0 +1,211 @@
+"""Policies, rehearsals and grants as JSON: the same on the command line and over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from interlock.core.budget import Amounts, plain
+from interlock.core.canonical import read
+from interlock.core.card import visible
+from interlock.core.event import Stored
+from interlock.core.grant import Grant, state_at
+from interlock.core.outcome import status_at
+from interlock.core.policy import Ask, Deny, People, Then
+from interlock.core.ports import PolicyVersion
+from interlock.core.rehearsal import Cause, Changed, Recorded, Report
+from interlock.difference import Difference, Facet
+from interlock.durations import optional_rfc3339, rfc3339
+from interlock.explain import Explanation, Step
+from interlock.inbox import Definition, GrantView
+from interlock.policy_file import Loaded
+from interlock.rehearse import Rehearsed
+from interlock.shape import content_of, sentence_of
+from interlock.words import counted, needs, who
+
+DAY = 86_400_000
+KINDS: tuple[Then, ...] = ("allow", "ask", "deny")
+EVERYBODY = "the requester, a reviewer or an admin"
+
+# Grants
+
+
+def grant_json(grant: Grant, now: int) -> dict[str, object]:
+    """What is left is null where there is no limit; amounts are texts, since JSON numbers are not exact."""
+    return {
+        "id": grant.id,
+        "tool": grant.tool,
+        "agent": grant.agent,
+        "when": grant.when,
+        "state": state_at(grant, now),
+        "reason": grant.reason,
+        "created_by": grant.created_by,
+        "created_at": rfc3339(grant.created_at),
+        "expires_at": rfc3339(grant.expires_at),
+        "revoked_at": optional_rfc3339(grant.revoked_at),
+        "uses": grant.uses,
+        "max_uses": grant.max_uses,
+        "uses_left": grant.uses_left,
+        "budget_of": grant.budget_of or None,
+        "budget": grant.budget or None,
+        "spent": grant.spent if grant.budget else None,
+        "budget_left": grant.budget_left,
+        "spec_sha256": grant.spec_sha256,
+    }
+
+
+def grant_view_json(view: GrantView, now: int) -> dict[str, object]:
+    revoked = None if view.revoked is None else content_of(view.revoked)
+    return {
+        **grant_json(view.grant, now),
+        "revoked_by": None if view.revoked is None else view.revoked.actor,
+        "revoked_reason": None if revoked is None else revoked.get("reason"),
+        "calls": [
+            {
+                "approval_id": stored.approval.id,
+                "at": rfc3339(stored.approval.created_at),
+                "status": status_at(stored.approval, now),
+                "sentence": sentence_of(stored),
+                "amount": grant_amount(stored, view.grant) or None,
+            }
+            for stored in view.used
+        ],
+    }
+
+
+def grant_amount(stored: Stored, grant: Grant) -> str:
+    """Empty without a budget, and once the arguments were erased."""
+    shown = stored.payload.shown or stored.payload.args
+    amount = Amounts(shown).at(grant.budget_of) if grant.budget and shown else None
+    return "" if amount is None else plain(amount)
+
+
+def grant_doubts(grant: Grant, definition: Definition) -> Iterator[str]:
+    if grant.max_uses is None and not grant.budget and not grant.when:
+        yield "there is no limit but time: limit the uses, the budget or when it holds if not every call is meant."
+    if definition.others:
+        more = counted(definition.others, "other definition is", "other definitions are")
+        yield f"{more} in use for {visible(grant.tool)}; calls with those are still asked about."
+
+
+# Policies
+
+
+def version_json(version: PolicyVersion) -> dict[str, object]:
+    return {
+        "version": version.version,
+        "at": rfc3339(version.at),
+        "author": version.author,
+        "reason": version.reason,
+        "sha256": version.sha256,
+    }
+
+
+def explanation_json(explained: Explanation, origin: str, loaded: Loaded) -> dict[str, object]:
+    return {
+        "verdict": explained.verdict.kind,
+        "rule": explained.by,
+        "why": explained.why,
+        "terms": read(explained.verdict.snapshot) if isinstance(explained.verdict, Ask) else None,
+        "reason": explained.verdict.reason if isinstance(explained.verdict, Deny) else None,
+        "steps": [_step(step) for step in explained.steps],
+        "policy": {"origin": origin, "sha256": loaded.policy.sha256},
+    }
+
+
+def _step(step: Step) -> dict[str, object]:
+    names = ("rule", "line", "then", "shadow", "matched", "holds", "why")
+    return {name: getattr(step, name) for name in names}
+
+
+def difference_json(difference: Difference) -> dict[str, object]:
+    return {
+        "rules": [
+            {
+                "kind": each.kind,
+                "rule": each.rule,
+                "old_name": each.old_name or None,
+                "old_place": each.old_place,
+                "new_place": each.new_place,
+                "moved": each.moved,
+                "changes": _facets_json(each.facets),
+            }
+            for each in difference.rules
+        ],
+        "defaults": _facets_json(difference.defaults),
+        "agents": _facets_json(difference.agents),
+    }
+
+
+def _facets_json(facets: tuple[Facet, ...]) -> list[dict[str, object]]:
+    return [{"key": facet.key, "old": facet.old or None, "new": facet.new or None} for facet in facets]
+
+
+# Rehearsals
+
+
+def rehearsal_json(rehearsed: Rehearsed, now: int) -> dict[str, object]:
+    report = rehearsed.report
+    return {
+        "calls": report.calls,
+        "first": optional_rfc3339(report.first or None),
+        "last": optional_rfc3339(report.last or None),
+        "verdicts": {old: {new: report.turns.get((old, new), 0) for new in KINDS} for old in KINDS},
+        "turned": report.turned,
+        "other_terms": report.other_terms,
+        "loosened": report.loosened,
+        "outdated": report.outdated,
+        "erased": rehearsed.erased,
+        "allowed_reads": rehearsed.allowed_reads,
+        "causes": [_cause_json(cause, count) for cause, count in report.causes.items()],
+        "answers_per_day": [
+            {"who": words, "now": round(old, 2), "draft": round(new, 2)}
+            for words, old, new in answers_a_day(report, now)
+        ],
+        "changed": [_changed_json(changed) for changed in report.changed],
+    }
+
+
+def answers_a_day(report: Report, now: int) -> Iterator[tuple[str, float, float]]:
+    """Those for whom most changes come first. Less than a day counts as one: it says nothing of the others."""
+    days = max(1.0, (now - report.first) / DAY)
+    groups = sorted(report.asked.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
+    for people, (old, new) in groups:
+        yield _who(people), old / days, new / days
+
+
+def recorded_sentence(each: Recorded) -> str:
+    """A denied call has no approval that would keep one; its arguments are redacted already."""
+    return each.sentence or (f"Execute {each.call.tool}?" if each.approval_id else each.spec.sentence(each.call.value))
+
+
+def _cause_json(cause: Cause, count: int) -> dict[str, object]:
+    return {
+        "calls": count,
+        "from": cause.old,
+        "to": cause.new,
+        "old_rule": cause.old_rule,
+        "new_rule": cause.new_rule,
+        "loosened": cause.loosened,
+    }
+
+
+def _changed_json(changed: Changed) -> dict[str, object]:
+    each, new = changed.recorded, changed.new
+    return {
+        "approval_id": each.approval_id or None,
+        "at": rfc3339(each.at),
+        "tool": each.call.tool,
+        "agent": each.call.path[-1] if each.call.path else "",
+        "sentence": recorded_sentence(each),
+        "from": changed.old.kind,
+        "to": new.kind,
+        "old_rule": changed.old.rule,
+        "new_rule": new.rule,
+        "needs": needs(new) if isinstance(new, Ask) else None,
+        "recorded": each.verdict,
+        "loosened": changed.loosened,
+    }
+
+
+def _who(people: People | None) -> str:
+    return EVERYBODY if people is None else who(people)
