@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal, get_args
 
 from interlock.core.decision import MAX_COMMENT
 from interlock.durations import parse_duration, show_duration
@@ -16,6 +17,8 @@ HIDDEN = "***"
 FOREVER = "forever"
 RETENTION = parse_duration("24h")
 Free = Mapping[str, object]
+LogWanted = Literal["none", "problems", "requests"]
+LOG_WANTED: tuple[LogWanted, ...] = get_args(LogWanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,14 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Server:
+    """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed."""
+
     host: str = "127.0.0.1"
     port: int = 8321
     public_url: str = ""
     oidc: Free = field(default_factory=dict)
+    log: LogWanted = "problems"
+    proxies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

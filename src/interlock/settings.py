@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import cast
 from zoneinfo import ZoneInfo
@@ -14,6 +15,7 @@ from interlock.configuration import (
     DASHBOARD,
     FOREVER,
     HIDDEN,
+    LOG_WANTED,
     READY_ACTIONS,
     RETENTION,
     SECTIONS,
@@ -24,6 +26,7 @@ from interlock.configuration import (
     Escalation,
     Free,
     InlinePolicy,
+    LogWanted,
     QuietHours,
     Routing,
     Server,
@@ -173,13 +176,25 @@ def _storage(read: Reader, top: Fields) -> Storage:
 
 
 def _server(read: Reader, top: Fields) -> Server:
-    fields, base = read.section(top, "server", ("host", "port", "public_url", "oidc")), Server()
+    fields, base = read.section(top, "server", ("host", "port", "public_url", "oidc", "log", "proxies")), Server()
     return Server(
         read.text(fields, "host", base.host),
         read.whole(fields, "port", base.port, 0, 65_535),
         read.text(fields, "public_url"),
         _free(read.mapping(fields, "oidc")),
+        cast(LogWanted, read.choice(fields, "log", LOG_WANTED, base.log)),
+        _proxies(read, fields),
     )
+
+
+def _proxies(read: Reader, fields: Fields) -> tuple[str, ...]:
+    addresses = read.texts(fields, "proxies")
+    for address in addresses:
+        try:
+            ip_network(address, strict=False)
+        except ValueError:
+            read.complain(fields["proxies"].line, f'proxies: "{address}" is no address or network such as 10.0.0.0/8')
+    return addresses
 
 
 def _policy(read: Reader, top: Fields, folder: Path) -> Path | InlinePolicy | None:

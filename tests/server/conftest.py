@@ -10,7 +10,7 @@ import pytest
 from interlock.configuration import Settings
 from interlock.server.app import build
 from interlock.server.serve import site_of
-from interlock.web.front import Front
+from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.places import Place
@@ -38,7 +38,7 @@ async def site(settings: Settings, parts: Parts) -> Site:
 
 
 @pytest.fixture
-def app(site: Site) -> Front:
+def app(site: Site) -> Entrance:
     return build(site)
 
 
@@ -51,7 +51,7 @@ async def keys(parts: Parts, site: Site) -> dict[str, str]:
 
 
 @pytest.fixture
-async def client(app: Front) -> AsyncIterator[As]:
+async def client(app: Entrance) -> AsyncIterator[As]:
     """`client(key)` talks with that key, `client()` with none."""
     clients: list[httpx2.AsyncClient] = []
 

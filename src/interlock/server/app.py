@@ -21,12 +21,13 @@ from interlock.server.routing import AGENTS, DECIDERS, LOOKERS
 from interlock.server.runs import RunRoutes
 from interlock.web.asgi import Answer, error_answer, invalid_of
 from interlock.web.auth import Auth
+from interlock.web.entrance import Entrance, internal
 from interlock.web.feed import Feed
 from interlock.web.front import Front, Hot, Live, hosts_of
 from interlock.web.site import Site
 
 
-def build(site: Site) -> Front:
+def build(site: Site) -> Entrance:
     settings = site.settings.server
     auth = Auth(site.accounts, settings.public_url)
     rest = FastAPI(
@@ -38,11 +39,18 @@ def build(site: Site) -> Front:
         lifespan=_life,
     )
     rest.state.site, rest.state.auth = site, auth
-    for failure, answered in ((Error, _known), (RequestValidationError, _unusable), (HTTPException, _unknown_route)):
+    answers = (
+        (Error, _known),
+        (RequestValidationError, _unusable),
+        (HTTPException, _unknown_route),
+        (Exception, _broken),
+    )
+    for failure, answered in answers:
         rest.add_exception_handler(failure, answered)
     for routes in (operations, session, welcome, people):
         rest.include_router(routes.router)
-    return Front(auth, hot_routes(site, auth), rest, hosts_of(settings.host, settings.port, settings.public_url))
+    hosts = hosts_of(settings.host, settings.port, settings.public_url)
+    return Entrance(site, Front(auth, hot_routes(site, auth), rest, hosts))
 
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
@@ -94,6 +102,13 @@ async def _unknown_route(request: Request, error: Exception) -> Response:
         answer = error_answer(WrongMethod(f"{request.method} is not possible here. The routes are listed at /docs."))
         return _response(answer._replace(headers=((b"allow", (error.headers or {}).get("Allow", "").encode()),)))
     return _response(error_answer(InvalidRequest(str(error.detail))))
+
+
+async def _broken(request: Request, _: Exception) -> Response:
+    """The framework raises it again, and the entrance notes it."""
+    error = internal()
+    error.ids["request_id"] = request.scope["request_id"].decode()
+    return _response(error_answer(error))
 
 
 class WrongMethod(Error):

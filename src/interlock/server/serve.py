@@ -21,8 +21,9 @@ from interlock.policy_file import read_policy
 from interlock.server.app import build
 from interlock.server.connection import Connection
 from interlock.stores.store import SqlStore
+from interlock.web.logs import Log
 from interlock.web.site import Site
-from interlock.wiring import Parts, doors_of, wire
+from interlock.wiring import Parts, doors_of, wall_clock, wire
 from interlock.workspaces import Workspaces
 
 GRACE = 10  # seconds that answers in progress get when the server stops
@@ -66,7 +67,8 @@ async def site_of(settings: Settings, parts: Parts) -> Site:
 
     workspaces = Workspaces(store, make, settings.toggles())
     await _put_configured(settings, store, workspaces)
-    return Site(settings, store, parts.accounts, workspaces, store.clock)
+    log = Log(wall_clock, settings.server.log)
+    return Site(settings, store, parts.accounts, workspaces, store.clock, log)
 
 
 async def _put_configured(settings: Settings, store: SqlStore, workspaces: Workspaces) -> None:

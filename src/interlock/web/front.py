@@ -85,7 +85,7 @@ class Front:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            asked = await self._read(scope, receive)
+            asked = scope["interlock"] = await self._read(scope, receive)
             hot = self._found(asked)
             if hot is None:
                 await self._pass_on(asked, receive, send)
@@ -103,8 +103,10 @@ class Front:
     def _found(self, asked: Asked) -> Hot | Live | None:
         parts = asked.path.split("/")
         hot = self._hot.get(_shape(asked.method, parts))
-        if hot is not None and len(parts) > 3:
-            asked.values = (parts[3],)
+        if hot is not None:
+            asked.scope["template"] = hot.template
+            if len(parts) > 3:
+                asked.values = (parts[3],)
         return hot
 
     async def _read(self, scope: Scope, receive: Receive) -> Asked:
@@ -130,7 +132,6 @@ class Front:
         """To the framework, with the body that was read; whatever it answers gets our headers."""
         if asked.body and is_json(asked.headers):
             await read_json(asked.body)  # the framework's own reader takes more than we do
-        asked.scope["interlock"] = asked
         given = False
 
         async def replay() -> Message:

@@ -9,6 +9,8 @@ from interlock.accounts import Accounts
 from interlock.configuration import Settings
 from interlock.core.ports import Clock
 from interlock.stores.store import SqlStore
+from interlock.web.logs import Log
+from interlock.web.meters import Meters
 from interlock.workspaces import Workspaces
 
 
@@ -19,6 +21,8 @@ class Site:
     accounts: Accounts
     workspaces: Workspaces
     clock: Clock
+    log: Log
+    meters: Meters = field(default_factory=Meters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

@@ -1,0 +1,133 @@
+"""Around every request: an id, a limit of time, a count, a line in the log, and an answer whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from itertools import count
+from time import perf_counter
+
+from interlock.core.errors import Error
+from interlock.web.asgi import App, Asked, Message, Receive, Scope, Send, error_answer, send_answer
+from interlock.web.front import PLAIN
+from interlock.web.meters import OTHER
+from interlock.web.proxies import Proxies
+from interlock.web.site import Site
+
+LONGEST = 90.0  # seconds until an answer has to begin: longer than any long poll
+REFUSALS = frozenset({401, 403, 408, 413, 421, 429})
+_ID = re.compile(rb"[A-Za-z0-9_-]{1,64}")
+
+
+class Entrance:
+    def __init__(self, site: Site, inner: App) -> None:
+        self._meters, self._log = site.meters, site.log
+        self._inner = inner
+        self._proxies = Proxies(site.settings.server.proxies)
+        self._prefix = secrets.token_hex(6).encode()
+        self._numbers = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        self._proxies.resolve(scope)
+        visit = Visit(scope, send, self._request_id(scope))
+        scope["request_id"] = visit.id
+        try:
+            async with asyncio.timeout(LONGEST) as visit.limit:
+                await self._inner(scope, receive, visit.send)
+        except TimeoutError as error:
+            await self._broken(visit, error, TooLong("This took too long and was given up. Try again in a while."))
+        except Exception as error:  # noqa: BLE001  whatever it was, who asked is told that it was not their doing
+            await self._broken(visit, error, internal())
+        finally:
+            self._note(visit)
+
+    def _request_id(self, scope: Scope) -> bytes:
+        for name, value in scope["headers"]:
+            if name == b"x-request-id" and _ID.fullmatch(value):
+                given: bytes = value
+                return given
+        return b"%b-%x" % (self._prefix, next(self._numbers))
+
+    async def _broken(self, visit: Visit, error: Exception, told: Error) -> None:
+        visit.limit = None  # it is over
+        self._meters.failures += 1
+        self._log.failed("request_failed", error, **visit.facts())
+        if not visit.status:  # else it has begun, and ends where it is
+            told.ids["request_id"] = visit.id.decode()
+            await send_answer(visit.send, error_answer(told), PLAIN)
+
+    def _note(self, visit: Visit) -> None:
+        self._meters.answered((visit.method, visit.template, visit.status), perf_counter() - visit.begun)
+        if self._log.every_request:
+            self._log.request("info", "request", **visit.facts())
+        elif visit.status in REFUSALS and self._log.problems:
+            self._log.request("warning", "request_refused", **visit.facts())
+
+
+class Visit:
+    """One request on its way; `status` is 0 until the answer begins."""
+
+    __slots__ = ("_scope", "_send", "begun", "id", "limit", "status")
+
+    def __init__(self, scope: Scope, send: Send, request_id: bytes) -> None:
+        self._scope = scope
+        self._send = send
+        self.id = request_id
+        self.begun = perf_counter()
+        self.limit: asyncio.Timeout | None = None
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], (b"x-request-id", self.id)]
+            if self.limit is not None:
+                self.limit.reschedule(None)  # an answer may go on for as long as it is read
+                self.limit = None
+        await self._send(message)
+
+    @property
+    def method(self) -> str:
+        method: str = self._scope["method"]
+        return method if method in METHODS else OTHER
+
+    @property
+    def template(self) -> str:
+        """Of the route, so that no id is in it."""
+        found = self._scope.get("template") or getattr(self._scope.get("route"), "path", OTHER)
+        return str(found)
+
+    def facts(self) -> dict[str, object]:
+        """What may be told of it: not its path, which can hold anything."""
+        asked: Asked | None = self._scope.get("interlock")
+        principal = asked.principal if asked is not None else None
+        client = self._scope.get("client")
+        return {
+            "request_id": self.id.decode(),
+            "method": self.method,
+            "route": self.template,
+            "status": self.status,
+            "ms": round((perf_counter() - self.begun) * 1000, 1),
+            "workspace": principal.workspace if principal else None,
+            "role": principal.role if principal else None,
+            "address": client[0] if client else None,
+        }
+
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Internal(Error):
+    code, status = "internal", 500
+
+
+def internal() -> Internal:
+    return Internal("Something is wrong with the server; this was not your doing. Its log knows more by this id.")
+
+
+class TooLong(Error):
+    code, status = "too_long", 503

@@ -1,0 +1,97 @@
+"""What happened, one JSON line each on standard error: never arguments, keys, cookies or what an exception says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from traceback import extract_tb
+from types import TracebackType
+from typing import Literal
+
+from interlock.configuration import LogWanted
+from interlock.core.ports import Clock
+from interlock.durations import rfc3339
+
+Level = Literal["info", "warning", "error"]
+Write = Callable[[str], object]
+MOST = 100  # lines a second about requests; whoever is refused can send more than a disk takes
+SECOND = 1_000
+
+
+class Log:
+    """`wanted` is what is told of requests; the server's own start and end are always told."""
+
+    def __init__(self, clock: Clock, wanted: LogWanted = "problems", write: Write | None = None) -> None:
+        self.every_request = wanted == "requests"
+        self.problems = wanted != "none"
+        self._clock = clock
+        self._write = write or _to_stderr
+        self._second = 0
+        self._told = 0
+
+    def tell(self, level: Level, event: str, **facts: object) -> None:
+        self._line(self._clock(), level, event, facts)
+
+    def request(self, level: Level, event: str, **facts: object) -> None:
+        """As `tell`, but not more than so many a second; how many were left out is told with the next."""
+        now = self._clock()
+        if now // SECOND != self._second:
+            left_out, self._told, self._second = self._told - MOST, 0, now // SECOND
+            if left_out > 0:
+                self._line(now, "warning", "lines_left_out", {"lines": left_out})
+        self._told += 1
+        if self._told <= MOST:
+            self._line(now, level, event, facts)
+
+    def failed(self, event: str, error: BaseException, **facts: object) -> None:
+        """An error that nobody expected: its class and its place; what it says may be a secret."""
+        self.request("error", event, **facts, exception=type(error).__name__, at_line=place(error.__traceback__))
+
+    def loop_failed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
+        """For an event loop: something in the background ended badly."""
+        error = context.get("exception")
+        if isinstance(error, BaseException):
+            self.failed("background_failed", error)
+        else:
+            self.tell("error", "background_failed", message=str(context.get("message", "")))
+
+    def _line(self, now: int, level: Level, event: str, facts: Mapping[str, object]) -> None:
+        self._write(json.dumps({"at": rfc3339(now), "level": level, "event": event, **facts}, ensure_ascii=True) + "\n")
+
+
+class Passed(logging.Handler):
+    """What libraries log, as lines of ours: the text without its values, since those can be anything."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+        lines = str(record.msg).splitlines() or [""]
+        facts: dict[str, object] = {"logger": record.name, "message": lines[0]}
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            facts |= {"exception": type(error).__name__, "at_line": place(error.__traceback__)}
+        self._log.request(level, "library", **facts)
+
+
+def place(traceback: TracebackType | None) -> str:
+    """Where it was raised: file and line, without the line's text."""
+    frames = extract_tb(traceback, limit=-1) if traceback else []
+    if not frames:
+        return ""
+    name = frames[-1].filename.replace("\\", "/").rpartition("/src/")[2] or frames[-1].filename
+    return f"{'/'.join(name.split('/')[-3:])}:{frames[-1].lineno}"
+
+
+def _to_stderr(line: str) -> None:
+    """A broken pipe there is no reason to stop answering."""
+    try:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
