@@ -160,7 +160,7 @@ def test_a_document_is_words_with_single_spaces_between(value: object, sentence:
     assert len(set(words)) == len(words)
     for word in words:
         assert word.removeprefix(MARK).isalnum()
-        assert word == word.lower()
+        assert word == word.casefold()
 
 
 # Filters
