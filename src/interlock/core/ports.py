@@ -59,7 +59,8 @@ class Query:
     """Filters of a list; empty means any. `cursor` is what the last page gave as `next`.
 
     `text` holds words that all have to be there, `arguments` pairs of a dotted path and a value, `person` is whoever
-    asked, decided, voted or edited; `since` and `until` bound the time of creation, the first included.
+    asked, decided, voted or edited, `team` is named by the terms; `since` and `until` bound the time of creation, the
+    first included.
     """
 
     statuses: tuple[str, ...] = ()
@@ -74,6 +75,7 @@ class Query:
     payload: Literal["sentence", "whole"] = "sentence"  # arguments and results can be large
     text: str = ""
     person: str = ""
+    team: str = ""
     arguments: tuple[tuple[str, object], ...] = ()
     since: int = 0
     until: int | None = None

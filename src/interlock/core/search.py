@@ -65,7 +65,7 @@ def words_in(text: str) -> list[str]:
 
 def is_search(query: Query) -> bool:
     """Whether it takes the words to answer; else there is an index that has the order."""
-    if any((query.text.strip(), query.person, query.arguments, *_names(query).values())):
+    if any((query.text.strip(), query.person, query.team, query.arguments, *_names(query).values())):
         return True
     match query.statuses:
         case ():
@@ -82,6 +82,7 @@ def wanted_by(workspace: str, query: Query) -> Wanted:
     beginning = asked.pop() if asked and len(asked[-1]) >= SHORTEST_BEGINNING else ""
     exact = [mark(workspace, kind, name) for kind, name in _names(query).items() if name]
     exact += [mark(workspace, "person", query.person)] if query.person else []
+    exact += [mark(workspace, "team", query.team)] if query.team else []
     exact += [_leaf(workspace, path, scalar(path, value)) for path, value in query.arguments]
     either = tuple(mark(workspace, "status", status) for status in query.statuses)
     here = () if exact or either else (mark(workspace, "workspace", ""),)
@@ -98,6 +99,7 @@ def matches(stored: Stored, query: Query) -> bool:
         and (query.until is None or approval.created_at < query.until)
         and all(not names[kind] or names[kind] in has for kind, has in _has(subject).items())
         and (not query.person or query.person in _people(approval))
+        and (not query.team or query.team in _teams(approval))
         and (not query.arguments or _has_arguments(stored.payload, query))
     )
 
@@ -125,6 +127,7 @@ _LETTERS = {
     "requester": "r",
     "run": "n",
     "status": "s",
+    "team": "m",
     "thread": "h",
     "tool": "t",
     "workspace": "w",
@@ -169,6 +172,7 @@ def _marks(approval: Approval) -> Iterator[str]:
     for kind, names in _has(approval.subject).items():
         yield from (mark(workspace, kind, name) for name in names if name)
     yield from (mark(workspace, "person", name) for name in _people(approval))
+    yield from (mark(workspace, "team", name) for name in sorted(_teams(approval)))
 
 
 def _people(approval: Approval) -> Iterable[str]:
@@ -176,6 +180,12 @@ def _people(approval: Approval) -> Iterable[str]:
     decided = (approval.decision.by,) if approval.decision else ()
     voters = [vote.by for vote in approval.votes]
     return dict.fromkeys(filter(None, (approval.subject.requester, *decided, *voters, *approval.editors)))
+
+
+def _teams(approval: Approval) -> frozenset[str]:
+    """Those that the terms name: to decide, or once it is escalated."""
+    asked = [stage.approvers for stage in approval.terms.stages if stage.approvers is not None]
+    return frozenset[str]().union(*(people.teams for people in (*asked, *(rung.to for rung in approval.terms.ladder))))
 
 
 def _texts(stored: Stored, leaves: list[tuple[str, object]]) -> Iterator[str]:

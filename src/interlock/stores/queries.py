@@ -135,7 +135,9 @@ def make_cursor(*place: object) -> str:
 def read_cursor(cursor: str) -> list[object]:
     """The time and id of a row."""
     time, approval_id = _read(cursor, 2)
-    return [_whole(time), str(approval_id)]
+    if not isinstance(approval_id, str) or not approval_id.replace("-", "").isalnum():
+        raise InvalidRequest(_NO_CURSOR)
+    return [_whole(time), approval_id]
 
 
 def read_search_cursor(cursor: str) -> int:

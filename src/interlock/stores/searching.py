@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from interlock.core.errors import Error
+from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.event import Payload, Stored
 from interlock.core.policy import Ask
 from interlock.core.ports import Page, Query
@@ -164,12 +164,34 @@ class Searching:
             end = seq
         if end == mark:
             return False
-        made = await _made(await self._place.fetch("to_index", workspace, mark, end))
+        made = await self._made(await self._place.fetch("to_index", workspace, mark, end))
         known = [(approval_id, *made[approval_id]) for approval_id in order if approval_id in made]
         added = [(approval_id, words) for approval_id, old, words in known if old is None]
         changed = [(approval_id, words) for approval_id, old, words in known if old not in (None, words)]
         await self._finder.keep(self._place, Lot(workspace, mark, end, added, changed))
         return True
+
+    async def _made(self, found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
+        """The words of each document, as stored and as they should be; others get their turn on the way."""
+        made = {}
+        for number, row in enumerate(found, 1):
+            made[row[1]] = (row[-1], await self._words(row[:-1]))
+            if number % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        return made
+
+    async def _words(self, row: Row) -> str:
+        try:
+            return words_of(await self._whole(row))
+        except ValueError:  # somebody damaged it, and `audit verify` says so; the others are searched all the same
+            return ""
+
+    async def _whole(self, row: Row) -> Stored:
+        """Where its terms are missing or altered, it is found by all the rest."""
+        try:
+            return (await self._read([row]))[0]
+        except StoreUnavailable:
+            return Stored(rows.approval_of(row, lambda _: Ask()), rows.payload_of(row[rows.APPROVAL :]))
 
 
 def _further(walked: int, found: int, limit: int) -> int:
@@ -178,24 +200,6 @@ def _further(walked: int, found: int, limit: int) -> int:
         return 0
     needed = walked * (limit + 1) * 5 // (found * 4)
     return int(1 << needed.bit_length())  # few different numbers, so that databases know the statement already
-
-
-async def _made(found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
-    """The words of each document, as stored and as they should be; others get their turn on the way."""
-    made = {}
-    for number, row in enumerate(found, 1):
-        made[row[1]] = (row[-1], _words(row))
-        if number % AT_A_TIME == 0:
-            await asyncio.sleep(0)
-    return made
-
-
-def _words(row: Row) -> str:
-    try:
-        approval = rows.approval_of(row, lambda _: Ask())  # terms are not searched
-        return words_of(Stored(approval, rows.payload_of(row[rows.APPROVAL : -1])))
-    except ValueError:  # somebody damaged it, and `audit verify` says so; the others are searched all the same
-        return ""
 
 
 def _payload(query: Query) -> str:
