@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import assert_never, cast
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.canonical import read
 from interlock.core.card import Card, Field, Finding, risk_of, visible
+from interlock.core.decision import Reviewer
 from interlock.core.event import Payload, Stored
 from interlock.core.ledger import Entry
+from interlock.core.options import options
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, status_at
-from interlock.core.voting import Vote, quorum
+from interlock.core.policy import People
+from interlock.core.voting import Delegation, Vote, needed, open_stage, quorum
 from interlock.durations import optional_rfc3339, rfc3339
 from interlock.inbox import ERASED, View
 
@@ -38,6 +41,9 @@ def item_json(stored: Stored, now: int) -> dict[str, object]:
         "priority": subject.priority,
         "quorum": {"have": seats(approval), "need": quorum(approval)},
         "alarms": list(approval.alarms),
+        "claimed_by": approval.claimed_by,
+        "open_questions": len(approval.open_questions),
+        "version": approval.version,
         "created_at": rfc3339(approval.created_at),
         "expires_at": rfc3339(approval.expires_at),
         "release_at": optional_rfc3339(approval.release_at),
@@ -46,8 +52,10 @@ def item_json(stored: Stored, now: int) -> dict[str, object]:
     }
 
 
-def view_json(view: View, now: int) -> dict[str, object]:
+def view_json(view: View, now: int, reviewer: Reviewer | None = None) -> dict[str, object]:
+    """All that a front end shows; with a `reviewer` also what this person could decide now."""
     approval, payload = view.stored.approval, view.stored.payload
+    yours = {} if reviewer is None else yours_json(approval, reviewer, now)
     return {
         **item_json(view.stored, now),
         "status": view.status,
@@ -55,7 +63,15 @@ def view_json(view: View, now: int) -> dict[str, object]:
         "card": _card(view.card),
         "findings": [_finding(finding) for finding in view.card.findings],
         "decisions": list(approval.terms.decisions),
+        **yours,
+        "seconds_left": _seconds_left(approval, now),
+        "needed": needed(approval) if view.status == "pending" else "",
+        "stages": _stages(approval),
+        "excluded": sorted(approval.terms.exclude),
         "votes": [_vote(vote) for vote in approval.votes],
+        "editors": list(approval.editors),
+        "delegations": [_delegation(each) for each in approval.delegations],
+        "questions": questions_json(view.timeline),
         "timeline": [entry_json(entry) for entry in view.timeline],
         "result": None if payload.result is None else read(payload.result),
         "error_message": payload.error,
@@ -74,6 +90,30 @@ def decided_json(approval: Approval, now: int) -> dict[str, object]:
         "release_at": optional_rfc3339(approval.release_at),
         "start_by": optional_rfc3339(approval.start_by),
     }
+
+
+def yours_json(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, object]:
+    """`may_not` says why, in words for the person."""
+    found = options(approval, reviewer, now)
+    return {
+        "may_decide": [kind for kind, hindrance in found.items() if not hindrance],
+        "may_not": {kind: hindrance for kind, hindrance in found.items() if hindrance},
+    }
+
+
+def questions_json(timeline: Iterable[Entry]) -> list[dict[str, object]]:
+    """What people asked the agent, each with its reply; texts are null once they were erased."""
+    asked: dict[object, dict[str, object]] = {}
+    for entry in timeline:
+        if entry.kind not in ("asked", "replied"):
+            continue
+        content, number = content_of(entry), json.loads(entry.data)["number"]
+        said = {"by": entry.actor, "at": rfc3339(entry.at), "text": None if content is None else content["text"]}
+        if entry.kind == "asked":
+            asked[number] = {"number": number, **said, "reply": None}
+        elif number in asked:
+            asked[number]["reply"] = said
+    return list(asked.values())
 
 
 def entry_json(entry: Entry) -> dict[str, object]:
@@ -122,6 +162,33 @@ def seats(approval: Approval) -> int:
     return len({(vote.stage, vote.seat) for vote in approval.votes})
 
 
+def _seconds_left(approval: Approval, now: int) -> float | None:
+    """Until it expires; null where nothing waits for people."""
+    return max(0, approval.expires_at - now) / 1000 if approval.status == "pending" else None
+
+
+def _stages(approval: Approval) -> list[dict[str, object]]:
+    """In order; the first that is not done is the one that people vote in."""
+    current = open_stage(approval)
+    return [
+        {
+            "approvers": None if stage.approvers is None else _people(stage.approvers),
+            "need": stage.quorum,
+            "have": len({vote.seat for vote in approval.votes if vote.stage == number}),
+            "done": number < current,
+        }
+        for number, stage in enumerate(approval.terms.stages)
+    ]
+
+
+def _delegation(delegation: Delegation) -> dict[str, object]:
+    return {"by": delegation.by, "to": _people(delegation.to)}
+
+
+def _people(people: People) -> dict[str, object]:
+    return {"users": sorted(people.users), "teams": sorted(people.teams)}
+
+
 def _vote(vote: Vote) -> dict[str, object]:
     return {**vote._asdict(), "at": rfc3339(vote.at)}
 
@@ -168,8 +235,9 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
     match outcome:
         case Proceed(approval_id=approval_id):
             return {"outcome": "proceed", "status": "approved" if approval_id else "allowed", **ids}
-        case Waiting(status=status, until=until):
-            return {"outcome": "waiting", "status": status, **ids, "until": optional_rfc3339(until)}
+        case Waiting(status=status, until=until, questions=questions):
+            times = {"until": optional_rfc3339(until), "questions": list(questions)}
+            return {"outcome": "waiting", "status": status, **ids, **times}
         case Answered(message=said):
             return {"outcome": "answered", "status": "responded", **ids, "message": said}
         case Refused(reason=reason, status=status):

@@ -1,0 +1,52 @@
+"""What one person could decide now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from interlock.core.approval import decide
+from interlock.core.options import VOTED, options
+from interlock.core.policy import Ask, Stage
+from tests.unit.builders import ALICE, BOB, CAROL, FINANCE, LEGAL, NOW, TWO_OF_FINANCE, VIEWER, approve, at, pending
+
+
+# R48
+def test_whoever_may_decide_may_do_all_that_the_rule_allows() -> None:
+    assert set(options(pending(TWO_OF_FINANCE), ALICE, NOW).values()) == {""}
+    found = options(pending(Ask(decisions=("approve", "reject"))), ALICE, NOW)
+    assert [kind for kind, hindrance in found.items() if not hindrance] == ["approve", "reject"]
+    assert "allowed: approve, reject" in found["respond"]
+
+
+# R48
+def test_others_are_told_who_may() -> None:
+    for person in (CAROL, VIEWER):
+        found = options(pending(TWO_OF_FINANCE), person, NOW)
+        assert all("It needs team finance" in hindrance for hindrance in found.values())
+
+
+# R48
+def test_who_sits_in_a_later_stage_may_end_it_and_not_approve_yet() -> None:
+    found = options(pending(Ask("two stages", (Stage(FINANCE), Stage(LEGAL)))), CAROL, NOW)
+    assert [kind for kind, hindrance in found.items() if not hindrance] == ["respond", "reject"]
+
+
+# R48
+def test_who_has_voted_is_told_so() -> None:
+    voted = decide(pending(TWO_OF_FINANCE), approve(pending(TWO_OF_FINANCE)), ALICE, at()).state
+    assert options(voted, ALICE, NOW)["approve"] == VOTED
+    assert options(voted, ALICE, NOW)["reject"] == ""
+    assert options(voted, BOB, NOW)["approve"] == ""
+
+
+# R53
+def test_findings_stand_in_nobodys_way_who_looks_at_them() -> None:
+    assert options(replace(pending(), alarms=("bidi:/to",)), ALICE, NOW)["approve"] == ""
+
+
+# R5
+def test_after_the_deadline_or_the_decision_nothing_can_be_decided() -> None:
+    late = options(pending(), ALICE, pending().expires_at)
+    assert all("expired" in hindrance for hindrance in late.values())
+    decided = decide(pending(), approve(pending()), ALICE, at()).state
+    assert all("Already decided" in hindrance for hindrance in options(decided, BOB, NOW).values())
