@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,8 +100,9 @@ class Inbox:
     async def bulk(
         self, workspace: str, decisions: Sequence[tuple[str, Decision]], reviewer: Reviewer
     ) -> Sequence[Approval | Error]:
-        """One result each: a decision that fails stops none of the others."""
-        return [await self._attempt(workspace, approval_id, each, reviewer) for approval_id, each in decisions]
+        """One result each: a decision that fails stops none of the others. They share transactions."""
+        tries = [self._attempt(workspace, approval_id, each, reviewer) for approval_id, each in decisions]
+        return await asyncio.gather(*tries)
 
     async def undo(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
         return await self._store.transition(

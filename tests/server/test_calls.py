@@ -17,7 +17,7 @@ CALL = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "run_id": "run", "cal
 Told = dict[str, Any]
 
 
-async def propose(agent: httpx2.AsyncClient, **more: Any) -> dict[str, Any]:
+async def propose(agent: httpx2.AsyncClient, /, **more: Any) -> dict[str, Any]:
     answer = await agent.post("/api/calls", json={**CALL, **more})
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()

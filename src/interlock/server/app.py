@@ -14,12 +14,12 @@ from starlette.responses import Response
 
 from interlock import __version__
 from interlock.core.errors import Error, InvalidRequest, NotFound
-from interlock.server import operations, people, session, welcome
+from interlock.server import approvals, operations, people, session, welcome
 from interlock.server.calls import Calls
 from interlock.server.deciding import Deciding
-from interlock.server.routing import AGENTS, DECIDERS, LOOKERS
+from interlock.server.routing import AGENTS, DECIDERS, LOOKERS, response
 from interlock.server.runs import RunRoutes
-from interlock.web.asgi import Answer, error_answer, invalid_of
+from interlock.web.asgi import error_answer, invalid_of
 from interlock.web.auth import Auth
 from interlock.web.entrance import Entrance, internal
 from interlock.web.feed import Feed
@@ -47,7 +47,7 @@ def build(site: Site) -> Entrance:
     )
     for failure, answered in answers:
         rest.add_exception_handler(failure, answered)
-    for routes in (operations, session, welcome, people):
+    for routes in (operations, session, welcome, people, approvals):
         rest.include_router(routes.router)
     hosts = hosts_of(settings.host, settings.port, settings.public_url)
     return Entrance(site, Front(auth, hot_routes(site, auth), rest, hosts))
@@ -86,35 +86,30 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
 
 async def _known(_: Request, error: Exception) -> Response:
     assert isinstance(error, Error)  # noqa: S101  registered for nothing else
-    return _response(error_answer(error))
+    return response(error_answer(error))
 
 
 async def _unusable(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101  registered for nothing else
-    return _response(error_answer(invalid_of([(each["loc"][1:], each["msg"]) for each in error.errors()])))
+    return response(error_answer(invalid_of([(each["loc"][1:], each["msg"]) for each in error.errors()])))
 
 
 async def _unknown_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  registered for nothing else
     if error.status_code == 404:
-        return _response(error_answer(NotFound("There is nothing at this address. The routes are listed at /docs.")))
+        return response(error_answer(NotFound("There is nothing at this address. The routes are listed at /docs.")))
     if error.status_code == 405:
         answer = error_answer(WrongMethod(f"{request.method} is not possible here. The routes are listed at /docs."))
-        return _response(answer._replace(headers=((b"allow", (error.headers or {}).get("Allow", "").encode()),)))
-    return _response(error_answer(InvalidRequest(str(error.detail))))
+        return response(answer._replace(headers=((b"allow", (error.headers or {}).get("Allow", "").encode()),)))
+    return response(error_answer(InvalidRequest(str(error.detail))))
 
 
 async def _broken(request: Request, _: Exception) -> Response:
     """The framework raises it again, and the entrance notes it."""
     error = internal()
     error.ids["request_id"] = request.scope["request_id"].decode()
-    return _response(error_answer(error))
+    return response(error_answer(error))
 
 
 class WrongMethod(Error):
     code, status = "wrong_method", 405
-
-
-def _response(answer: Answer) -> Response:
-    headers = {name.decode(): value.decode() for name, value in answer.headers}
-    return Response(answer.body, answer.status, headers, answer.kind.decode())

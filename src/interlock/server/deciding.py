@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, read_decision
-from interlock.shape import decided_json, view_json
+from interlock.server.desk import shown
+from interlock.shape import decided_json
 from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
 from interlock.web.site import Site
 
@@ -39,5 +40,4 @@ class Deciding:
         approval = await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
         if asked.headers.get(b"prefer") == MINIMAL:
             return json_answer(decided_json(approval, self._site.clock()), 200, ((b"preference-applied", MINIMAL),))
-        view = await doors.inbox.show(doors.workspace, approval_id)
-        return json_answer(view_json(view, self._site.clock()))
+        return await shown(self._site, doors, approval_id, reviewer)

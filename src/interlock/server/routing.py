@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from interlock.core.identity import ROLES, Principal
-from interlock.web.asgi import Asked
+from interlock.web.asgi import Answer, Asked
 from interlock.web.auth import Auth, check_role
 from interlock.web.front import Hot
 from interlock.web.site import Site
@@ -69,13 +69,21 @@ def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in every}
 
 
+def gives(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route answers if all is well, besides how it may fail."""
+    return {200: {"model": model}, **fails(*statuses)}
+
+
+def response(answer: Answer) -> Response:
+    headers = {name.decode(): value.decode() for name, value in answer.headers}
+    return Response(answer.body, answer.status, headers, answer.kind.decode())
+
+
 def document(router: APIRouter, hot: Hot, body: type[BaseModel] | None, *statuses: int, **more: Any) -> None:
     """Puts a route without a framework into the document; it is served before the framework sees it."""
 
     async def endpoint(request: Request) -> Response:
-        answer = await hot.handle(_asked(request))
-        headers = {name.decode(): value.decode() for name, value in answer.headers}
-        return Response(answer.body, answer.status, headers, answer.kind.decode())
+        return response(await hot.handle(_asked(request)))
 
     extra = may(hot.roles)
     if body is not None:

@@ -1,0 +1,289 @@
+"""The reviewers' routes: lists, one approval, and what can be done besides deciding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from interlock.server.models import Page, Shown
+from tests.server.conftest import As
+from tests.server.test_calls import decide, propose
+from tests.serving import make_keys
+from tests.support import Clock, Parts
+
+Keys = dict[str, str]
+POLICY = """
+version: 1
+rules:
+  - name: two of finance
+    tools: [pay]
+    then: ask
+    approvers: {teams: [finance]}
+    quorum: 2
+"""
+
+
+async def show(person: httpx2.AsyncClient, approval_id: str) -> dict[str, Any]:
+    answer = await person.get(f"/api/approvals/{approval_id}")
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    Shown.model_validate(body)
+    return body
+
+
+async def act(person: httpx2.AsyncClient, told: dict[str, Any], verb: str, **body: Any) -> httpx2.Response:
+    return await person.post(f"/api/approvals/{told['approval_id']}/{verb}", json=body)
+
+
+async def listed(person: httpx2.AsyncClient, path: str = "/api/approvals", **filters: Any) -> list[str]:
+    answer = await person.get(path, params=filters)
+    assert answer.status_code == 200, answer.text
+    Page.model_validate(answer.json())
+    return [item["call_id"] for item in answer.json()["items"]]
+
+
+# R36
+async def test_approvals_are_listed_by_everything_that_people_look_for(
+    client: As, keys: Keys, parts: Parts, site: Any, clock: Clock
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    await site.workspaces.put_policy("default", POLICY, "ada")
+    first = await propose(agent, call_id="one", initiated_by="rita", thread_id="t1", priority="high")
+    clock.forward(1)
+    await propose(agent, call_id="two", tool="pay", args={"amount": 5}, agent="billing", run_id="other")
+    assert (await decide(bob, first)).status_code == 200
+    while await parts.store.index():
+        pass
+    assert await listed(bob) == ["two", "one"]
+    assert await listed(bob, "/api/approvals/pending") == ["two"]
+    assert await listed(bob, status="approved,rejected") == ["one"]
+    found = {
+        "one": [{"user": "rita"}, {"user": "bob"}, {"thread_id": "t1"}, {"priority": "high"}, {"q": "delete"}],
+        "two": [{"tool": "pay"}, {"agent": "billing"}, {"run_id": "other"}, {"team": "finance"}],
+    }
+    for call_id, queries in found.items():
+        for query in queries:
+            assert await listed(bob, **query) == [call_id], query
+    assert await listed(bob, team="legal") == []
+
+
+async def test_a_list_is_turned_page_by_page(client: As, keys: Keys, clock: Clock) -> None:
+    agent, vic = client(keys["agent"]), client(keys["viewer"])
+    for number in range(5):
+        await propose(agent, call_id=f"c{number}")
+        clock.forward(1)
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = (await vic.get("/api/approvals/pending", params={"limit": 2, "cursor": cursor})).json()
+        seen += [item["call_id"] for item in page["items"]]
+        cursor = page["next"]
+    assert seen == [f"c{number}" for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ({"status": "open"}, "pending, rejected, approved"),
+        ({"status": "pending,open"}, "'open'"),
+        ({"priority": "urgent"}, "'low', 'medium' or 'high'"),
+        ({"limit": "0"}, "greater than or equal to 1"),
+        ({"limit": "501"}, "less than or equal to 500"),
+        ({"limit": "many"}, "integer"),
+        ({"cursor": "?"}, "first page"),
+        ({"cursor": "WzEsICJcdTAwMDAiXQ=="}, "first page"),
+        ({"stauts": "pending"}, "stauts"),
+        ({"q": "!!"}, "letters or digits"),
+    ],
+)
+async def test_a_wrong_filter_is_refused_with_what_is_right(
+    client: As, keys: Keys, filters: dict[str, str], told: str
+) -> None:
+    answer = await client(keys["viewer"]).get("/api/approvals", params=filters)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert told in answer.json()["message"]
+
+
+# R53
+async def test_one_approval_shows_all_that_it_takes_to_decide(client: As, keys: Keys, site: Any) -> None:
+    await site.workspaces.put_policy("default", POLICY, "ada")
+    args = {"to": "ann\u202eexe", "token": "sk-very-secret", "amount": 12345678901234567890123}
+    more = {"secret": ["token"], "preview": "Ann gets it.", "agent_says": "Trust me."}
+    told = await propose(client(keys["agent"]), tool="pay", args=args, expires_in="90s", **more)
+    answer = await client(keys["reviewer"]).get(f"/api/approvals/{told['approval_id']}")
+    shown = answer.json()
+    Shown.model_validate(shown)
+    assert answer.headers["etag"] == f'"{shown["version"]}"'
+    assert "sk-very-secret" not in answer.text
+    assert shown["args"]["amount"] == 12345678901234567890123
+    assert "\u202e" not in shown["card"]["fields"][1]["text"] + shown["card"]["fields"][2]["text"]
+    assert [finding["level"] for finding in shown["findings"]] == ["alarm"]
+    assert (shown["rule"], shown["seconds_left"], shown["needed"]) == ("two of finance", 90.0, "team finance")
+    assert shown["stages"] == [{"approvers": {"users": [], "teams": ["finance"]}, "need": 2, "have": 0, "done": False}]
+    assert (shown["card"]["preview"], shown["card"]["agent_says"]) == ("Ann gets it.", "Trust me.")
+    assert shown["may_decide"] == ["approve", "edit", "respond", "reject"]
+    assert shown["timeline"][0]["kind"] == "proposed"
+
+
+# R48
+async def test_everybody_is_told_what_they_may_decide_and_why_not(client: As, keys: Keys, site: Any) -> None:
+    await site.workspaces.put_policy("default", POLICY, "ada")
+    told = await propose(client(keys["agent"]), tool="pay")
+    for role in ("viewer", "admin"):
+        shown = await show(client(keys[role]), told["approval_id"])
+        assert shown["may_decide"] == []
+        assert "team finance" in shown["may_not"]["approve"]
+    bob = client(keys["reviewer"])
+    assert (await decide(bob, told)).json()["may_not"].keys() == {"approve"}
+
+
+# R21
+@pytest.mark.parametrize("approval_id", ["nothing", "018f0000-0000-7000-8000-000000000000", "x" * 5000])
+async def test_an_unknown_id_is_not_found(client: As, keys: Keys, approval_id: str) -> None:
+    bob = client(keys["reviewer"])
+    answers = [await bob.get(f"/api/approvals/{approval_id}")]
+    answers += [await bob.post(f"/api/approvals/{approval_id}/{verb}") for verb in ("undo", "claim", "release")]
+    answers += [await client(keys["agent"]).get(f"/api/calls/{approval_id}")]
+    assert [(answer.status_code, answer.json()["error"]) for answer in answers] == [(404, "not_found")] * 5
+
+
+# R40
+async def test_the_approvals_of_another_workspace_do_not_exist(client: As, keys: Keys, parts: Parts) -> None:
+    told = await propose(client(keys["agent"]))
+    stranger = client((await make_keys(parts, "elsewhere"))["admin"])
+    assert (await stranger.get(f"/api/approvals/{told['approval_id']}")).status_code == 404
+    bodies: dict[str, dict[str, Any]] = {
+        "undo": {},
+        "claim": {},
+        "release": {},
+        "comment": {"text": "hello"},
+        "ask": {"question": "why?"},
+        "delegate": {"users": ["bob"]},
+        "resolve-unknown": {"ok": True},
+        "decision": {"kind": "approve"},
+    }
+    for verb, body in bodies.items():
+        assert (await act(stranger, told, verb, **body)).status_code == 404, verb
+    assert await listed(stranger) == []
+    bulk = await stranger.post(
+        "/api/approvals/bulk", json={"decisions": [{"id": told["approval_id"], "kind": "approve"}]}
+    )
+    assert bulk.json()["results"][0]["error"] == "not_found"
+
+
+@pytest.mark.parametrize("role", ["agent", "viewer"])
+async def test_agents_and_viewers_do_nothing_with_approvals(client: As, keys: Keys, role: str) -> None:  # R48
+    told = await propose(client(keys["agent"]))
+    person = client(keys[role])
+    for verb, body in {"claim": {}, "comment": {"text": "x"}, "ask": {"question": "x"}, "undo": {}}.items():
+        assert (await act(person, told, verb, **body)).status_code == 403, verb
+    bulk = await person.post("/api/approvals/bulk", json={"decisions": [{"id": "x", "kind": "approve"}]})
+    assert bulk.status_code == 403
+    if role == "agent":
+        assert (await person.get("/api/approvals")).status_code == 403
+        assert (await person.get(f"/api/approvals/{told['approval_id']}")).status_code == 403
+
+
+# R36
+async def test_many_are_decided_at_once_and_each_has_its_own_end(client: As, keys: Keys) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    told = [await propose(agent, call_id=f"c{number}") for number in range(4)]
+    seen = {"args_sha256": told[0]["args_sha256"]}
+    decisions = [
+        {"id": told[0]["approval_id"], "kind": "approve", **seen},
+        {"id": told[1]["approval_id"], "kind": "yes"},
+        {"id": told[2]["approval_id"], "kind": "reject", "reason": "no"},
+        {"id": "nothing", "kind": "approve"},
+        {"id": told[0]["approval_id"], "kind": "reject"},
+        {"id": told[3]["approval_id"], "kind": "approve", "args_sha256": "0" * 64},
+        {"kind": "approve"},
+    ]
+    answer = await bob.post("/api/approvals/bulk", json={"decisions": decisions})
+    results = answer.json()["results"]
+    assert [result.get("error") or result["status"] for result in results] == [
+        "approved",
+        "invalid_decision",
+        "rejected",
+        "not_found",
+        "already_decided",
+        "digest_mismatch",
+        "invalid_request",
+    ]
+    assert [result["ok"] for result in results] == [True, False, True, False, False, False, False]
+    assert results[4]["decision"]["by"] == "bob"
+
+
+async def test_five_hundred_decisions_are_the_most(client: As, keys: Keys) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    ids = [(await propose(agent, call_id=f"c{number}"))["approval_id"] for number in range(20)]
+    many = [{"id": ids[number % 20], "kind": "approve"} for number in range(500)]
+    results = (await bob.post("/api/approvals/bulk", json={"decisions": many})).json()["results"]
+    assert sum(result["ok"] for result in results) == 20
+    for wrong in ([], [*many, many[0]], [1], {}):
+        assert (await bob.post("/api/approvals/bulk", json={"decisions": wrong})).status_code == 400
+
+
+# R17
+async def test_a_rejection_is_undone_while_the_agent_has_not_heard_of_it(client: As, keys: Keys, clock: Clock) -> None:
+    agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
+    told = await propose(agent)
+    await decide(ada, told, "reject", reason="not now")
+    assert (await act(bob, told, "undo")).status_code == 403
+    assert (await act(ada, told, "undo")).json()["status"] == "pending"
+    await decide(bob, told, "reject")
+    clock.forward(8_000)
+    late = await act(bob, told, "undo")
+    assert (late.status_code, late.json()["error"]) == (410, "expired")
+
+
+# R36
+async def test_a_claim_is_shown_taken_over_and_released(client: As, keys: Keys) -> None:
+    bob, ada = client(keys["reviewer"]), client(keys["admin"])
+    told = await propose(client(keys["agent"]))
+    assert (await act(bob, told, "claim")).json()["claimed_by"] == "bob"
+    assert (await ada.get("/api/approvals")).json()["items"][0]["claimed_by"] == "bob"
+    assert (await act(ada, told, "claim")).json()["claimed_by"] == "ada"
+    assert (await act(bob, told, "release")).status_code == 403
+    assert (await act(ada, told, "release")).json()["claimed_by"] == ""
+
+
+# R40
+async def test_a_seat_is_passed_on_to_people_who_exist(client: As, keys: Keys, site: Any) -> None:
+    await site.workspaces.put_policy("default", POLICY, "ada")
+    bob, ada = client(keys["reviewer"]), client(keys["admin"])
+    told = await propose(client(keys["agent"]), tool="pay")
+    for nobody in ({"users": ["adda"]}, {"teams": ["fnance"]}, {}):
+        assert (await act(bob, told, "delegate", **nobody)).status_code == 400
+    passed = (await act(bob, told, "delegate", users=["ada"])).json()
+    assert passed["delegations"] == [{"by": "bob", "to": {"users": ["ada"], "teams": []}}]
+    assert "approve" in (await show(ada, told["approval_id"]))["may_decide"]
+    assert (await decide(ada, told)).json()["votes"][0]["seat"] == "bob"
+
+
+# R55
+async def test_a_reviewer_asks_and_says_something_without_deciding(client: As, keys: Keys) -> None:
+    bob = client(keys["reviewer"])
+    told = await propose(client(keys["agent"]))
+    shown = (await act(bob, told, "ask", question="Which file?")).json()
+    assert shown["status"] == "pending"
+    assert [(q["number"], q["by"], q["text"], q["reply"]) for q in shown["questions"]] == [
+        (1, "bob", "Which file?", None)
+    ]
+    said = (await act(bob, told, "comment", text="I asked.")).json()
+    assert said["timeline"][-1]["content"]["text"] == "I asked."
+    for verb, body in {"ask": {"question": ""}, "comment": {"text": "x" * 501}}.items():
+        assert (await act(bob, told, verb, **body)).status_code == 400
+
+
+# R6
+async def test_an_unknown_outcome_is_resolved_by_a_person(client: As, keys: Keys, clock: Clock, parts: Parts) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    told = await propose(agent)
+    await decide(bob, told)
+    assert (await act(bob, told, "resolve-unknown", ok=True)).status_code == 409
+    await agent.post(f"/api/calls/{told['approval_id']}/start", json={"lease_seconds": 1})
+    clock.forward(1_000)
+    await parts.worker.sweep()
+    done = (await act(bob, told, "resolve-unknown", ok=True, note="I looked.", result={"rows": 1})).json()
+    assert (done["status"], done["result"]) == ("succeeded", {"rows": 1})
