@@ -34,17 +34,17 @@ from tests.faults.grounds import Bases, Files, Ground
 from tests.postgres import Server
 from tests.support import OK, approve, pending
 
-THIRD = Migration(
-    3,
+FOURTH = Migration(
+    4,
     "colours",
-    """-- since: 2
+    """-- since: 3
 alter table policies add column colour text not null default '';
 create index policies_colour on policies (colour);
 update policies set colour = 'grey';
 create table colours (name text primary key);
 insert into colours values ('grey');
 """,
-    2,
+    3,
 )
 
 
@@ -58,7 +58,7 @@ def main() -> None:
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder, ground_of(options.database, Path(folder)) as ground:
         for name, template in templates(ground).items():
-            know(3)
+            know(4)
             ground.broken = options.broken
             Trial(ground, name, template, tally).run(options.most)
     shape = {"suite": "migrations", "database": options.database}
@@ -150,7 +150,7 @@ async def cycle(url: str) -> list[str]:
 
 def templates(ground: Ground) -> dict[str, str]:
     """An empty database, one of the first version with calls, one of today with calls."""
-    know(2)
+    know(3)
     today = ground.copy("")
     child(lambda: ground.migrate(today, ""))
     for _ in range(2):
@@ -166,7 +166,7 @@ def know(count: int) -> None:
     """So many migrations, in this process and its children."""
     for module in (migrations, sys.modules.get("interlock.stores.postgres.migrate")):
         if module is not None:
-            module.load_migrations = lambda database: [*LOAD(database), THIRD][:count]  # type: ignore[attr-defined]
+            module.load_migrations = lambda database: [*LOAD(database), FOURTH][:count]  # type: ignore[attr-defined]
 
 
 LOAD = migrations.load_migrations

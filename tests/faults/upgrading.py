@@ -26,16 +26,16 @@ from tests.faults.judging import TOP, judge, loads, start
 from tests.places import migrated
 from tests.postgres import Server
 
-FIRST = 3  # the number of the next migration
+FIRST = 4  # the number of the next migration
 AGENTS = ("--agents", "4")
-EXPANDED = """-- since: 2
+EXPANDED = """-- since: 3
 alter table approvals add column colour{n} text;
 alter table events add column colour{n} text;
 create index approvals_colour{n} on approvals (colour{n}) where colour{n} is not null;
 create table colours{n} (name text primary key);
 insert into colours{n} values ('grey');
 """
-TAKEN_AWAY = "-- since: 2\nalter table payloads rename column preview to previews{n};\n"
+TAKEN_AWAY = "-- since: 3\nalter table payloads rename column preview to previews{n};\n"
 
 
 def main() -> None:
