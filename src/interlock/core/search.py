@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from typing import cast
@@ -104,6 +105,7 @@ def matches(stored: Stored, query: Query) -> bool:
     )
 
 
+@lru_cache(maxsize=10_000)  # the same tools, agents and people again and again
 def mark(workspace: str, kind: str, value: str) -> str:
     """The word for a whole value. With the workspace in it, the words of others are never met."""
     digest = sha256(f"{workspace}\x1f{value}".encode(errors="surrogatepass")).hexdigest()  # half a pair meets nothing

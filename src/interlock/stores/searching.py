@@ -32,7 +32,7 @@ from interlock.stores.rows import Row
 EVENTS = 500  # looked at for one lot
 LOT = 100  # approvals: a decision may have to wait until a lot is written
 AT_A_TIME = 10  # approvals, about a millisecond
-IN_A_SWEEP = 30  # lots
+IN_A_SWEEP = 10  # lots, so a thousand approvals a second: more would be felt by those who decide
 IN_A_SEARCH = 10  # lots
 PENDING = 500  # that are looked at one by one, in the order of time left
 FEW = 1_000  # matches that can be put into another order than that of the index
