@@ -83,8 +83,9 @@ def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, re
 
 def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
     gate, inbox = doors_of(store, Policy())
-    worker = Worker(store, store.clock, is_dead, retention)
-    return Parts(store, gate, inbox, worker, Accounts(store.accounts, store.clock), store.clock)
+    accounts = Accounts(store.accounts, store.clock)
+    worker = Worker(store, store.clock, is_dead, retention, accounts.sweep)
+    return Parts(store, gate, inbox, worker, accounts, store.clock)
 
 
 def doors_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> tuple[Gate, Inbox]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from interlock.core.approval import Approval
@@ -15,18 +16,25 @@ BATCH = 100
 LOOK_EVERY = 1.0  # seconds between looks for dead runners and for rows that other processes made
 SETTLED = 3_000  # milliseconds: a call changes a few times in its first seconds, and is made searchable once after that
 FORGET_MOST = 20  # transactions of one sweep; what is left waits for the next
+TIDY_EVERY = 60_000  # milliseconds between looks for sessions, links and answers that have ended
 FORGET_LATE = 300_000  # milliseconds that something may be kept too long, so that much is forgotten in one go
+
+Tidy = Callable[[], Awaitable[int]]  # deletes a lot of what has ended, and gives how much that was
 
 
 class Worker:
     """Any number may run at once: each thing is done in a transaction that finds it done already."""
 
-    def __init__(self, store: Store, clock: Clock, is_dead: IsDead, retention: int | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, is_dead: IsDead, retention: int | None = None, tidy: Tidy | None = None
+    ) -> None:
         """`retention`: for how many milliseconds the content of what has ended is kept; None keeps it."""
         self._store = store
         self._clock = clock
         self._is_dead = is_dead
         self._retention = retention
+        self._tidy = tidy
+        self._tidied = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Sleeps until something is due, and never longer than a second."""
@@ -65,6 +73,14 @@ class Worker:
                 break
             forgotten += done.approvals
         return forgotten
+
+    async def _delete_ended(self) -> None:
+        now = self._clock()
+        if self._tidy is not None and not 0 <= now - self._tidied < TIDY_EVERY:
+            self._tidied = now
+            lots = 0
+            while lots < FORGET_MOST and await self._tidy():
+                lots += 1
 
     async def _tick(self, workspace: str, approval_id: str) -> int:
         changed: list[bool] = []

@@ -17,6 +17,7 @@ from interlock.core.policy import People
 from interlock.core.ports import AccountStore, User
 from interlock.members import SESSIONS
 from interlock.wiring import Parts
+from interlock.worker import TIDY_EVERY
 from tests.places import Place
 from tests.support import ADA, START, Clock, faults, kinds, opened
 
@@ -595,6 +596,15 @@ async def test_what_has_ended_is_swept(parts: Parts, place: Place, clock: Clock)
     clock.forward(SESSION)
     assert await accounts.sweep() == 1
     assert [place.sql(f"select count(*) from {table}")[0][0] for table in ("sessions", "links", "answers")] == [0, 0, 0]
+
+
+async def test_the_worker_sweeps_once_a_minute(parts: Parts, place: Place, clock: Clock) -> None:
+    await parts.worker.sweep()
+    await parts.accounts.create_link("default", "ada", role="viewer", lasts=1_000)
+    for forward, left in ((TIDY_EVERY - 1, 1), (1, 0)):
+        clock.forward(forward)
+        await parts.worker.sweep()
+        assert place.sql("select count(*) from links") == [(left,)]
 
 
 async def test_no_secret_is_kept_anywhere(parts: Parts, place: Place) -> None:  # R41
