@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import resource
 import socket
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import uvicorn
 
+from interlock import __version__
 from interlock.configuration import InlinePolicy, Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
@@ -19,13 +21,17 @@ from interlock.gate import Gate
 from interlock.inbox import Inbox
 from interlock.policy_file import read_policy
 from interlock.server.app import build
-from interlock.server.connection import Connection
+from interlock.server.connection import MOST, Connection
 from interlock.stores.store import SqlStore
-from interlock.web.logs import Log
+from interlock.web.logs import Log, Passed
 from interlock.web.site import Site
+from interlock.web.stopping import on_signal
 from interlock.wiring import Parts, doors_of, wall_clock, wire
+from interlock.worker import Worker
 from interlock.workspaces import Workspaces
 
+KEEP_ALIVE = 75  # seconds that a connection may be idle
+SPARE_FILES = 200
 GRACE = 10  # seconds that answers in progress get when the server stops
 LOOK_AGAIN = 10.0  # seconds: a thousand agents may wait, and each is woken when there is something for it
 WORKSPACE = "default"
@@ -43,18 +49,46 @@ async def serve(settings: Settings, say: Say, *, worker: bool) -> None:
         stack.push_async_callback(parts.store.close)
         listening = _listen(settings.server.host, settings.server.port)
         site = await site_of(settings, parts)
+        take_logs(site.log)
+        site.log.tell("info", "start", version=__version__, database=site.store.name)
+        stack.callback(site.log.tell, "info", "stopped")
+        stack.push_async_callback(site.accounts.settle)
         server = Server(site)
-        stop = asyncio.Event()
-        working = asyncio.create_task(parts.worker.run(stop)) if worker else None
+        stack.enter_context(on_signal(server.stop))
+        if worker:
+            await stack.enter_async_context(working(parts.worker, site.log))
         for line in await _welcome(site, listening):
             say(line)
         gc.freeze()
-        try:
-            await server.serve(sockets=[listening])
-        finally:
-            stop.set()
-            if working is not None:
-                await working
+        await server.serve(sockets=[listening])
+
+
+def take_logs(log: Log) -> None:
+    """What libraries and the event loop have to say becomes lines of ours."""
+    logging.basicConfig(handlers=[Passed(log)], level=logging.WARNING, force=True)
+    asyncio.get_running_loop().set_exception_handler(log.loop_failed)
+
+
+@asynccontextmanager
+async def working(worker: Worker, log: Log) -> AsyncIterator[asyncio.Task[None]]:
+    """What time does, until the end of the block; a fault of ours must not end it before."""
+    stop = asyncio.Event()
+
+    async def work() -> None:
+        while not stop.is_set():
+            try:
+                await worker.run(stop)
+            except Exception as error:  # noqa: BLE001  deadlines have to be kept whatever happens
+                log.failed("worker_failed", error)
+                await asyncio.sleep(1)
+
+    task = asyncio.create_task(work())
+    try:
+        yield task
+    finally:
+        stop.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(task, GRACE)
 
 
 async def site_of(settings: Settings, parts: Parts) -> Site:
@@ -93,27 +127,48 @@ def _configured(settings: Settings) -> str | None:
 
 
 class Server(uvicorn.Server):
-    """Tells those who wait before it waits for them."""
+    """Stops in order: from the signal on it is not ready, those who wait are told, what was begun is finished."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         config = uvicorn.Config(
             build(site),
             loop="uvloop",
-            http=Connection,
+            http=_connections(),
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=GRACE,
         )
         super().__init__(config)
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    def stop(self) -> None:
+        self._site.log.tell("info", "stopping")
         self._site.stopping.set()
-        await super().shutdown(sockets)
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._site.log.tell("info", "ready")
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """They are taken care of outside."""
+        yield
+
+
+def _connections() -> type[Connection]:
+    """As many as there can be open files, but for those that the database needs."""
+    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    class Bounded(Connection):  # uvicorn asks for a class
+        most = min(MOST, max(1, open_files - SPARE_FILES))
+
+    return Bounded
 
 
 def _allow_many_connections() -> None:

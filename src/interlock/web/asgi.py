@@ -134,6 +134,8 @@ def error_answer(error: Error) -> Answer:
         case TooManyRequests():
             wait = str(error.ids.get("retry_after", 1)).encode()
             return json_answer(error.to_json(), 429, ((b"retry-after", wait),))
+        case TooLarge() | TooSlow():  # what still comes of its body is not read
+            return json_answer(error.to_json(), error.status, ((b"connection", b"close"),))
         case AlreadyDecided():
             return json_answer(already_decided(error), error.status)
         case _:

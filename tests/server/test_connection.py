@@ -1,0 +1,131 @@
+"""Connections that are slow, too many, or not HTTP, against the real protocol on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+
+from interlock.server.connection import MAX_HEAD, Connection
+from interlock.web.asgi import Answer, Receive, Scope, Send, send_answer
+
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+Connect = Callable[[], Any]
+
+
+async def app(scope: Scope, _: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        await send_answer(send, Answer(200, b'"ok"'))
+
+
+class Impatient(Connection):
+    head_seconds = 0.2
+    most = 3
+
+
+@asynccontextmanager
+async def served(protocol: type[Connection]) -> AsyncIterator[int]:
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None))
+    server.capture_signals = nothing  # type: ignore[method-assign]  # those of the tests stay theirs
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await task
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    async with served(Impatient) as port:
+        yield port
+
+
+async def exchange(port: int, *parts: bytes) -> bytes:
+    """What comes back until the server closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0.02)
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+def error_of(raw: bytes) -> tuple[int, str]:
+    head, _, body = raw.partition(b"\r\n\r\n")
+    assert b"connection: close" in head
+    assert b"content-type: application/json" in head
+    assert b"content-length: %d" % len(body) in head
+    return int(head.split()[1]), json.loads(body)["error"]
+
+
+@pytest.mark.parametrize("parts", [(), (b"GET / HT",), (b"GET / HTTP/1.1\r\n", b"host: x\r\n", b"a: b\r\n")])
+async def test_a_head_that_does_not_come_is_not_waited_for(port: int, parts: tuple[bytes, ...]) -> None:
+    assert error_of(await exchange(port, *parts)) == (408, "too_slow")
+
+
+async def test_a_second_head_that_does_not_come_is_not_waited_for_either(port: int) -> None:
+    raw = await exchange(port, GET, b"GET / HTTP/1.1\r\n")
+    first, second = raw.split(b"HTTP/1.1 ")[1:]
+    assert first.startswith(b"200 OK")
+    assert error_of(b"HTTP/1.1 " + second) == (408, "too_slow")
+
+
+async def test_dripping_does_not_help(port: int) -> None:
+    drops = [b"GET / HTTP/1.1\r\n", *(b"h%d: x\r\n" % number for number in range(30))]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for drop in drops:
+        writer.write(drop)
+        await asyncio.sleep(0.01)
+    assert error_of(await reader.read()) == (408, "too_slow")
+    writer.close()
+
+
+async def test_a_head_has_an_end() -> None:
+    async with served(Connection) as port:
+        raw = await exchange(port, b"GET / HTTP/1.1\r\nhost: x\r\nlong: ", b"x" * (MAX_HEAD + 1))
+    assert error_of(raw) == (431, "head_too_large")
+
+
+@pytest.mark.parametrize("garbage", [b"\x16\x03\x01\x02\x00\x01\x00", b"HELLO\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"])
+async def test_what_is_not_http_is_told_so(port: int, garbage: bytes) -> None:
+    assert error_of(await exchange(port, garbage)) == (400, "invalid_request")
+
+
+async def test_one_connection_too_many_is_turned_away(port: int) -> None:
+    held = []
+    for _ in range(Impatient.most):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(GET)
+        assert (await reader.readuntil(b'"ok"')).startswith(b"HTTP/1.1 200")
+        held.append(writer)
+    assert error_of(await exchange(port)) == (503, "too_many_connections")
+    for writer in held:
+        writer.close()
+
+
+async def test_an_idle_connection_that_was_used_stays(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(2):
+        writer.write(GET)
+        assert (await reader.readuntil(b'"ok"')).startswith(b"HTTP/1.1 200")
+        await asyncio.sleep(Impatient.head_seconds * 1.5)
+    writer.write(GET)
+    assert (await reader.readuntil(b'"ok"')).startswith(b"HTTP/1.1 200")
+    writer.close()
+
+
+def nothing() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
