@@ -17,6 +17,7 @@ from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import approvals, operations, people, session, welcome
 from interlock.server.calls import Calls
 from interlock.server.deciding import Deciding
+from interlock.server.metrics import Metrics
 from interlock.server.routing import AGENTS, DECIDERS, LOOKERS, response
 from interlock.server.runs import RunRoutes
 from interlock.web.asgi import error_answer, invalid_of
@@ -38,7 +39,7 @@ def build(site: Site) -> Entrance:
         redoc_url=None,
         lifespan=_life,
     )
-    rest.state.site, rest.state.auth = site, auth
+    rest.state.site, rest.state.auth, rest.state.metrics = site, auth, Metrics(site)
     answers = (
         (Error, _known),
         (RequestValidationError, _unusable),
@@ -50,7 +51,7 @@ def build(site: Site) -> Entrance:
     for routes in (operations, session, welcome, people, approvals):
         rest.include_router(routes.router)
     hosts = hosts_of(settings.host, settings.port, settings.public_url)
-    return Entrance(site, Front(auth, hot_routes(site, auth), rest, hosts))
+    return Entrance(site, Front(auth, hot_routes(site, auth), rest, hosts, site.meters))
 
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:

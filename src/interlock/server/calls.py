@@ -135,12 +135,14 @@ class Calls:
     async def _waited(self, doors: Doors, approval_id: str, seconds: float) -> Outcome:
         waiting = asyncio.ensure_future(doors.gate.wait(doors.workspace, approval_id, seconds))
         stopping = asyncio.ensure_future(self._site.stopping.wait())
+        self._site.meters.waiting += 1
         try:
             await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
                 return await doors.gate.look(doors.workspace, approval_id)
             return waiting.result()
         finally:
+            self._site.meters.waiting -= 1
             for task in (waiting, stopping):
                 task.cancel()
                 with suppress(asyncio.CancelledError):

@@ -422,3 +422,15 @@ from (
     select workspace, id from approvals where workspace = ? and created_at >= ? order by created_at, id limit 1
 ) a cross join docs d
 where d.workspace = a.workspace and d.id = a.id
+
+-- name: oldest_pending
+select min(created_at) from (
+    select created_at from approvals where workspace = ? and status = 'pending' order by expires_at limit 10000
+) as waiting
+
+-- name: happened
+select e.seq, e.kind, e.at - a.created_at
+from (select workspace, seq, at, kind, approval_id from events where workspace = ? and seq > ? order by seq limit ?) as e
+left join approvals a
+    on a.workspace = e.workspace and a.id = e.approval_id and e.kind in ('approved', 'rejected', 'responded')
+order by e.seq

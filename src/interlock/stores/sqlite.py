@@ -19,6 +19,7 @@ from interlock.faults import Point, around, failing, faulty
 from interlock.stores.counting import Counts, write_counts
 from interlock.stores.finding import Finder, Fts5
 from interlock.stores.health import Check
+from interlock.stores.measuring import Tally
 from interlock.stores.migrate import migrate_sqlite
 from interlock.stores.news import News
 from interlock.stores.queries import load_queries
@@ -59,6 +60,7 @@ class SqliteDatabase:
         self._version = -1
         self._spent = 0.0  # seconds that the last batch took for each of its items
         self._patience = PATIENCE
+        self.tally = Tally()
         self._stopping = threading.Event()
         self._opened = False
 
@@ -73,7 +75,7 @@ class SqliteDatabase:
         self._lock = around(self._point, "open lock", _open_lock)(self.path)
         self._connection = self._prepared()
         self._inode = os.stat(self.path).st_ino
-        self._writer = Writer(self._commit, self.watchers.announce, self._commit_now)
+        self._writer = Writer(self._commit, self.watchers.announce, self._commit_now, self.tally)
         self._writer.start()
         self._lookout = Lookout(self.path, self._queries, self.watchers)
         self._helper = threading.Thread(target=self._help, name="interlock-helper", daemon=True)

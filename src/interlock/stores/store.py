@@ -36,6 +36,7 @@ from interlock.stores import erasing, recording, rows, steps
 from interlock.stores.accounts import SqlAccounts
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
+from interlock.stores.measuring import Measures, Tally
 from interlock.stores.queries import check_statuses, limit_of, list_query, make_cursor
 from interlock.stores.remembering import Interned, learn_terms
 from interlock.stores.rows import Row
@@ -54,6 +55,7 @@ class Database(Protocol):
     interned: Interned
     finder: Finder
     watchers: Watchers
+    tally: Tally
     clock: Clock
     name: str
 
@@ -79,6 +81,8 @@ class SqlStore:
         self.accounts = SqlAccounts(database)
         self.count_read = database.count_read
         self.clock = database.clock
+        self.tally = database.tally
+        self.measures = Measures(database.fetch)
         self.name = database.name
 
     async def open(self) -> None:

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from interlock.core.errors import Error, StoreUnavailable
+from interlock.stores.measuring import Tally
 from interlock.stores.transaction import Transaction
 
 MOST = 512  # items in a batch: beyond that a commit takes longer than the wait that it saves
@@ -79,8 +80,13 @@ class Writer:
     """
 
     def __init__(
-        self, commit: Commit, announce: Callable[[Changed], None], commit_now: CommitNow | None = None
+        self,
+        commit: Commit,
+        announce: Callable[[Changed], None],
+        commit_now: CommitNow | None = None,
+        tally: Tally | None = None,
     ) -> None:
+        self.tally = tally or Tally()
         self._commit = commit
         self._commit_now = commit_now
         self._announce = announce
@@ -155,6 +161,7 @@ class Writer:
             return False
         try:
             done = now(works)
+            self.tally.add(len(works) if done else 0)
         except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it
             done = ([error], {}) if len(works) == 1 else None  # which one was it? The thread finds out
         finally:
@@ -176,6 +183,7 @@ class Writer:
             works = batches[0].works if len(batches) == 1 else [work for batch in batches for work in batch.works]
             with self._turn:
                 results, changed = self._done(works)
+                self.tally.add(len(works))
             with self._lock:
                 self._queued -= len(batches)
             deliver(batches, results)
@@ -200,6 +208,7 @@ class Writer:
         try:
             return self._commit(works)
         except Outage as outage:
+            self.tally.failed += 1
             return [StoreUnavailable(str(outage)) for _ in works], {}
         except Exception as error:  # noqa: BLE001  whatever it was, every caller hears of it and the thread lives on
             if len(works) == 1:

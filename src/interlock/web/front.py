@@ -29,6 +29,7 @@ from interlock.web.asgi import (
     send_answer,
 )
 from interlock.web.auth import Auth, check_role
+from interlock.web.meters import Meters
 
 BODY_SECONDS = 10.0  # for a whole body to arrive
 ONCE = (b"authorization", b"content-length", b"content-type", b"cookie", b"host", b"idempotency-key", b"origin")
@@ -68,7 +69,10 @@ class Live(NamedTuple):
 
 
 class Front:
-    def __init__(self, auth: Auth, hot: Collection[Hot | Live], rest: App, hosts: Collection[str]) -> None:
+    def __init__(
+        self, auth: Auth, hot: Collection[Hot | Live], rest: App, hosts: Collection[str], meters: Meters
+    ) -> None:
+        self._meters = meters
         self._auth = auth
         self._rest = rest
         self._hosts = frozenset(hosts)
@@ -96,9 +100,16 @@ class Front:
                 case Hot():
                     await send_answer(send, await hot.handle(asked), BRIEF)
                 case Live():
-                    await hot.stream(asked, receive, send)
+                    await self._streamed(hot, asked, receive, send)
         except Error as error:
             await send_answer(send, error_answer(error), PLAIN)
+
+    async def _streamed(self, live: Live, asked: Asked, receive: Receive, send: Send) -> None:
+        self._meters.streams += 1
+        try:
+            await live.stream(asked, receive, send)
+        finally:
+            self._meters.streams -= 1
 
     def _found(self, asked: Asked) -> Hot | Live | None:
         parts = asked.path.split("/")

@@ -15,6 +15,7 @@ from interlock.faults import Point, failing, faulty
 from interlock.stores.counting import Counts
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
+from interlock.stores.measuring import Tally
 from interlock.stores.postgres.batches import Batches
 from interlock.stores.postgres.clock import Estimate, GivenClock, ServerClock
 from interlock.stores.postgres.finding import Tsvector
@@ -83,6 +84,7 @@ class PostgresDatabase:
         self._faulty = faulty(self._point, {})
         self._link = Link(url, WRITING, self._point)
         self._batches = Batches(self._link, self.interned, self._counts, self._server_clock, self._point)
+        self.tally = Tally()
         self._stopping = threading.Event()
         self._opened = False
 
@@ -113,7 +115,7 @@ class PostgresDatabase:
         self._slow = Lane("slow-reader", slow, self.name, 1, point)
         self._notices = Lane("notifier", [Link(self._url, SLOWLY, point)], self.name, 1, point)
         self._notifier = Notifier(self._notices)
-        self._writer = Writer(self._commit, self._announce)
+        self._writer = Writer(self._commit, self._announce, tally=self.tally)
         self._listener = Listener(Link(self._url, SLOWLY), self._look, self.watchers, self._notifier.origin)
         self._flusher = threading.Thread(target=self._flush_counts, name="interlock-counts", daemon=True)
         for part in (self._quick, self._slow, self._notices, self._writer, self._listener, self._flusher):

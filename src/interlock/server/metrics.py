@@ -1,0 +1,155 @@
+"""What Prometheus reads: the workspace of whoever asks, and the process. No name, id or argument is ever a label."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from interlock import __version__
+from interlock.web.meters import SECONDS, Route, Timing
+from interlock.web.site import Site
+
+DECISIONS = ("approved", "rejected", "responded")
+WAITS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds that people may take
+LOT = 2_000  # lines of the ledger in one read
+MOST = 100_000  # in one answer; what is left is counted by the next
+SIGN_IN = ("/api/session", "/api/session/link", "/auth/oidc/callback")
+
+
+@dataclass
+class Followed:
+    """What happened in a workspace since this process was first asked."""
+
+    seq: int
+    kinds: Counter[str] = field(default_factory=Counter)
+    waits: list[int] = field(default_factory=lambda: [0] * (len(WAITS) + 1))
+    waited: float = 0.0
+
+
+class Metrics:
+    """Counters of a workspace come from the ledger, so that it does not matter which process did it, or a command."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._process = CollectorRegistry(auto_describe=False)
+        self._followed: dict[str, Followed] = {}
+        self._following = asyncio.Lock()
+        ProcessCollector(registry=self._process)
+
+    async def text(self, workspace: str) -> bytes:
+        async with self._following:
+            followed = await self._follow(workspace)
+        stats = await self._site.store.stats(workspace)
+        oldest = await self._site.store.measures.oldest_pending(workspace)
+        age = 0.0 if oldest is None else max(0, self._site.clock() - oldest) / 1000
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(Once([*_of_workspace(workspace, followed, stats.by_status, age), *_of_process(self._site)]))
+        return generate_latest(registry) + generate_latest(self._process)
+
+    async def _follow(self, workspace: str) -> Followed:
+        followed = self._followed.get(workspace)
+        if followed is None:
+            followed = self._followed[workspace] = Followed((await self._site.store.head(workspace)).seq)
+        for _ in range(MOST // LOT):
+            lot = await self._site.store.measures.happened(workspace, followed.seq, LOT)
+            for seq, kind, waited in lot:
+                followed.seq = seq
+                followed.kinds[kind] += 1
+                if waited is not None:
+                    followed.waits[bisect_left(WAITS, waited / 1000)] += 1
+                    followed.waited += waited / 1000
+            if len(lot) < LOT:
+                break
+            await asyncio.sleep(0)  # others go first
+        return followed
+
+
+class Once:
+    """A collector of what is known already."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = list(metrics)
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._metrics)
+
+
+def _of_workspace(name: str, followed: Followed, statuses: Mapping[str, int], age: float) -> Iterator[Metric]:
+    kinds = followed.kinds
+    approvals = GaugeMetricFamily("interlock_approvals", "Approvals by status.", labels=["workspace", "status"])
+    for status, n in statuses.items():
+        approvals.add_metric([name, status], n)
+    yield approvals
+    yield _gauge("interlock_pending", "Calls that wait on people.", statuses.get("pending", 0), name)
+    yield _gauge("interlock_oldest_pending_seconds", "Age of the oldest call that waits.", age, name)
+    decisions = CounterMetricFamily("interlock_decisions", "What was decided.", labels=["workspace", "kind"])
+    for kind in DECISIONS:
+        decisions.add_metric([name, kind], kinds[kind])
+    yield decisions
+    yield _counter("interlock_expired", "Calls that nobody decided, or started, in time.", kinds["expired"], name)
+    yield _counter("interlock_deliveries", "Messages to people; there are no channels yet.", kinds["delivered"], name)
+    yield _counter("interlock_sign_in_failed", "Sign-ins that failed, as noted.", kinds["sign_in_failed"], name)
+    events = CounterMetricFamily("interlock_events", "Lines of the ledger.", labels=["workspace", "kind"])
+    for kind, n in sorted(kinds.items()):
+        events.add_metric([name, kind], n)
+    yield events
+    took = HistogramMetricFamily("interlock_time_to_decide_seconds", "From the proposal.", labels=["workspace"])
+    took.add_metric([name], _buckets(WAITS, followed.waits), followed.waited)
+    yield took
+
+
+def _of_process(site: Site) -> Iterator[Metric]:
+    meters, tally = site.meters, site.store.tally
+    info = GaugeMetricFamily("interlock_info", "Which version runs.", labels=["version"])
+    info.add_metric([__version__], 1)
+    yield info
+    yield _gauge("interlock_ready", "1 until the server is about to stop.", 0 if site.stopping.is_set() else 1)
+    yield _gauge("interlock_open_streams", "Readers of live events.", meters.streams)
+    yield _gauge("interlock_waiting_agents", "Long polls that are held back.", meters.waiting)
+    yield _gauge("interlock_event_lag_seconds", "From the ledger to the streams, of the newest event.", meters.lag)
+    yield _counter("interlock_failures", "Requests that failed by a fault of the server.", meters.failures)
+    batches = HistogramMetricFamily("interlock_batch_size", "Changes that share one commit.")
+    bounds = [2**bit - 1 for bit in range(len(tally.sizes) - 1)]
+    batches.add_metric([], _buckets(bounds[1:], tally.sizes[1:]), tally.items)
+    yield batches
+    errors = CounterMetricFamily("interlock_database_errors", "Trouble with the database.", labels=["during"])
+    errors.add_metric(["write"], tally.failed)
+    errors.add_metric(["request"], sum(t.count for (_, _, status), t in meters.requests.items() if status == 503))
+    yield errors
+    failed = [t.count for (_, route, status), t in meters.requests.items() if route in SIGN_IN and status in (401, 429)]
+    yield _counter("interlock_sign_ins_refused", "Sign-ins that this process refused.", sum(failed))
+    yield _requests(meters.requests)
+
+
+def _requests(timings: Mapping[Route, Timing]) -> Metric:
+    metric = HistogramMetricFamily("interlock_request_seconds", "Answers.", labels=["method", "route", "status"])
+    for (method, route, status), timing in sorted(timings.items()):
+        metric.add_metric([method, route, str(status)], _buckets(SECONDS, timing.buckets), timing.total)
+    return metric
+
+
+def _gauge(name: str, text: str, value: float, workspace: str = "") -> Metric:
+    metric = GaugeMetricFamily(name, text, labels=["workspace"] if workspace else [])
+    metric.add_metric([workspace] if workspace else [], value)
+    return metric
+
+
+def _counter(name: str, text: str, value: float, workspace: str = "") -> Metric:
+    metric = CounterMetricFamily(name, text, labels=["workspace"] if workspace else [])
+    metric.add_metric([workspace] if workspace else [], value)
+    return metric
+
+
+def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """As Prometheus counts them: each with all that is below it; `counts` has one more, for what is beyond."""
+    total, found = 0, []
+    for bound, n in zip([*map(float, bounds), float("inf")], counts, strict=True):
+        total += n
+        found.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
+    return found
