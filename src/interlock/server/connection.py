@@ -50,8 +50,10 @@ class Connection(HttpToolsProtocol):
             self._await_head()
 
     def on_message_begin(self) -> None:
+        """Lets a route cut off a reader who takes nothing: to close in order would wait for that reader for ever."""
         self._in_head, self._head = True, 0
         super().on_message_begin()
+        self.scope["extensions"] = {"interlock.abort": self.transport.abort}  # type: ignore[dict-item]
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -95,11 +97,6 @@ class Full(Error):
 
 class HeadTooLarge(Error):
     code, status = "head_too_large", 431
-
-    def on_message_begin(self) -> None:
-        """Lets a route cut off a reader who takes nothing: to close in order would wait for that reader for ever."""
-        super().on_message_begin()
-        self.scope["extensions"] = {"interlock.abort": self.transport.abort}  # type: ignore[dict-item]
 
 
 class Joined:
