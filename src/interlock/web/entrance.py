@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from itertools import count
@@ -10,6 +9,7 @@ from time import perf_counter
 
 from interlock.core.errors import Error
 from interlock.web.asgi import App, Asked, Message, Receive, Scope, Send, error_answer, send_answer
+from interlock.web.deadlines import Deadlines, Within
 from interlock.web.front import PLAIN
 from interlock.web.meters import OTHER
 from interlock.web.proxies import Proxies
@@ -24,6 +24,7 @@ class Entrance:
     def __init__(self, site: Site, inner: App) -> None:
         self._meters, self._log = site.meters, site.log
         self._inner = inner
+        self._deadlines = Deadlines()
         self._proxies = Proxies(site.settings.server.proxies)
         self._prefix = secrets.token_hex(6).encode()
         self._numbers = count(1)
@@ -36,7 +37,7 @@ class Entrance:
         visit = Visit(scope, send, self._request_id(scope))
         scope["request_id"] = visit.id
         try:
-            async with asyncio.timeout(LONGEST) as visit.limit:
+            with self._deadlines.within(LONGEST) as visit.limit:
                 await self._inner(scope, receive, visit.send)
         except TimeoutError as error:
             await self._broken(visit, error, TooLong("This took too long and was given up. Try again in a while."))
@@ -78,7 +79,7 @@ class Visit:
         self._send = send
         self.id = request_id
         self.begun = perf_counter()
-        self.limit: asyncio.Timeout | None = None
+        self.limit: Within | None = None
         self.status = 0
 
     async def send(self, message: Message) -> None:
@@ -86,7 +87,7 @@ class Visit:
             self.status = message["status"]
             message["headers"] = [*message["headers"], (b"x-request-id", self.id)]
             if self.limit is not None:
-                self.limit.reschedule(None)  # an answer may go on for as long as it is read
+                self.limit.lift()  # an answer may go on for as long as it is read
                 self.limit = None
         await self._send(message)
 

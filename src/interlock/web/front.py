@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from interlock.web.asgi import (
     send_answer,
 )
 from interlock.web.auth import Auth, check_role
+from interlock.web.deadlines import Deadlines
 from interlock.web.meters import Meters
 
 BODY_SECONDS = 10.0  # for a whole body to arrive
@@ -75,6 +75,7 @@ class Front:
         self._meters = meters
         self._auth = auth
         self._rest = rest
+        self._deadlines = Deadlines()
         self._hosts = frozenset(hosts)
         self._hot = {_shape(each.method, each.template.split("/")): each for each in hot}
 
@@ -130,7 +131,7 @@ class Front:
             return Asked(scope, headers, b"")
         if length is not None and (not length.isdigit() or int(length) > MAX_BYTES):
             raise _too_large()
-        return Asked(scope, headers, await _body(receive))
+        return Asked(scope, headers, await _body(receive, self._deadlines))
 
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
         """Another site's name that leads to this address must not reach it: a browser would take us for that site."""
@@ -178,9 +179,9 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     return headers
 
 
-async def _body(receive: Receive) -> bytes:
+async def _body(receive: Receive, deadlines: Deadlines) -> bytes:
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        with deadlines.within(BODY_SECONDS):
             message = await receive()
             body: bytes = message.get("body", b"")
             if not message.get("more_body"):
