@@ -24,6 +24,7 @@ from interlock.core.identity import (
     Principal,
     check_email,
     check_name,
+    check_names,
     check_role,
     check_workspace,
     is_name,
@@ -143,6 +144,8 @@ class Accounts:
         return await self._change(workspace, lambda book: members.remove_user(book, name, author, seen))
 
     async def set_away(self, workspace: str, name: str, until: int | None, to: People | None, author: str) -> User:
+        if to is not None:
+            check_names([*to.users, *to.teams])
         return await self._change(workspace, lambda book: members.set_away(book, name, until, to, author))
 
     async def needs_first_admin(self, workspace: str) -> bool:
@@ -180,7 +183,7 @@ class Accounts:
 
     async def _prove(self, workspace: str, name: str, password: str, address: str) -> str:
         """What argon2 made of the password, if it is the right one."""
-        who, where, now = f"{workspace}\n{name}", _network(address), self._clock()
+        who, where, now = digest(f"{workspace}\n{name}"), _network(address), self._clock()
         wait = max(self._names.wait(who, now), self._addresses.wait(where, now) if where else 0)
         if wait:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
@@ -341,8 +344,8 @@ def _of_session(user: User, workspace: str, hashed: str) -> Principal:
 
 
 def _check_person(name: str, role: str, teams: frozenset[str], email: str) -> None:
-    for text in (name, *teams):
-        check_name(text)
+    check_name(name)
+    check_names(teams)
     check_role(role)
     if role == AGENT:
         raise InvalidRequest("A person is a viewer, a reviewer or an admin. Agents have keys: interlock keys create.")

@@ -294,7 +294,7 @@ async def test_who_is_away_says_who_decides_meanwhile(parts: Parts) -> None:  # 
         ("bob", {"until": until, "user": "bob"}, {"to": {"teams": ["leads"], "users": ["eve"]}}),
         ("ada", {"until": None, "user": "bob"}, None),
     ]
-    for when, to in ((START, stand_in), (until, People())):
+    for when, to in ((START, stand_in), (until, People()), (until, People(frozenset({" "})))):
         with pytest.raises(InvalidRequest):
             await accounts.set_away("default", "bob", when, to, "bob")
 
@@ -498,6 +498,35 @@ async def test_a_link_is_used_once_however_many_try(parts: Parts) -> None:  # R2
     assert {type(result) for result in results if isinstance(result, BaseException)} == {Unauthenticated}
     assert won[0].teams == frozenset({"finance"})
     assert [user.name for user in await parts.accounts.users("default")] == [won[0].name]
+
+
+async def test_of_two_processes_one_gets_the_link(place: Place, clock: Clock) -> None:  # R24
+    async with opened(place, clock) as here, opened(place, clock) as there:
+        for number in range(5):
+            token = await here.accounts.create_link("default", "ada", role="viewer")
+            results = await asyncio.gather(
+                here.accounts.use_link(token, f"here{number}", PASSWORD),
+                there.accounts.use_link(token, f"there{number}", PASSWORD),
+                return_exceptions=True,
+            )
+            assert [type(each) for each in results if isinstance(each, BaseException)] == [Unauthenticated]
+        assert len(await here.accounts.users("default")) == 5
+        assert await faults(here) == []
+
+
+async def test_somebody_who_is_removed_elsewhere_does_not_stay(place: Place, clock: Clock) -> None:  # R48
+    async with opened(place, clock) as here, opened(place, clock) as there:
+        for number in range(5):
+            name = f"bob{number}"
+            await with_password(here, name)
+            entering = asyncio.create_task(here.accounts.sign_in("default", name, PASSWORD))
+            await there.accounts.remove_user("default", name, "ada")
+            await asyncio.gather(entering, return_exceptions=True)
+            clock.forward(KEPT)
+            signed_in = entering.exception() is None and await lets_in(here.accounts, entering.result()[1])
+            assert not signed_in
+            await there.accounts.add_user("default", name, "viewer", "ada")
+            assert place.sql("select count(*) from sessions where person = ?", name) == [(0,)]
 
 
 async def test_a_link_takes_nobodys_name(parts: Parts) -> None:  # R48

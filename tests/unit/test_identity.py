@@ -9,6 +9,7 @@ from interlock.core.identity import (
     Principal,
     check_email,
     check_name,
+    check_names,
     check_role,
     check_workspace,
     is_name,
@@ -50,6 +51,20 @@ def test_what_could_be_taken_for_something_else_is_no_name(name: str) -> None:  
     with pytest.raises(InvalidRequest):
         check_name(name)
     assert not is_name(name)
+
+
+def test_a_message_holds_little_of_what_was_given() -> None:
+    for check in (check_name, check_workspace, check_email, check_role):
+        with pytest.raises(InvalidRequest) as caught:
+            check("x" * 1_000_000)
+        assert len(caught.value.message) < 400
+
+
+def test_names_are_counted_before_they_are_looked_at() -> None:
+    check_names([f"team{number}" for number in range(64)])
+    for names in ([f"team{number}" for number in range(65)], ["ops", " "]):
+        with pytest.raises(InvalidRequest):
+            check_names(names)
 
 
 def test_a_workspace_has_a_plain_name() -> None:

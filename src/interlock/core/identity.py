@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from interlock.core.call import MAX_NAME
+from interlock.core.call import MAX_NAME, MAX_NAMES
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.errors import InvalidRequest
@@ -91,15 +92,22 @@ def lesser(role: str, other: str) -> str:
 
 def check_role(role: str) -> None:
     if role not in ROLES:
-        raise InvalidRequest(f"There is no role {role!r}. It is one of {', '.join(ROLES)}.")
+        raise InvalidRequest(f"There is no role {_shown(role)!r}. It is one of {', '.join(ROLES)}.")
 
 
 def check_name(name: str) -> None:
     """Names stand in the record and in policies, where they must not look like something else."""
     if not 1 <= len(name) <= MAX_NAME or visible(name) != name or name != name.strip():
-        raise InvalidRequest(f'"{visible(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
+        raise InvalidRequest(f'"{_shown(name)}" cannot be a name: 1 to {MAX_NAME} visible characters, no backslash.')
     if name in OURS or name.startswith(("agent:", "attempt:", "runner:")):
         raise InvalidRequest(f"{name!r} is a name that Interlock uses itself. Choose another.")
+
+
+def check_names(names: Collection[str]) -> None:
+    if len(names) > MAX_NAMES:
+        raise InvalidRequest(f"That are {len(names):,} names; there may be {MAX_NAMES}.")
+    for name in names:
+        check_name(name)
 
 
 def is_name(name: str) -> bool:
@@ -112,15 +120,20 @@ def is_name(name: str) -> bool:
 
 def check_workspace(name: str) -> None:
     if not _WORKSPACE.fullmatch(name):
-        raise InvalidRequest(f'"{visible(name)}" cannot be a workspace: 1 to 63 of a-z, 0-9 and -.')
+        raise InvalidRequest(f'"{_shown(name)}" cannot be a workspace: 1 to 63 of a-z, 0-9 and -.')
 
 
 def check_email(email: str) -> None:
     before, at, after = email.partition("@")
-    fits = before and after and "@" not in after and len(email) <= MAX_NAME and visible(email) == email
+    fits = len(email) <= MAX_NAME and before and after and "@" not in after and visible(email) == email
     if email and not (at and fits and not any(ch.isspace() for ch in email)):
-        raise InvalidRequest(f'"{visible(email)}" is not an e-mail address, such as ann@example.com.')
+        raise InvalidRequest(f'"{_shown(email)}" is not an e-mail address, such as ann@example.com.')
 
 
 def _rank(role: str) -> int:
     return ROLES.index(role) if role in ROLES else 0
+
+
+def _shown(text: str) -> str:
+    """A message holds no more of what was given than a name could have."""
+    return visible(text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…")
