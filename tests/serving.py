@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +18,8 @@ from typing import Any
 
 import httpx2
 
+from interlock.configuration import Settings
+from interlock.server.serve import Server, site_of
 from interlock.wiring import Parts, wire
 
 INTERLOCK = (sys.executable, "-m", "interlock")
@@ -58,6 +64,41 @@ def serving(
                 process.wait()
             if process.stdout:
                 process.stdout.close()
+
+
+@contextmanager
+def serving_here(database: str) -> Iterator[str]:
+    """The same in a thread of this process, for tests that need a server each; gives its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    host, port = listening.getsockname()
+    ready: Future[Server] = Future()
+    thread = threading.Thread(target=lambda: asyncio.run(_serve_here(database, listening, ready)), name="server")
+    thread.start()
+    server = ready.result(timeout=30)
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+async def _serve_here(database: str, listening: socket.socket, ready: Future[Server]) -> None:
+    try:
+        parts = wire(database)
+        await parts.store.open()
+        server = Server(await site_of(Settings(), parts))
+    except BaseException as error:
+        ready.set_exception(error)
+        raise
+    stop = asyncio.Event()
+    working = asyncio.create_task(parts.worker.run(stop))
+    ready.set_result(server)  # the socket listens already: whoever comes now is answered soon
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        stop.set()
+        await working
+        await parts.store.close()
 
 
 def _ready(process: subprocess.Popen[str], folder: Path) -> Served:

@@ -53,3 +53,9 @@ def _second(second: int) -> str:
 
 def optional_rfc3339(moment: int | None) -> str | None:
     return None if moment is None else rfc3339(moment)
+
+
+def moment_of(text: str) -> int:
+    """The inverse of `rfc3339`, in milliseconds."""
+    parsed = datetime.fromisoformat(text)
+    return int(parsed.timestamp()) * 1000 + parsed.microsecond // 1000

@@ -13,7 +13,7 @@ from uuid import UUID
 from interlock.core import conversation, execution, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
-from interlock.core.call import Shown, ToolCall, ToolSpec, redact
+from interlock.core.call import ToolCall, ToolSpec, redact
 from interlock.core.card import find
 from interlock.core.conversation import Question
 from interlock.core.errors import InvalidRequest, Problem
@@ -250,7 +250,7 @@ class Gate:
             shown,
             spec.sentence(shown.value),
             tuple(finding.id for finding in findings if finding.level == "alarm"),
-            await _preview(spec, call, shown) if isinstance(verdict, Ask) and not misfits else "",
+            await preview_of(spec, call) if isinstance(verdict, Ask) and not misfits else "",
             self.policy.sha256,
             self.policy.shadows(call, spec),
             bool(given),
@@ -286,7 +286,7 @@ def uuid7(now: int, chance: str = "") -> str:
     return f"{stamp[:8]}-{stamp[8:]}-7{tail[:3]}-{variant}{tail[4:7]}-{tail[7:19]}"
 
 
-async def _preview(spec: ToolSpec, call: ToolCall, shown: Shown) -> str:
+async def preview_of(spec: ToolSpec, call: ToolCall) -> str:
     """What would happen, in the tool's own words; a preview that fails must not stop the question."""
     if spec.preview is None:
         return ""

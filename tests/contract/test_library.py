@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,10 @@ from interlock.core.decision import Decision
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Stored
 from interlock.core.ports import Query
+from interlock.wiring import Parts, wire
 from tests.places import Place
-from tests.support import faults
+from tests.serving import make_keys, serving_here
+from tests.support import BOB, faults
 
 POLICY = """
 version: 1
@@ -44,16 +46,32 @@ rules:
 
 
 @pytest.fixture
-def url(place: Place) -> str:
-    return place.url
+async def desk(place: Place) -> AsyncIterator[Parts]:
+    """Where people sit: the database itself, beside the programs that are tested."""
+    parts = wire(place.url)
+    await parts.store.open()
+    await parts.put_policy("default", POLICY, "ada", {})
+    yield parts
+    await parts.store.close()
+
+
+@pytest.fixture(params=["database", "server"])
+async def where(request: pytest.FixtureRequest, place: Place, desk: Parts) -> AsyncIterator[dict[str, Any]]:
+    """The address and what goes with it: over a database and over a server everything is the same."""
+    if request.param == "database":
+        yield {"url": place.url}
+        return
+    keys = await make_keys(desk)
+    with serving_here(place.url) as url:
+        yield {"url": url, "key": keys["agent"]}
 
 
 @pytest.fixture
-def make(url: str) -> Iterator[Callable[..., Interlock]]:
+def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
     made: list[Interlock] = []
 
     def lock(**options: Any) -> Interlock:
-        made.append(Interlock(url, policy=POLICY, **{"agent": "tester", **options}))
+        made.append(Interlock(**where, **{"agent": "tester", **options}))
         return made[-1]
 
     yield lock
@@ -61,15 +79,14 @@ def make(url: str) -> Iterator[Callable[..., Interlock]]:
         each.close()
 
 
-async def answer(lock: Interlock, decide: Callable[[Stored], Decision]) -> str:
+async def answer(desk: Parts, decide: Callable[[Stored], Decision]) -> str:
     """Plays the reviewer for the next call that waits."""
-    parts = lock.open().parts
-    async with parts.store.watch("default") as watch:
+    async with desk.store.watch("default") as watch:
         while True:
-            page = await parts.store.list("default", Query(statuses=("pending",)))
+            page = await desk.store.list("default", Query(statuses=("pending",)))
             if page.items:
                 stored = page.items[0]
-                await lock.decide(stored.approval.id, decide(stored), reviewer="bob")
+                await desk.inbox.decide("default", stored.approval.id, decide(stored), BOB)
                 return stored.approval.id
             await watch.changed(1)
 
@@ -78,7 +95,7 @@ def yes(stored: Stored) -> Decision:
     return Approve(Seen(stored.approval.args_sha256))
 
 
-async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[..., Interlock]) -> None:
+async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[..., Interlock], desk: Parts) -> None:
     lock, ran = make(), []
 
     @lock.tool(effect="write", describe="Create issue {title!r}")
@@ -86,16 +103,16 @@ async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[...
         ran.append(title)
         return {"id": "1"}
 
-    result, approval_id = await asyncio.gather(create_issue("Fix login"), answer(lock, yes))
+    result, approval_id = await asyncio.gather(create_issue("Fix login"), answer(desk, yes))
     assert (result, ran) == ({"id": "1"}, ["Fix login"])
-    stored = await lock.open().parts.store.get("default", approval_id)
+    stored = await desk.store.get("default", approval_id)
     assert stored.payload.sentence == "Create issue 'Fix login'"
     assert stored.payload.args == b'{"assignee":null,"title":"Fix login"}'
     assert (stored.approval.status, stored.payload.result) == ("succeeded", b'{"id":"1"}')
-    assert await faults(lock.open().parts) == []
+    assert await faults(desk) == []
 
 
-async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock]) -> None:
+async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock], desk: Parts) -> None:
     lock, threads = make(), []
 
     @lock.tool(effect="destructive")
@@ -104,7 +121,7 @@ async def test_a_sync_tool_does_the_same(make: Callable[..., Interlock]) -> None
         return f"wiped {path}"
 
     caller = asyncio.create_task(asyncio.to_thread(wipe, "/tmp/x"))
-    await answer(lock, yes)
+    await answer(desk, yes)
     assert await caller == "wiped /tmp/x"
     assert "interlock" not in threads[0].name  # the body runs where it was called, not on our bridge
 
@@ -120,7 +137,9 @@ def test_a_read_needs_nobody(make: Callable[..., Interlock]) -> None:  # R1
     assert look(1) == 2
 
 
-async def test_a_tool_gets_the_edited_arguments_in_its_own_types(make: Callable[..., Interlock]) -> None:  # R11
+async def test_a_tool_gets_the_edited_arguments_in_its_own_types(
+    make: Callable[..., Interlock], desk: Parts
+) -> None:  # R11
     lock = make()
 
     @dataclass
@@ -135,11 +154,13 @@ async def test_a_tool_gets_the_edited_arguments_in_its_own_types(make: Callable[
     def edit(stored: Stored) -> Decision:
         return Edit(b'{"speed":2,"to":{"x":5,"y":6}}', Seen(stored.approval.args_sha256))
 
-    result, _ = await asyncio.gather(move(Point(1, 2)), answer(lock, edit))
+    result, _ = await asyncio.gather(move(Point(1, 2)), answer(desk, edit))
     assert result.endswith("Point(x=5, y=6) 2.0")
 
 
-async def test_what_people_said_instead_reaches_the_program(make: Callable[..., Interlock]) -> None:  # R11, R35
+async def test_what_people_said_instead_reaches_the_program(
+    make: Callable[..., Interlock], desk: Parts
+) -> None:  # R11, R35
     lock = make()
 
     @lock.tool(effect="write")
@@ -147,10 +168,10 @@ async def test_what_people_said_instead_reaches_the_program(make: Callable[..., 
         pytest.fail("it ran")
 
     with pytest.raises(CallAnswered) as answered:
-        await asyncio.gather(send("a"), answer(lock, lambda _: Respond("ask zoe first")))
+        await asyncio.gather(send("a"), answer(desk, lambda _: Respond("ask zoe first")))
     assert answered.value.result == "ask zoe first"
     with pytest.raises(CallRefused) as refused:
-        await asyncio.gather(send("b"), answer(lock, lambda _: Reject("too late")))
+        await asyncio.gather(send("b"), answer(desk, lambda _: Reject("too late")))
     assert refused.value.result == {
         "success": False,
         "cancelled": True,
@@ -172,7 +193,7 @@ async def test_a_denied_call_raises_at_once(make: Callable[..., Interlock]) -> N
         await wipe("/")
 
 
-async def test_a_tool_that_fails_is_recorded_without_its_secrets(make: Callable[..., Interlock]) -> None:
+async def test_a_tool_that_fails_is_recorded_without_its_secrets(make: Callable[..., Interlock], desk: Parts) -> None:
     lock = make()
 
     @lock.tool(effect="write", secret=["token"])
@@ -180,32 +201,32 @@ async def test_a_tool_that_fails_is_recorded_without_its_secrets(make: Callable[
         raise ValueError(f"bad token {token}")
 
     with pytest.raises(ValueError, match="hunter2"):
-        await asyncio.gather(push("hunter2"), answer(lock, yes))
-    page = await lock.open().parts.store.list("default", Query(payload="whole"))
+        await asyncio.gather(push("hunter2"), answer(desk, yes))
+    page = await desk.store.list("default", Query(payload="whole"))
     assert page.items[0].payload.error == "ValueError: bad token [hidden]"
     assert page.items[0].approval.status == "failed"
 
 
-async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock]) -> None:
+async def test_a_cancelled_wait_withdraws_the_call(make: Callable[..., Interlock], desk: Parts) -> None:
     lock = make()
 
     @lock.tool(effect="write")
     async def send(to: str) -> None:
         pytest.fail("it ran")
 
-    parts = (await asyncio.to_thread(lock.open)).parts
+    await asyncio.to_thread(lock.open)
     waiting = asyncio.create_task(send("a"))
-    async with parts.store.watch("default") as watch:
-        while not (await parts.store.list("default", Query())).items:
+    async with desk.store.watch("default") as watch:
+        while not (await desk.store.list("default", Query())).items:
             await watch.changed(1)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    stored = (await parts.store.list("default", Query())).items[0]
+    stored = (await desk.store.list("default", Query())).items[0]
     assert stored.approval.status == "cancelled"
 
 
-async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlock]) -> None:  # R46
+async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlock], desk: Parts) -> None:  # R46
     lock, inside = make(), asyncio.Event()
 
     @lock.tool(effect="write")
@@ -214,38 +235,36 @@ async def test_a_tool_that_is_interrupted_is_unknown(make: Callable[..., Interlo
         await asyncio.Event().wait()
 
     running = asyncio.create_task(slow())
-    approval_id = await answer(lock, yes)
+    approval_id = await answer(desk, yes)
     await inside.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    parts = lock.open().parts
-    assert (await parts.store.get("default", approval_id)).approval.status == "unknown"
-    assert await faults(parts) == []
+    assert (await desk.store.get("default", approval_id)).approval.status == "unknown"
+    assert await faults(desk) == []
     run_id = lock.open().run_id
     await asyncio.to_thread(lock.close)  # a clean end, but what nobody knows keeps the run open
     assert make().open().run_id == run_id
 
 
-async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock]) -> None:
+async def test_a_long_tool_keeps_its_lease(make: Callable[..., Interlock], desk: Parts) -> None:
     lock = make(lease_seconds=0.3)
 
     @lock.tool(effect="write")
     def slow() -> str:
-        before = lock.open().parts.store
         approval_id = lock.execution().approval_id  # type: ignore[union-attr]
-        first = asyncio.run(before.get("default", approval_id)).approval.lease_until or 0
+        first = asyncio.run(desk.store.get("default", approval_id)).approval.lease_until or 0
         renewed = first
         while renewed <= first + 300:  # blocks its thread until the lease was renewed more than once
-            renewed = asyncio.run(before.get("default", approval_id)).approval.lease_until or 0
+            renewed = asyncio.run(desk.store.get("default", approval_id)).approval.lease_until or 0
         return "done"
 
     caller = asyncio.create_task(asyncio.to_thread(slow))
-    await answer(lock, yes)
+    await answer(desk, yes)
     assert await caller == "done"
 
 
-async def test_a_program_started_again_asks_nothing_new(url: str, make: Callable[..., Interlock]) -> None:
+async def test_a_program_started_again_asks_nothing_new(make: Callable[..., Interlock], desk: Parts) -> None:
     """The first program ends without having finished; the second one goes on with its answers."""
     ran: list[str] = []
 
@@ -259,11 +278,10 @@ async def test_a_program_started_again_asks_nothing_new(url: str, make: Callable
 
     first = make()
     send = program(first)
-    await asyncio.gather(send("a"), answer(first, yes))
+    await asyncio.gather(send("a"), answer(desk, yes))
     waiting = asyncio.create_task(send("b"))
-    parts = first.open().parts
-    async with parts.store.watch("default") as watch:
-        while (await parts.store.stats("default")).by_status.get("pending") != 1:
+    async with desk.store.watch("default") as watch:
+        while (await desk.store.stats("default")).by_status.get("pending") != 1:
             await watch.changed(1)
     await asyncio.to_thread(_crash, first)
     waiting.cancel()
@@ -272,9 +290,9 @@ async def test_a_program_started_again_asks_nothing_new(url: str, make: Callable
     second = make()
     send = program(second)
     assert await send("a") == "sent to a"
-    result, _ = await asyncio.gather(send("b"), answer(second, yes))
+    result, _ = await asyncio.gather(send("b"), answer(desk, yes))
     assert (result, ran) == ("sent to b", ["a", "b"])
-    assert (await second.open().parts.store.stats("default")).by_status == {"succeeded": 2}
+    assert (await desk.store.stats("default")).by_status == {"succeeded": 2}
 
 
 def _crash(lock: Interlock) -> None:
@@ -282,20 +300,20 @@ def _crash(lock: Interlock) -> None:
     lock.close(finished=False)
 
 
-async def test_the_same_call_twice_in_one_run_is_two_calls(make: Callable[..., Interlock]) -> None:  # R20
+async def test_the_same_call_twice_in_one_run_is_two_calls(make: Callable[..., Interlock], desk: Parts) -> None:  # R20
     lock, ran = make(), []
 
     @lock.tool(effect="write")
     async def send(to: str) -> None:
         ran.append(to)
 
-    await asyncio.gather(send("a"), answer(lock, yes))
-    await asyncio.gather(send("a"), answer(lock, yes))
+    await asyncio.gather(send("a"), answer(desk, yes))
+    await asyncio.gather(send("a"), answer(desk, yes))
     assert ran == ["a", "a"]
-    assert (await lock.open().parts.store.stats("default")).by_status == {"succeeded": 2}
+    assert (await desk.store.stats("default")).by_status == {"succeeded": 2}
 
 
-async def test_a_failed_call_is_asked_about_again_after_a_restart(make: Callable[..., Interlock]) -> None:
+async def test_a_failed_call_is_asked_about_again_after_a_restart(make: Callable[..., Interlock], desk: Parts) -> None:
     def program(lock: Interlock, outcome: Callable[[], str]) -> Any:
         @lock.tool(effect="write")
         async def flaky() -> str:
@@ -308,22 +326,22 @@ async def test_a_failed_call_is_asked_about_again_after_a_restart(make: Callable
 
     first = make()
     with pytest.raises(RuntimeError):
-        await asyncio.gather(program(first, boom)(), answer(first, yes))
+        await asyncio.gather(program(first, boom)(), answer(desk, yes))
     await asyncio.to_thread(_crash, first)
     second = make()
-    result, _ = await asyncio.gather(program(second, lambda: "fine")(), answer(second, yes))
+    result, _ = await asyncio.gather(program(second, lambda: "fine")(), answer(desk, yes))
     assert result == "fine"
 
 
-async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock]) -> None:  # R37
+async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock], desk: Parts) -> None:  # R37
     lock = make()
     said, _ = await asyncio.gather(
-        lock.ask("Which colour?", choices=["red", "blue"]), answer(lock, lambda _: Respond("blue"))
+        lock.ask("Which colour?", choices=["red", "blue"]), answer(desk, lambda _: Respond("blue"))
     )
     assert said == "blue"
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     said, _ = await asyncio.gather(
-        lock.ask("How many?", schema=schema), answer(lock, lambda _: Respond(answer={"n": 3}))
+        lock.ask("How many?", schema=schema), answer(desk, lambda _: Respond(answer={"n": 3}))
     )
     assert said == {"n": 3}
     with pytest.raises(InvalidRequest):  # nobody could ever answer this one
@@ -332,13 +350,13 @@ async def test_a_question_is_answered_by_a_person(make: Callable[..., Interlock]
         await lock.ask("Anybody?", expires_in_seconds=0.05)
 
 
-async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock]) -> None:
+async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock], desk: Parts) -> None:
     lock = make()
     call = propose("unregistered", {"x": 1}, "my-run", "c1")
     outcome = await lock.check(call)
     assert isinstance(outcome, Waiting)  # an unknown tool asks
     assert isinstance(await lock.wait(outcome.approval_id, timeout=0), Waiting)
-    await lock.decide(outcome.approval_id, Approve(), reviewer="bob")
+    await desk.inbox.decide("default", outcome.approval_id, Approve(), BOB)
     assert await lock.wait(outcome.approval_id) == Proceed(b'{"x":1}', outcome.approval_id)
     execution = await lock.start(outcome.approval_id)
     await lock.renew(outcome.approval_id, execution.fence)
@@ -350,7 +368,9 @@ async def test_the_doors_can_be_driven_by_hand(make: Callable[..., Interlock]) -
     await lock.cancel(other.approval_id)
 
 
-async def test_two_programs_that_share_a_run_run_a_call_once(make: Callable[..., Interlock]) -> None:  # R46
+async def test_two_programs_that_share_a_run_run_a_call_once(
+    make: Callable[..., Interlock], desk: Parts
+) -> None:  # R46
     ran: list[str] = []
 
     def program(lock: Interlock) -> Any:
@@ -362,12 +382,12 @@ async def test_two_programs_that_share_a_run_run_a_call_once(make: Callable[...,
         return send
 
     one, two = make(run_id="shared"), make(run_id="shared")
-    results = await asyncio.gather(program(one)("a"), program(two)("a"), answer(one, yes))
+    results = await asyncio.gather(program(one)("a"), program(two)("a"), answer(desk, yes))
     assert results[:2] == ["sent", "sent"]
     assert ran == ["a"]
 
 
-async def test_an_unknown_outcome_is_told_and_not_run_again(make: Callable[..., Interlock]) -> None:  # R46
+async def test_an_unknown_outcome_is_told_and_not_run_again(make: Callable[..., Interlock], desk: Parts) -> None:  # R46
     one, two, ran, inside = make(run_id="shared"), make(run_id="shared"), [], asyncio.Event()
 
     def program(lock: Interlock) -> Any:
@@ -380,7 +400,7 @@ async def test_an_unknown_outcome_is_told_and_not_run_again(make: Callable[..., 
         return send
 
     first = asyncio.create_task(program(one)("a"))
-    await answer(one, yes)
+    await answer(desk, yes)
     await inside.wait()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
@@ -412,7 +432,7 @@ def test_a_tool_with_unnamed_arguments_is_refused(make: Callable[..., Interlock]
 def test_wrong_addresses_and_policies_say_what_to_do(tmp_path: Path) -> None:
     for url, words in (
         ("mysql://x", "sqlite:///file.db"),
-        ("https://x", "not supported yet"),
+        ("https://x", "key="),
         ("postgresql://x?sslmode=perhaps&nonsense=1", "not one that PostgreSQL understands"),
         ("sqlite:///", "sqlite:///file.db"),
         (f"sqlite:///{tmp_path}/no/such/folder/x.db", "folder"),
@@ -427,28 +447,35 @@ def test_wrong_addresses_and_policies_say_what_to_do(tmp_path: Path) -> None:
         ).open()
 
 
-async def test_a_policy_put_in_force_elsewhere_holds_here_too(make: Callable[..., Interlock], url: str) -> None:
+async def test_a_policy_put_in_force_elsewhere_holds_here_too(make: Callable[..., Interlock], desk: Parts) -> None:
     lock = make()
 
     @lock.tool(effect="destructive")
     async def wipe(path: str) -> str:
         return "wiped"
 
-    lock.open()
-    with Interlock(url, policy={"version": 1, "rules": [{"name": "all", "then": "allow"}]}, agent="other"):
-        parts = lock.open().parts
+    with pytest.raises(CallRefused):
+        await wipe("/")
+    await desk.put_policy("default", "version: 1\nrules: [{name: all, then: allow}]\n", "ada", {})
     async with asyncio.timeout(30):
-        while parts.gate.policy.rules[0].name != "all":  # noqa: ASYNC110  nothing tells what another program loaded
+        while (said := await _said(wipe)) == "denied":  # noqa: ASYNC110  nothing tells what another program loaded
             await asyncio.sleep(0.05)
-    assert await wipe("/") == "wiped"
+    assert said == "wiped"
 
 
-async def test_it_works_as_a_context_manager(url: str) -> None:
-    async with Interlock(url, agent="a") as lock:
+async def _said(wipe: Callable[[str], Any]) -> object:
+    try:
+        return await wipe("/")
+    except CallRefused as refused:
+        return refused.ids["status_of_call"]
+
+
+async def test_it_works_as_a_context_manager(where: dict[str, Any]) -> None:
+    async with Interlock(**where, agent="a") as lock:
         outcome = await lock.check(propose("t", {}, "r", "c"))
         assert isinstance(outcome, Waiting)
-    with Interlock(url, agent="a") as lock:
-        assert lock.open().parts is not None
+    with Interlock(**where, agent="a") as lock:
+        assert lock.open().run_id
 
 
 def test_a_failed_call_known_from_before_is_a_failure() -> None:

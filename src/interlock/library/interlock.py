@@ -7,7 +7,6 @@ import atexit
 import dataclasses
 import functools
 import inspect
-import json
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,24 +16,23 @@ from types import TracebackType
 from typing import Any, Self
 
 from interlock import faults
-from interlock.core.approval import Approval
+from interlock.bridge import Bridge
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, NotRun
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
-from interlock.durations import parse_duration
 from interlock.gate import Execution
 from interlock.inbox import QUESTION
-from interlock.library.bridge import Bridge
+from interlock.library.choosing import Options, side_of
 from interlock.library.functions import Function, function_of, stored_result
-from interlock.library.live import Known, Live, Program, not_run
-from interlock.policy_file import read_policy
+from interlock.library.live import Known, Live, not_run
+from interlock.library.sides import Program, Side, Standing
 from interlock.runner import this_runner
 from interlock.schemas import check_schema
 from interlock.settings import fault_plan
-from interlock.wiring import os_user, wire
+from interlock.wiring import os_user
 
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
 
@@ -54,19 +52,20 @@ class Interlock:
         lease_seconds: float = DEFAULT_LEASE / 1000,
         tool_approvals: Mapping[str, bool] | None = None,
         retention: str | None = None,
+        key: str | None = None,
+        insecure: bool = False,
     ) -> None:
         """`policy` is a file, its text or its content; without it the policy that the database holds stays in force.
 
         `retention`, such as "30d": how long the content of what has ended is kept. Without it nothing is erased here.
+        A server's address needs a `key`; its own policy counts. `insecure` allows http:// to another machine.
         """
         name = agent or Path(sys.argv[0]).stem or "agent"
         self._program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
         self._point = faults.plan(fault_plan())
-        kept_for = None if retention is None else parse_duration(retention)
-        self._parts = wire(url, point=self._point, retention=kept_for)
-        self._policy = policy
+        options = Options(policy, tool_approvals, retention, key, insecure)
+        self._side: Side = side_of(url, self._program, options, self._point)
         self._run_id = run_id
-        self._toggles = {name: dict(tool_approvals or {})}
         self._specs: dict[str, ToolSpec] = {}
         self._opening = threading.Lock()
         self._bridge: Bridge | None = None
@@ -184,7 +183,7 @@ class Interlock:
         args |= {"schema": schema} if schema else {}
         window = None if expires_in_seconds is None else int(expires_in_seconds * 1000)
         call = await live.proposed(ASK, args, window)
-        outcome = await self._parts.gate.ask(call, ASK)
+        outcome = await self._side.ask(call, ASK)
         if isinstance(outcome, Waiting):
             outcome = await live.waited(outcome.approval_id)
         if isinstance(outcome, Answered):
@@ -198,41 +197,35 @@ class Interlock:
         await self._opened()
         if spec is not None:
             self._specs[spec.name] = spec
-        return await self._parts.gate.check(_proposed(call), self._spec(call.tool))
+        return await self._side.check(_proposed(call), self._spec(call.tool))
 
     async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
         await self._opened()
-        return await self._parts.gate.wait(self._program.workspace, approval_id, timeout)
+        return await self._side.wait(approval_id, timeout)
 
     async def start(self, approval_id: str) -> Execution:
         await self._opened()
-        program, gate = self._program, self._parts.gate
-        stored = await self._parts.store.get(program.workspace, approval_id)
-        known = self._specs.get(stored.approval.subject.tool)
-        sha256 = known.sha256 if known else ""
-        return await gate.start(program.workspace, approval_id, program.runner, program.lease, sha256)
+        return await self._side.start(approval_id, self._specs.get(await self._side.tool_of(approval_id)))
 
-    async def renew(self, approval_id: str, fence: int) -> Approval:
+    async def renew(self, approval_id: str, fence: int) -> Standing:
         await self._opened()
-        return await self._parts.gate.renew(self._program.workspace, approval_id, fence, self._program.lease)
+        return await self._side.renew(approval_id, fence)
 
-    async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Approval:
+    async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Standing:
         """With `error` the call ended as failed."""
         await self._opened()
         payload = Payload(error=error) if error else Payload(result=stored_result(result))
-        return await self._parts.gate.finish(self._program.workspace, approval_id, fence, ok=not error, payload=payload)
+        return await self._side.finish(approval_id, fence, ok=not error, payload=payload)
 
-    async def cancel(self, approval_id: str, reason: str = "") -> Approval:
+    async def cancel(self, approval_id: str, reason: str = "") -> Standing:
         await self._opened()
-        actor = f"agent:{self._program.agent}"
-        return await self._parts.gate.cancel(self._program.workspace, approval_id, actor, reason)
+        return await self._side.cancel(approval_id, reason)
 
-    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Approval:
-        """Decides as a person; whoever holds the database is trusted to say who that is."""
-        await self._opened()
-        workspace, inbox = self._program.workspace, self._parts.inbox
-        person = reviewer if isinstance(reviewer, Reviewer) else await inbox.reviewer(workspace, reviewer, "library")
-        return await inbox.decide(workspace, approval_id, decision, person)
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Standing:
+        """Decides as a person: whoever holds the database says who that is; a server knows by the key."""
+        if self._bridge is None:
+            await asyncio.to_thread(self._reach_alone)
+        return await self._side.decide(approval_id, decision, reviewer)
 
     def _spec(self, tool: str) -> ToolSpec:
         return self._specs.get(tool) or ToolSpec(tool)
@@ -243,53 +236,57 @@ class Interlock:
         """Opens the database, puts the policy in force and takes up the run; the second time it does nothing."""
         with self._opening:
             if self._live is None:
-                bridge = Bridge()
-                try:
-                    self._live = bridge.run(self._open())
-                except BaseException:
-                    bridge.close()
-                    raise
-                self._bridge = bridge
-                atexit.register(self._at_exit)
+                self._live = self._begun(self._reach())
             return self._live
 
     def close(self, *, finished: bool = True) -> None:
         with self._opening:
             live, bridge = self._live, self._bridge
             self._live = self._bridge = None
-        if live is None or bridge is None:
+        if bridge is None:
             return
         atexit.unregister(self._at_exit)
         bridge.run(self._close(live, finished=finished))
         bridge.close()
+
+    def _reach(self) -> Bridge:
+        """Gets hold of the other side, without a run."""
+        if self._bridge is None:
+            bridge = Bridge()
+            try:
+                bridge.run(self._side.open(bridge))
+            except BaseException:
+                bridge.close()
+                raise
+            self._bridge = bridge
+            atexit.register(self._at_exit)
+        return self._bridge
+
+    def _reach_alone(self) -> None:
+        with self._opening:
+            self._reach()
+
+    def _begun(self, bridge: Bridge) -> Live:
+        live = Live(self._side, self._program, self._run_id)
+        try:
+            bridge.run(live.open())
+        except BaseException:
+            atexit.unregister(self._at_exit)
+            self._bridge = None
+            bridge.run(self._side.close())
+            bridge.close()
+            raise
+        return live
 
     async def _opened(self) -> Live:
         if self._live is not None:
             return self._live
         return await asyncio.to_thread(self.open)
 
-    async def _open(self) -> Live:
-        await self._parts.store.open()
-        await self._parts.put_policy(self._program.workspace, self._policy_text(), self._program.user, self._toggles)
-        live = Live(self._parts, self._program, self._run_id, self._toggles)
-        await live.open()
-        return live
-
-    async def _close(self, live: Live, *, finished: bool) -> None:
-        await live.close(finished=finished)
-        await self._parts.store.close()
-
-    def _policy_text(self) -> str | None:
-        """A path, or the text itself where it holds a line break."""
-        match self._policy:
-            case None:
-                return None
-            case Mapping():
-                return json.dumps(dict(self._policy))
-            case str() if "\n" in self._policy:
-                return self._policy
-            case file:
-                return read_policy(Path(file))
+    async def _close(self, live: Live | None, *, finished: bool) -> None:
+        if live is not None:
+            await live.close(finished=finished)
+        await self._side.close()
 
     @property
     def _on_bridge(self) -> Bridge:

@@ -17,31 +17,14 @@ from interlock.core.errors import (
     CallFailed,
     CallRefused,
     CallUnknown,
-    Conflict,
     Error,
     LeaseLost,
-    NotFound,
     NotRun,
 )
 from interlock.core.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
-from interlock.core.run import close_run, leave_run, open_run, renew_run, resume_run
-from interlock.gate import Execution, uuid7
-from interlock.runner import is_dead
-from interlock.wiring import Parts, Toggles
-
-FOLLOW_EVERY = 1.0  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Who calls: the same for every call of one program."""
-
-    workspace: str
-    agent: str
-    user: str
-    runner: str
-    lease: int
+from interlock.gate import Execution
+from interlock.library.sides import Program, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +43,8 @@ class Known:
 
 
 class Live:
-    def __init__(self, parts: Parts, program: Program, run_id: str | None, toggles: Toggles) -> None:
-        self.parts = parts
-        self._toggles = toggles
+    def __init__(self, side: Side, program: Program, run_id: str | None) -> None:
+        self.side = side
         self.program = program
         self.run_id = run_id or ""
         self._owns_run = run_id is None
@@ -76,9 +58,8 @@ class Live:
 
     async def open(self) -> None:
         """Continues the newest run of this agent whose program is gone; else begins one."""
-        if self._owns_run:
-            self.run_id = await self._resumed() or await self._opened()
-        chores = (self.parts.worker.run(self._stop), self._keep(), self._follow())
+        self.run_id = await self.side.take_up(None if self._owns_run else self.run_id)
+        chores = (*self.side.chores(self._stop), self._keep())
         self._tasks = [asyncio.create_task(chore) for chore in chores]
 
     async def close(self, *, finished: bool) -> None:
@@ -88,10 +69,8 @@ class Live:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._owns_run:
-            end = close_run if finished and not self._left_unknown else leave_run
-            runner = self.program.runner
             with suppress(Error):
-                await self.parts.store.step_run(self.program.workspace, self.run_id, lambda run, _: end(run, runner))
+                await self.side.end_run(self.run_id, finished=finished and not self._left_unknown)
 
     # The way of a call
 
@@ -112,21 +91,19 @@ class Live:
 
     async def settled(self, call: ToolCall, spec: ToolSpec) -> Go | Known:
         """Waits for people as long as it takes; raises NotRun when the call must not or need not run."""
-        gate, program = self.parts.gate, self.program
-        outcome = await gate.check(call, spec)
+        outcome = await self.side.check(call, spec)
         while isinstance(outcome, Finished) and outcome.status == "failed":
             # It failed before the program was started again: to retry is to ask again.
             call = await self._numbered(call, spec)
-            outcome = await gate.check(call, spec)
+            outcome = await self.side.check(call, spec)
         while True:
             match outcome:
                 case Proceed(args, ""):
                     return Go(args)
                 case Proceed(_, approval_id):
-                    with suppress(AlreadyStarted):  # another program was quicker: wait for what it finds
-                        started = await gate.start(
-                            program.workspace, approval_id, program.runner, program.lease, spec.sha256
-                        )
+                    # Another program was quicker, or the lease was lost on the way here: wait for what comes of it.
+                    with suppress(AlreadyStarted, LeaseLost):
+                        started = await self.side.start(approval_id, spec)
                         return Go(started.args, started)
                     outcome = await self.waited(approval_id)
                 case Waiting(approval_id):
@@ -152,7 +129,7 @@ class Live:
         if go.execution is not None:
             self._left_unknown = True
             with suppress(Error):
-                await self.parts.gate.abandon(self.program.workspace, go.execution.approval_id, go.execution.fence)
+                await self.side.abandon(go.execution.approval_id, go.execution.fence)
 
     @contextmanager
     def running(self, go: Go) -> Iterator[None]:
@@ -171,7 +148,7 @@ class Live:
         return self._current.get()
 
     async def _numbered(self, call: ToolCall, spec: ToolSpec) -> ToolCall:
-        shown = redact(call.args, spec, await self.parts.store.secret_key(call.workspace)).sha256
+        shown = redact(call.args, spec, await self.side.number_key()).sha256
         with self._counting:
             self._counts[spec.name, shown] += 1
             number = self._counts[spec.name, shown]
@@ -179,75 +156,34 @@ class Live:
 
     async def waited(self, approval_id: str) -> Outcome:
         """A wait that is cancelled withdraws the call, so that nobody approves what nobody will run."""
-        gate, program = self.parts.gate, self.program
         try:
-            return await gate.wait(program.workspace, approval_id)
+            return await self.side.wait(approval_id)
         except asyncio.CancelledError:
             with suppress(Error):
-                await gate.cancel(
-                    program.workspace, approval_id, f"agent:{program.agent}", "The agent gave up waiting."
-                )
+                await self.side.cancel(approval_id, "The agent gave up waiting.")
             raise
 
     async def _finish(self, go: Go, payload: Payload, *, ok: bool) -> None:
         execution = go.execution
         if execution is None:
             return
-        workspace = self.program.workspace
         try:
-            await self.parts.gate.finish(workspace, execution.approval_id, execution.fence, ok=ok, payload=payload)
+            await self.side.finish(execution.approval_id, execution.fence, ok=ok, payload=payload)
         except LeaseLost as error:
             raise CallUnknown(error.message, approval_id=execution.approval_id) from error
 
     # The run and its leases
 
-    async def _resumed(self) -> str:
-        store, program, now = self.parts.store, self.program, self.parts.clock()
-        for run in await store.runs(program.workspace, program.agent):
-            dead = is_dead(run.runner)
-            if not dead and now < run.lease_until:
-                continue
-            with suppress(Conflict, NotFound):  # another start of the same program was quicker
-                resumed = await store.step_run(
-                    program.workspace,
-                    run.id,
-                    lambda run, moment: resume_run(
-                        run, program.runner, program.lease, moment, runner_is_dead=is_dead(run.runner)
-                    ),
-                )
-                return resumed.id
-        return ""
-
-    async def _opened(self) -> str:
-        program, run_id = self.program, uuid7(self.parts.clock())
-        run = await self.parts.store.add_run(
-            program.workspace,
-            lambda moment: open_run(run_id, program.workspace, program.agent, program.runner, program.lease, moment),
-        )
-        return run.id
-
-    async def _follow(self) -> None:
-        """A policy that somebody else put in force holds here within a second."""
-        while True:
-            await asyncio.sleep(FOLLOW_EVERY)
-            with suppress(Error):  # a policy that does not load here leaves the one in force that does
-                await self.parts.follow_policy(self.program.workspace, self._toggles)
-
     async def _keep(self) -> None:
         """Renews well before the leases end, from a thread that no tool can block."""
-        program = self.program
         while True:
-            await asyncio.sleep(program.lease / 3000)
-            for approval_id, fence in list(self._running.items()):
-                with suppress(Error):  # a lease that is lost shows when the tool finishes
-                    await self.parts.gate.renew(program.workspace, approval_id, fence, program.lease)
-            if self._owns_run:
-                with suppress(Error):
-                    await self.parts.store.step_run(
-                        program.workspace,
-                        self.run_id,
-                        lambda run, moment: renew_run(run, program.runner, program.lease, moment),
-                    )
+            await asyncio.sleep(self.program.lease / 3000)
+            held = [self.side.renew(approval_id, fence) for approval_id, fence in list(self._running.items())]
+            run = [self.side.renew_run(self.run_id)] if self._owns_run else []
+            found = await asyncio.gather(*held, *run, return_exceptions=True)
+            for error in found:  # a lease that is lost shows when the tool finishes
+                if isinstance(error, BaseException) and not isinstance(error, Error):
+                    raise error
 
 
 def not_run(outcome: Outcome, tool: str) -> NotRun:

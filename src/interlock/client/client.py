@@ -1,0 +1,216 @@
+"""A server's gate as an object. Every verb may be repeated: the server knows the call, fence or attempt again."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from interlock.client import shapes
+from interlock.client.address import address_of
+from interlock.client.shapes import Standing, Told
+from interlock.client.talk import FOREVER, PATIENCE, Talk
+from interlock.core.call import ToolCall, ToolSpec, propose, redact
+from interlock.core.decision import Decision
+from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
+from interlock.core.execution import DEFAULT_LEASE
+from interlock.core.outcome import Outcome, Waiting
+from interlock.faults import Point
+from interlock.gate import Execution, preview_of
+
+API = 1  # of the server's interface, as `POST /api/runs` names it
+HOLD = 20.0  # seconds that the server holds back an answer
+SLACK = 10.0  # more that it gets before it counts as gone
+BRIEF = 5.0  # seconds of patience for what is only a courtesy to the server
+QUESTION = "request_human_input"
+NOT_STARTED = (
+    "The tool was not run. If the server took the start after all, the call is shown as unknown once its lease lapsed."
+)
+NOT_FINISHED = (
+    "The tool has run, and the server was not told how it ended: the call is shown as unknown once its lease lapsed."
+)
+
+
+class Client:
+    """Belongs to the event loop that first uses it. `patience` is how long a server may be silent, in seconds."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        *,
+        patience: float = PATIENCE,
+        lease_seconds: float = DEFAULT_LEASE / 1000,
+        insecure: bool = False,
+        point: Point | None = None,
+    ) -> None:
+        self._talk = Talk(address_of(url, key, insecure=insecure), patience, point)
+        self._lease = lease_seconds
+        self._cover = secrets.token_bytes(32)  # hides secrets in descriptions
+
+    def __repr__(self) -> str:
+        return f"Client({self._talk.address.url!r})"
+
+    # The way of a call
+
+    async def check(self, call: ToolCall, spec: ToolSpec | None = None) -> Outcome:
+        """What to do about a call. Without a spec it counts as unknown, and asks."""
+        return await self.check_as(await self.proposal(call, spec or ToolSpec(call.tool)))
+
+    async def proposal(self, call: ToolCall, spec: ToolSpec) -> dict[str, object]:
+        """The description and the preview are made here, where the tool is; the server gets their text."""
+        shown = redact(call.args, spec, self._cover)
+        described = spec.sentence(shown.value) if spec.describe else ""
+        return shapes.proposal(call, spec, described, await preview_of(spec, call))
+
+    async def check_as(self, proposal: Mapping[str, object]) -> Outcome:
+        return shapes.outcome_of(await self._talk.post("/api/calls", proposal))
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        run_id: str,
+        call_id: str,
+        choices: Sequence[str] = (),
+        schema: Mapping[str, object] | None = None,
+        **more: object,
+    ) -> Outcome:
+        """A question to people. `more` is what a ToolCall has: agent, requester, thread_id, expires_in and so on."""
+        args: dict[str, object] = {"question": question}
+        args |= {"choices": list(choices)} if choices else {}
+        args |= {"schema": schema} if schema else {}
+        return await self.ask_as(propose(QUESTION, args, run_id, call_id, **more))
+
+    async def ask_as(self, call: ToolCall) -> Outcome:
+        return shapes.outcome_of(await self._talk.post("/api/questions", shapes.question(call)))
+
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
+        """Goes on by itself when the server was away, for as long as the caller wants."""
+        now = asyncio.get_running_loop().time
+        deadline = now() + (FOREVER if timeout is None else timeout)
+        while True:
+            left = max(0.0, deadline - now())
+            hold = min(HOLD, left)
+            told = await self._talk.get(
+                f"/api/calls/{_segment(approval_id)}",
+                {"wait": f"{hold:.3f}"},
+                answer=hold + SLACK,
+                patience=FOREVER if timeout is None else max(left, BRIEF),
+            )
+            outcome = shapes.outcome_of(told)
+            if not isinstance(outcome, Waiting) or now() >= deadline:
+                return outcome
+
+    async def start(self, approval_id: str, spec: ToolSpec | None = None) -> Execution:
+        """One winner. A start that is sent again is the same attempt; one whose answer came late is made sure of."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        body = {"lease_seconds": self._lease, "spec_sha256": shapes.afar(spec).sha256 if spec else ""}
+        attempt = {"idempotency-key": secrets.token_hex(16)}
+        told = await self._post(approval_id, "start", body, headers=attempt, otherwise=NOT_STARTED)
+        execution = shapes.execution_of(approval_id, told)
+        if now() - began > self._lease / 3:
+            await self.renew(approval_id, execution.fence)
+        return execution
+
+    async def renew(self, approval_id: str, fence: int) -> Standing:
+        body = {"fence": fence, "lease_seconds": self._lease}
+        told = await self._post(approval_id, "renew", body, patience=self._lease / 3)
+        return shapes.standing_of(approval_id, told)
+
+    async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Standing:
+        """With `error` the call ended as failed. Told twice is told once."""
+        body = {"fence": fence, "ok": not error} | ({"error": error} if error else {"result": result})
+        return shapes.standing_of(approval_id, await self._post(approval_id, "finish", body, otherwise=NOT_FINISHED))
+
+    async def abandon(self, approval_id: str, fence: int) -> Standing:
+        """The tool was interrupted: nobody knows how far it came."""
+        told = await self._post(approval_id, "abandon", {"fence": fence}, patience=BRIEF, otherwise=NOT_FINISHED)
+        return shapes.standing_of(approval_id, told)
+
+    async def cancel(self, approval_id: str, reason: str = "") -> Standing:
+        told = await self._post(approval_id, "cancel", {"reason": reason[:500]}, headers=_once(), patience=BRIEF)
+        return shapes.standing_of(approval_id, told)
+
+    # A person's key
+
+    async def me(self) -> Told:
+        """Whose key this is."""
+        return await self._talk.get("/api/me")
+
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> Standing:
+        """Decides as the person whose key it is; a `reviewer` who is somebody else is refused."""
+        name = (await self.me())["name"] if reviewer else ""
+        if reviewer != name:
+            raise Forbidden(f"This is the key of {name}, who cannot decide as {reviewer}. Use the key of {reviewer}.")
+        path = f"/api/approvals/{_segment(approval_id)}/decision"
+        told = await self._talk.post(path, shapes.decision_json(decision), headers=_once())
+        return shapes.standing_of(approval_id, told)
+
+    # Runs
+
+    async def open_runs(self, agent: str) -> Sequence[Told]:
+        """Those that programs with this key hold or held, the newest first."""
+        try:
+            items: list[Told] = (await self._talk.get("/api/runs", {"agent": agent}))["items"]
+        except NotFound:
+            raise self._other_version("older") from None
+        return items
+
+    async def take_up(self, agent: str, runner: str, run_id: str = "", gone: Sequence[str] = ()) -> Told:
+        """Continues the newest run of this agent whose program is gone; else begins one, unless it has a `run_id`."""
+        body = {"agent": agent, "runner": runner, "run_id": run_id, "lease_seconds": self._lease, "gone": list(gone)}
+        try:
+            told = await self._talk.post("/api/runs", body)
+        except NotFound:
+            raise self._other_version("older") from None
+        if told.get("api") != API:
+            raise self._other_version("newer")
+        return told
+
+    async def renew_run(self, run_id: str, runner: str) -> None:
+        body = {"runner": runner, "lease_seconds": self._lease}
+        await self._talk.post(f"/api/runs/{_segment(run_id)}/renew", body, patience=self._lease / 3)
+
+    async def end_run(self, run_id: str, runner: str, *, finished: bool) -> None:
+        """One that is not finished is left for the next start of the program."""
+        verb = "close" if finished else "leave"
+        with suppress(Conflict, NotFound):
+            await self._talk.post(f"/api/runs/{_segment(run_id)}/{verb}", {"runner": runner}, patience=BRIEF)
+
+    # Closing
+
+    async def close(self) -> None:
+        await self._talk.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _post(self, approval_id: str, verb: str, body: Mapping[str, object], **how: Any) -> Told:
+        return await self._talk.post(f"/api/calls/{_segment(approval_id)}/{verb}", body, **how)
+
+    def _other_version(self, which: str) -> Misconfigured:
+        return Misconfigured(
+            f"The server at {self._talk.address.url} is {which} than this program can talk to. "
+            "Install the same version of interlock-gate on both sides."
+        )
+
+
+def _once() -> dict[str, str]:
+    return {"idempotency-key": secrets.token_hex(16)}
+
+
+def _segment(name: str) -> str:
+    """An id as one part of a path: whatever it holds, it leads nowhere else."""
+    if not name or not all(char.isalnum() or char in "-_.:" for char in name) or set(name) <= {"."}:
+        raise NotFound(f"{name[:100]!r} is not an id.")
+    return name

@@ -1,0 +1,167 @@
+"""What a server says, as the doors would have said it: outcomes, executions and errors; and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.canonical import canonical, read
+from interlock.core.decision import Approve, Decision, Edit, Reject, Respond
+from interlock.core.errors import (
+    AlreadyDecided,
+    Error,
+    InvalidDecision,
+    InvalidRequest,
+    Misconfigured,
+    Problem,
+    StoreUnavailable,
+)
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+from interlock.durations import moment_of, show_duration
+from interlock.gate import Execution
+
+Told = Mapping[str, Any]
+MISDIRECTED = "wrong_host"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What became of an approval, as far as the server says it to an agent."""
+
+    id: str
+    status: str
+
+
+def outcome_of(told: Told) -> Outcome:
+    """An outcome that nobody here knows is an error: the call does not run."""
+    approval_id, sha256 = told.get("approval_id", ""), told.get("args_sha256", "")
+    match told["outcome"]:
+        case "proceed":
+            return Proceed(canonical(told["args"]), approval_id, sha256)
+        case "waiting":
+            until = told.get("until")
+            moment = None if until is None else moment_of(until)
+            return Waiting(approval_id, told["status"], moment, sha256, tuple(told.get("questions", ())))
+        case "refused":
+            return Refused(told["reason"], told["status"], approval_id, sha256)
+        case "answered":
+            return Answered(told["message"], approval_id, sha256)
+        case "finished":
+            return Finished(told["status"], told.get("result"), told.get("error") or "", approval_id, sha256)
+        case other:
+            raise Misconfigured(
+                f"The server speaks of {other!r}, which this program does not know. Upgrade the program."
+            )
+
+
+def execution_of(approval_id: str, told: Told) -> Execution:
+    until = moment_of(told["lease_until"])
+    return Execution(approval_id, told["fence"], canonical(told["args"]), told["idempotency_key"], until)
+
+
+def standing_of(approval_id: str, told: Told) -> Standing:
+    return Standing(approval_id, told["status"])
+
+
+def error_of(status: int, told: Told) -> Error:
+    """The error that the door raised; one that only a server has is the nearest that programs know."""
+    ids = {name: value for name, value in told.items() if name not in ("error", "message")}
+    code, message = told["error"], told["message"]
+    kind = dict(_kinds(Error)).get(code)
+    if kind is None:
+        return _unknown(status, code)(message, **ids)
+    if issubclass(kind, InvalidDecision):
+        problems = [Problem(each["pointer"], each["message"]) for each in ids.pop("problems", ())]
+        return kind(message, problems, **ids)
+    if kind is AlreadyDecided and isinstance(ids.get("decision"), dict):
+        ids["decision"] = {**ids["decision"], "at": moment_of(ids["decision"]["at"])}
+    return kind(message, **ids)
+
+
+def afar(spec: ToolSpec) -> ToolSpec:
+    """The tool as a server knows it: what only this program can do, describe and preview, is no part of it there."""
+    return replace(spec, describe="", preview=None, confirm="", declared=True)
+
+
+def proposal(call: ToolCall, spec: ToolSpec, description: str, preview: str) -> dict[str, object]:
+    return {
+        "tool": call.tool,
+        "args": read(call.args),
+        **_of_call(call),
+        **_filled(
+            description=description,
+            preview=preview,
+            schema=spec.schema,
+            effect=spec.effect,
+            idempotent=spec.idempotent,
+            secret=spec.secret,
+            decisions=spec.decisions,
+        ),
+    }
+
+
+def question(call: ToolCall) -> dict[str, object]:
+    return {**call.value, **_of_call(call)}
+
+
+def decision_json(decision: Decision) -> dict[str, object]:
+    seen = decision.seen
+    said: dict[str, object] = {
+        "kind": decision.kind,
+        "args_sha256": seen.args_sha256,
+        "acknowledged": seen.acknowledged,
+        "reason": seen.reason,
+        "comment": seen.comment,
+    }
+    match decision:
+        case Edit():
+            said["args"] = read(decision.data)
+        case Respond(message, answer):
+            said |= {"message": message, "answer": answer}
+        case Reject(reason):
+            said["reason"] = reason or seen.reason
+        case Approve():
+            pass
+    return _filled(**said)
+
+
+def _of_call(call: ToolCall) -> dict[str, object]:
+    return {
+        "run_id": call.run_id,
+        "call_id": call.call_id,
+        "setting": call.setting,
+        **_filled(
+            thread_id=call.thread_id,
+            agent=call.agent,
+            agent_path=call.agent_path,
+            initiated_by=call.requester,
+            priority=call.priority,
+            agent_says=call.agent_says,
+            expires_in="" if call.expires_in is None else show_duration(call.expires_in),
+        ),
+    }
+
+
+def _filled(**fields: object) -> dict[str, object]:
+    """Without what is not said; a false or empty answer is said."""
+    unsaid = (None, "", (), False)
+    return {
+        name: value for name, value in fields.items() if (name == "answer" and value is not None) or value not in unsaid
+    }
+
+
+def _kinds(kind: type[Error]) -> Iterator[tuple[str, type[Error]]]:
+    yield kind.code, kind
+    for each in kind.__subclasses__():
+        if each.__module__ == Error.__module__:
+            yield from _kinds(each)
+
+
+def _unknown(status: int, code: str) -> type[Error]:
+    if code == MISDIRECTED:
+        return Misconfigured
+    if status >= 500:
+        return StoreUnavailable
+    return InvalidRequest

@@ -1,0 +1,195 @@
+"""One program's conversation with a server. It says things again until they are heard, or patience ends."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from interlock.client.address import HOW_TO_GET_A_KEY, Address
+from interlock.client.shapes import Told, error_of
+from interlock.core.canonical import canonical
+from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, TooManyRequests, Unauthenticated
+from interlock.faults import Point, around_async
+
+if TYPE_CHECKING:
+    import httpx2
+
+PATIENCE = 60.0  # seconds without an answer after which a server counts as gone
+FIRST = 5.0  # the same before its first answer: a wrong address should show soon
+LONGEST_PAUSE = 2.0  # seconds between two attempts, so that all go on soon after a restart
+ANSWER = 30.0  # seconds for an answer to begin
+FOREVER = float("inf")
+NOTHING_RAN = "Nothing was run."
+AWAY = frozenset({502, 503, 504})  # of the server, or of a proxy that cannot reach it
+
+
+class Talk:
+    def __init__(self, address: Address, patience: float = PATIENCE, point: Point | None = None) -> None:
+        self.address = address
+        self._patience = patience
+        self._heard = False
+        self._http: httpx2.AsyncClient | None = None
+        self._exchange = around_async(point, "the server", self._exchanged)
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> Told:
+        return await self._say("GET", path, params=params, **how)
+
+    async def post(self, path: str, body: Mapping[str, object], **how: Any) -> Told:
+        return await self._say("POST", path, content=canonical(body), **how)
+
+    async def close(self) -> None:
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    async def _say(
+        self, method: str, path: str, *, patience: float | None = None, otherwise: str = NOTHING_RAN, **what: Any
+    ) -> Told:
+        """`otherwise` says what it means if the answer never comes."""
+        now = asyncio.get_running_loop().time
+        began, attempt = now(), 0
+        while True:
+            try:
+                told: Told = await self._exchange(method, path, **what)
+                return told
+            except _Unheard as unheard:
+                trouble = unheard
+            attempt += 1
+            pause = max(trouble.pause, _pause(attempt))
+            if now() + pause - began > self._limit(patience):
+                raise self._gone(trouble, now() - began, otherwise) from trouble.__cause__
+            await asyncio.sleep(pause)
+
+    def _limit(self, patience: float | None) -> float:
+        wanted = self._patience if patience is None else patience
+        return wanted if self._heard else min(wanted, FIRST)
+
+    async def _exchanged(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, answer: float = ANSWER, **what: Any
+    ) -> Told:
+        http, errors = self._opened(), _library()
+        limits = errors.Timeout(ANSWER, connect=FIRST, read=answer, pool=None)
+        try:
+            response = await http.request(method, path, headers=headers, timeout=limits, **what)
+        except (errors.TransportError, errors.DecodingError) as error:
+            raise self._untold(error) from error
+        return self._told(response)
+
+    def _told(self, response: httpx2.Response) -> Told:
+        status, body = response.status_code, _object(response)
+        if body is not None and status == 200:
+            self._heard = True
+            return body
+        ours = body is not None and isinstance(body.get("error"), str) and isinstance(body.get("message"), str)
+        if not ours and status not in AWAY:
+            raise self._stranger(response)
+        error = error_of(status, body) if ours and body is not None else StoreUnavailable(f"HTTP {status}.")
+        self._heard = self._heard or ours
+        match error:
+            case ClockBehind():
+                raise error
+            case TooManyRequests() | StoreUnavailable():
+                raise _Unheard(error.message, _seconds(response.headers.get("retry-after", ""))) from error
+            case Unauthenticated():
+                raise Unauthenticated(f"{self.address.url} does not take this key: {error.message} {HOW_TO_GET_A_KEY}")
+            case _:
+                raise error
+
+    def _untold(self, error: Exception) -> Exception:
+        """A certificate that is not trusted will not be trusted the next time either; all else may pass."""
+        unsafe = _cause(error, ssl.SSLError)
+        if unsafe is None:
+            return _Unheard(f"{type(error).__name__}: {error}".rstrip(": "))
+        if isinstance(unsafe, ssl.SSLCertVerificationError):
+            what = f"its certificate is not trusted ({unsafe.verify_message})"
+            help_ = "If an authority of your own signed it, name its file in SSL_CERT_FILE."
+        else:
+            what, help_ = (
+                f"it does not speak TLS as it should ({unsafe.reason})",
+                "Is it https:// there, and this port?",
+            )
+        return Misconfigured(f"{self.address.url} cannot be reached safely: {what}. {help_} {NOTHING_RAN}")
+
+    def _stranger(self, response: httpx2.Response) -> Misconfigured:
+        """Never followed elsewhere: the key is for this address alone."""
+        url, status = self.address.url, response.status_code
+        if response.has_redirect_location:
+            return Misconfigured(
+                f"{url} sends programs on to {response.headers['location'][:200]!r}. Use Interlock's own address."
+            )
+        kind = response.headers.get("content-type", "nothing").partition(";")[0]
+        return Misconfigured(
+            f"{url} does not answer as Interlock does (HTTP {status}, {kind}). Check the address and the port; "
+            "a path belongs to it only if Interlock is served below that path."
+        )
+
+    def _gone(self, trouble: _Unheard, seconds: float, otherwise: str) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"No answer from {self.address.url} for {seconds:.0f} s ({trouble}). Check the address, and that "
+            f"the server runs (interlock serve). {otherwise}"
+        )
+
+    def _opened(self) -> httpx2.AsyncClient:
+        """In the loop that first uses it. The environment may name a proxy, but not for this machine itself."""
+        if self._http is None:
+            library = _library()
+            self._http = library.AsyncClient(
+                base_url=self.address.url,
+                headers={
+                    "authorization": f"Bearer {self.address.key}",
+                    "content-type": "application/json",
+                    "accept": "application/json",
+                    "accept-encoding": "identity",
+                },
+                limits=library.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=4.0),
+                trust_env=not self.address.is_local,
+            )
+        return self._http
+
+
+class _Unheard(Exception):
+    """No answer that counts, this time; `pause` is what the server asks for before the next attempt."""
+
+    def __init__(self, words: str, pause: float = 0.0) -> None:
+        super().__init__(words)
+        self.pause = pause
+
+
+def _pause(attempt: int) -> float:
+    """Longer each time, and never the same for two programs: a thousand come back after a restart."""
+    longest = min(LONGEST_PAUSE, 0.05 * 2 ** min(attempt, 10))
+    return random.uniform(longest / 2, longest)  # noqa: S311  nobody gains by guessing it
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isdigit() else 0.0
+
+
+def _object(response: httpx2.Response) -> dict[str, Any] | None:
+    try:
+        value = response.json()
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _cause(error: BaseException | None, kind: type[ssl.SSLError]) -> ssl.SSLError | None:
+    seen = 0
+    while error is not None and seen < 10:
+        if isinstance(error, kind):
+            return error
+        error, seen = error.__cause__ or error.__context__, seen + 1
+    return None
+
+
+def _library() -> Any:
+    try:
+        import httpx2
+    except ImportError:
+        raise Misconfigured(
+            "A server is reached with httpx2. Install it: pip install 'interlock-gate[client]'"
+        ) from None
+    return httpx2

@@ -1,0 +1,119 @@
+"""The other side is a database: its doors are here, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from interlock.bridge import Bridge
+from interlock.core.approval import Approval
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.decision import Decision, Reviewer
+from interlock.core.errors import Error
+from interlock.core.event import Payload
+from interlock.core.outcome import Outcome
+from interlock.gate import Execution
+from interlock.library.sides import Program
+from interlock.policy_file import read_policy
+from interlock.runner import is_dead
+from interlock.runs import Holder, Runs
+from interlock.wiring import Parts, Toggles
+
+FOLLOW_EVERY = 1.0  # seconds
+Policy = str | Path | Mapping[str, Any] | None
+Work = Coroutine[Any, Any, Approval]
+
+
+class Embedded:
+    """The verbs hand on the door's own coroutine: one more would be felt."""
+
+    def __init__(self, parts: Parts, program: Program, policy: Policy, toggles: Toggles) -> None:
+        self._parts = parts
+        self._program = program
+        self._policy = policy
+        self._toggles = toggles
+        self._runs = Runs(parts.store, parts.clock, is_dead)
+        self._holder = Holder(program.workspace, program.agent, program.runner, program.lease)
+
+    async def open(self, bridge: Bridge) -> None:
+        """Opens the database and puts the policy in force."""
+        await self._parts.store.open()
+        program = self._program
+        await self._parts.put_policy(program.workspace, self._policy_text(), program.user, self._toggles)
+
+    async def close(self) -> None:
+        await self._parts.store.close()
+
+    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
+        return self._parts.worker.run(stop), self._follow()
+
+    async def take_up(self, run_id: str | None) -> str:
+        return run_id if run_id is not None else (await self._runs.take_up(self._holder)).run_id
+
+    async def renew_run(self, run_id: str) -> None:
+        await self._runs.renew(self._holder, run_id)
+
+    async def end_run(self, run_id: str, *, finished: bool) -> None:
+        end = self._runs.close if finished else self._runs.leave
+        await end(self._holder, run_id)
+
+    async def number_key(self) -> bytes:
+        return await self._parts.store.secret_key(self._program.workspace)
+
+    def check(self, call: ToolCall, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
+        return self._parts.gate.check(call, spec)
+
+    def ask(self, call: ToolCall, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
+        return self._parts.gate.ask(call, spec)
+
+    def wait(self, approval_id: str, timeout: float | None = None) -> Coroutine[Any, Any, Outcome]:
+        return self._parts.gate.wait(self._program.workspace, approval_id, timeout)
+
+    async def tool_of(self, approval_id: str) -> str:
+        return (await self._parts.store.get(self._program.workspace, approval_id)).approval.subject.tool
+
+    def start(self, approval_id: str, spec: ToolSpec | None) -> Coroutine[Any, Any, Execution]:
+        program, sha256 = self._program, spec.sha256 if spec else ""
+        return self._parts.gate.start(program.workspace, approval_id, program.runner, program.lease, sha256)
+
+    def renew(self, approval_id: str, fence: int) -> Work:
+        return self._parts.gate.renew(self._program.workspace, approval_id, fence, self._program.lease)
+
+    def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Work:
+        return self._parts.gate.finish(self._program.workspace, approval_id, fence, ok=ok, payload=payload)
+
+    def abandon(self, approval_id: str, fence: int) -> Work:
+        return self._parts.gate.abandon(self._program.workspace, approval_id, fence)
+
+    def cancel(self, approval_id: str, reason: str) -> Work:
+        program = self._program
+        return self._parts.gate.cancel(program.workspace, approval_id, f"agent:{program.agent}", reason)
+
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Approval:
+        """Whoever holds the database is trusted to say who decides."""
+        workspace, inbox = self._program.workspace, self._parts.inbox
+        person = reviewer if isinstance(reviewer, Reviewer) else await inbox.reviewer(workspace, reviewer, "library")
+        return await inbox.decide(workspace, approval_id, decision, person)
+
+    async def _follow(self) -> None:
+        """A policy that somebody else put in force holds here within a second."""
+        while True:
+            await asyncio.sleep(FOLLOW_EVERY)
+            with suppress(Error):  # a policy that does not load here leaves the one in force that does
+                await self._parts.follow_policy(self._program.workspace, self._toggles)
+
+    def _policy_text(self) -> str | None:
+        """A path, or the text itself where it holds a line break."""
+        match self._policy:
+            case None:
+                return None
+            case Mapping():
+                return json.dumps(dict(self._policy))
+            case str() if "\n" in self._policy:
+                return self._policy
+            case file:
+                return read_policy(Path(file))

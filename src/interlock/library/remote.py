@@ -1,0 +1,146 @@
+"""The other side is a server. All of HTTP happens on the bridge: its loop lives as long as the program does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from interlock.bridge import Bridge
+from interlock.client import Client, Standing
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.canonical import MAX_BYTES, read
+from interlock.core.decision import Decision, Reviewer
+from interlock.core.errors import StoreUnavailable
+from interlock.core.event import Payload
+from interlock.core.outcome import Outcome, Proceed, Waiting
+from interlock.gate import Execution
+from interlock.library.sides import Program
+from interlock.runner import is_dead
+
+T = TypeVar("T")
+NOTED = 10_000  # calls of which it is known to which tool they belong
+ROOM = 1_024  # bytes of a message beside the result
+CLOSED = "This Interlock was closed meanwhile. Nothing was run."
+SHOWN = 2_000  # characters of a result that is too large to be sent
+
+
+class Remote:
+    def __init__(self, client: Client, program: Program) -> None:
+        self._client = client
+        self._program = program
+        self._bridge: Bridge | None = None
+        self._tasks: set[asyncio.Task[Any] | None] = set()
+        self._key = b""
+        self._tools: dict[str, str] = {}
+
+    async def open(self, bridge: Bridge) -> None:
+        """The first request shows whether the server is there."""
+        self._bridge = bridge
+
+    async def close(self) -> None:
+        """On the bridge. Whoever still waits is told, which withdraws nothing: another start may go on."""
+        self._bridge = None
+        tasks = [task for task in self._tasks if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._client.close()
+
+    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
+        return ()
+
+    async def take_up(self, run_id: str | None) -> str:
+        """Whether another program of this machine is gone can be seen here only; then its lease is not waited for."""
+        program = self._program
+        gone = await self._gone() if run_id is None else ()
+        told = await self._over(self._client.take_up(program.agent, program.runner, run_id or "", gone))
+        self._key = bytes.fromhex(told["key"])
+        taken: str = told["run_id"]
+        return taken
+
+    async def renew_run(self, run_id: str) -> None:
+        await self._over(self._client.renew_run(run_id, self._program.runner))
+
+    async def end_run(self, run_id: str, *, finished: bool) -> None:
+        await self._over(self._client.end_run(run_id, self._program.runner, finished=finished))
+
+    async def number_key(self) -> bytes:
+        return self._key
+
+    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        proposal = await self._client.proposal(call, spec)  # a preview that blocks must not block the bridge
+        outcome = await self._over(self._client.check_as(proposal))
+        if isinstance(outcome, Waiting | Proceed):
+            self._note(outcome.approval_id, call.tool)
+        return outcome
+
+    async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        return await self._over(self._client.ask_as(call))
+
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
+        return await self._over(self._client.wait(approval_id, timeout))
+
+    async def tool_of(self, approval_id: str) -> str:
+        return self._tools.get(approval_id, "")
+
+    async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution:
+        self._tools.pop(approval_id, None)
+        return await self._over(self._client.start(approval_id, spec))
+
+    async def renew(self, approval_id: str, fence: int) -> Standing:
+        return await self._over(self._client.renew(approval_id, fence))
+
+    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Standing:
+        result = _fitting(payload.result) if ok else None
+        error = "" if ok else payload.error or "It failed."
+        return await self._over(self._client.finish(approval_id, fence, result, error=error))
+
+    async def abandon(self, approval_id: str, fence: int) -> Standing:
+        return await self._over(self._client.abandon(approval_id, fence))
+
+    async def cancel(self, approval_id: str, reason: str) -> Standing:
+        return await self._over(self._client.cancel(approval_id, reason))
+
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Standing:
+        """Who decides is whose key it is; the server does not take anybody's word for it."""
+        name = reviewer.name if isinstance(reviewer, Reviewer) else reviewer
+        return await self._over(self._client.decide(approval_id, decision, name))
+
+    async def _gone(self) -> list[str]:
+        runs = await self._over(self._client.open_runs(self._program.agent))
+        return [run["runner"] for run in runs if is_dead(run["runner"])]
+
+    def _note(self, approval_id: str, tool: str) -> None:
+        if len(self._tools) >= NOTED:
+            del self._tools[next(iter(self._tools))]
+        if approval_id:
+            self._tools[approval_id] = tool
+
+    async def _over(self, work: Coroutine[Any, Any, T]) -> T:
+        bridge = self._bridge
+        if bridge is None:
+            work.close()
+            raise StoreUnavailable(CLOSED)
+        try:
+            return await asyncio.wrap_future(bridge.submit(self._noted(work)))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._bridge is None and task is not None and not task.cancelling():
+                raise StoreUnavailable(CLOSED) from None
+            raise
+
+    async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.current_task()
+        self._tasks.add(task)
+        try:
+            return await work
+        finally:
+            self._tasks.discard(task)
+
+
+def _fitting(result: bytes | None) -> object:
+    """What is too large to be sent is described: that the tool succeeded must not be lost with it."""
+    if result is None or len(result) <= MAX_BYTES - ROOM:
+        return None if result is None else read(result)
+    return f"{result[:SHOWN].decode('utf-8', 'ignore')}… ({len(result):,} bytes, too large to be sent)"

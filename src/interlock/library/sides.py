@@ -1,0 +1,66 @@
+"""What a program needs of the other side, be it a database or a server that has one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from interlock.bridge import Bridge
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.decision import Decision, Reviewer
+from interlock.core.event import Payload
+from interlock.core.outcome import Outcome
+from interlock.gate import Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Who calls: the same for every call of one program."""
+
+    workspace: str
+    agent: str
+    user: str
+    runner: str
+    lease: int
+
+
+class Standing(Protocol):
+    """What became of an approval: over a database, the approval itself."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+class Side(Protocol):
+    async def open(self, bridge: Bridge) -> None: ...
+    async def close(self) -> None: ...
+
+    def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
+        """What has to go on while the program lives."""
+
+    async def take_up(self, run_id: str | None) -> str:
+        """The id of the run: the given one, or one that was resumed or opened."""
+
+    async def renew_run(self, run_id: str) -> None: ...
+    async def end_run(self, run_id: str, *, finished: bool) -> None: ...
+
+    async def number_key(self) -> bytes:
+        """Hides secrets in the ids of calls, and is the same whenever this run goes on."""
+
+    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
+    async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome: ...
+
+    async def tool_of(self, approval_id: str) -> str:
+        """The name of the tool; empty where it is not known."""
+
+    async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution: ...
+    async def renew(self, approval_id: str, fence: int) -> Standing: ...
+    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Standing: ...
+    async def abandon(self, approval_id: str, fence: int) -> Standing: ...
+    async def cancel(self, approval_id: str, reason: str) -> Standing: ...
+    async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Standing: ...
