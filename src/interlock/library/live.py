@@ -24,7 +24,7 @@ from interlock.core.errors import (
 from interlock.core.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
 from interlock.gate import Execution
-from interlock.library.sides import Program, Side
+from interlock.library.sides import GAVE_UP, Program, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Live:
             return await self.side.wait(approval_id)
         except asyncio.CancelledError:
             with suppress(Error):
-                await self.side.cancel(approval_id, "The agent gave up waiting.")
+                await self.side.cancel(approval_id, GAVE_UP)
             raise
 
     async def _finish(self, go: Go, payload: Payload, *, ok: bool) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from interlock.bridge import Bridge
 from interlock.client import Client, Standing
+from interlock.client.client import BRIEF
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, read
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import StoreUnavailable
+from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.gate import Execution
-from interlock.library.sides import Program
+from interlock.library.sides import GAVE_UP, Program
 from interlock.runner import is_dead
 
 T = TypeVar("T")
@@ -70,7 +72,12 @@ class Remote:
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         proposal = await self._client.proposal(call, spec)  # a preview that blocks must not block the bridge
-        outcome = await self._over(self._client.check_as(proposal))
+        proposing = asyncio.ensure_future(self._over(self._client.check_as(proposal)))
+        try:
+            outcome = await asyncio.shield(proposing)
+        except asyncio.CancelledError:
+            await self._withdraw(proposing)
+            raise
         if isinstance(outcome, Waiting | Proceed):
             self._note(outcome.approval_id, call.tool)
         return outcome
@@ -106,6 +113,14 @@ class Remote:
         """Who decides is whose key it is; the server does not take anybody's word for it."""
         name = reviewer.name if isinstance(reviewer, Reviewer) else reviewer
         return await self._over(self._client.decide(approval_id, decision, name))
+
+    async def _withdraw(self, proposing: asyncio.Future[Outcome]) -> None:
+        """Given up before the server said what it made of it: nobody shall approve what nobody will run."""
+        with suppress(Error, TimeoutError):
+            async with asyncio.timeout(BRIEF):
+                outcome = await proposing
+                if isinstance(outcome, Waiting):
+                    await self.cancel(outcome.approval_id, GAVE_UP)
 
     async def _gone(self) -> list[str]:
         runs = await self._over(self._client.open_runs(self._program.agent))

@@ -14,6 +14,8 @@ from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.gate import Execution
 
+GAVE_UP = "The agent gave up waiting."
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
