@@ -25,6 +25,7 @@ from interlock.web.auth import Auth
 from interlock.web.entrance import Entrance, internal
 from interlock.web.feed import Feed
 from interlock.web.front import Front, Hot, Live, hosts_of
+from interlock.web.idempotency import Repeats
 from interlock.web.site import Site
 
 
@@ -51,7 +52,8 @@ def build(site: Site) -> Entrance:
     for routes in (operations, session, welcome, people, approvals):
         rest.include_router(routes.router)
     hosts = hosts_of(settings.host, settings.port, settings.public_url)
-    return Entrance(site, Front(auth, hot_routes(site, auth), rest, hosts, site.meters))
+    repeats = Repeats(site.store.answers, auth)
+    return Entrance(site, Front(auth, repeats, hot_routes(site, auth), rest, hosts, site.meters))
 
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:

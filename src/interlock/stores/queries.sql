@@ -292,6 +292,25 @@ delete from links where digest = ?
 -- name: ended_links
 select digest from links where expires_at <= ? order by expires_at limit ?
 
+-- name: answer
+select digest, status, body, at from answers where workspace = ? and asker = ? and key = ?
+
+-- name: claim_answer
+insert into answers (workspace, asker, key, digest, status, body, at) values (?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing
+
+-- name: take_answer
+update answers set body = ?, at = ? where workspace = ? and asker = ? and key = ? and at = ? and status = 0
+
+-- name: keep_answer
+update answers set status = ?, body = ? where workspace = ? and asker = ? and key = ? and body = ? and status = 0
+
+-- name: drop_answer
+delete from answers where workspace = ? and asker = ? and key = ? and body = ? and status = 0
+
+-- name: hide_answers
+update answers set status = ?, body = ? where workspace = ? and status > 0
+
 -- name: ended_answers
 select workspace, asker, key from answers where at < ? order by at limit ?
 

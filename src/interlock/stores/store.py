@@ -34,6 +34,7 @@ from interlock.core.run import Run
 from interlock.core.search import is_search
 from interlock.stores import erasing, recording, rows, steps
 from interlock.stores.accounts import SqlAccounts
+from interlock.stores.answering import SqlAnswers
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
 from interlock.stores.measuring import Measures, Tally
@@ -79,6 +80,7 @@ class SqlStore:
         self._forgot = False
         self._searching = Searching(database, database.finder, self._stored)
         self.accounts = SqlAccounts(database)
+        self.answers = SqlAnswers(database)
         self.count_read = database.count_read
         self.clock = database.clock
         self.tally = database.tally
@@ -306,6 +308,7 @@ class SqlStore:
         if erasure.scope == "person" and not dry_run:
             await self._database.write(erasing.forget_user(workspace, erasure.what))
         if not dry_run:
+            await self.answers.hide(workspace)
             await self._searching.purge()
 
     async def forget(self, retention: int, patience: int = 0) -> Erased | None:

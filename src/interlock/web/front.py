@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -29,6 +30,7 @@ from interlock.web.asgi import (
 )
 from interlock.web.auth import Auth, check_role
 from interlock.web.deadlines import Deadlines
+from interlock.web.idempotency import Repeats, may_repeat
 from interlock.web.meters import Meters
 
 BODY_SECONDS = 10.0  # for a whole body to arrive
@@ -70,10 +72,17 @@ class Live(NamedTuple):
 
 class Front:
     def __init__(
-        self, auth: Auth, hot: Collection[Hot | Live], rest: App, hosts: Collection[str], meters: Meters
+        self,
+        auth: Auth,
+        repeats: Repeats,
+        hot: Collection[Hot | Live],
+        rest: App,
+        hosts: Collection[str],
+        meters: Meters,
     ) -> None:
         self._meters = meters
         self._auth = auth
+        self._repeats = repeats
         self._rest = rest
         self._deadlines = Deadlines()
         self._hosts = frozenset(hosts)
@@ -92,6 +101,17 @@ class Front:
         try:
             asked = scope["interlock"] = await self._read(scope, receive)
             hot = self._found(asked)
+            if b"idempotency-key" in asked.headers and may_repeat(asked):
+                kept = await self._repeats(asked, partial(self._serve, asked, hot, receive), send)
+                if kept is not None:
+                    await send_answer(send, kept, PLAIN)
+            else:
+                await self._serve(asked, hot, receive, send)
+        except Error as error:
+            await send_answer(send, error_answer(error), PLAIN)
+
+    async def _serve(self, asked: Asked, hot: Hot | Live | None, receive: Receive, send: Send) -> None:
+        try:
             if hot is None:
                 await self._pass_on(asked, receive, send)
                 return

@@ -1,0 +1,146 @@
+"""Requests that are sent again under the same Idempotency-Key: done once, answered the same."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from interlock.core.erasure import Erasure
+from interlock.stores.answering import PATIENCE, Place
+from interlock.web.site import Site
+from tests.places import Place as Database
+from tests.server.conftest import As
+from tests.server.test_calls import CALL, propose
+from tests.support import Clock, Parts, kinds
+
+Keys = dict[str, str]
+
+
+# R24
+async def test_the_same_request_is_done_once_and_answered_the_same(client: As, keys: Keys, parts: Parts) -> None:
+    told = await propose(client(keys["agent"]))
+    bob = client(keys["reviewer"], **{"idempotency-key": "one"})
+    path = f"/api/approvals/{told['approval_id']}/comment"
+    first, second = [await bob.post(path, json={"text": "hello"}) for _ in range(2)]
+    assert (first.status_code, "idempotency-replayed" in first.headers) == (200, False)
+    assert (second.status_code, second.headers["idempotency-replayed"]) == (200, "true")
+    assert first.content == second.content
+    assert second.headers["x-content-type-options"] == "nosniff"
+    assert (await kinds(parts)).count("commented") == 1
+
+
+# R24
+async def test_hot_routes_honour_it_too(client: As, keys: Keys) -> None:
+    agent = client(keys["agent"], **{"idempotency-key": "one"})
+    first, second = [await agent.post("/api/calls", json=CALL) for _ in range(2)]
+    assert first.json() == second.json()
+    assert second.headers["idempotency-replayed"] == "true"
+    wrong = [await client(keys["agent"], **{"idempotency-key": "two"}).post("/api/calls", json={}) for _ in range(2)]
+    assert [answer.status_code for answer in wrong] == [400, 400]
+    assert wrong[1].headers["idempotency-replayed"] == "true"
+
+
+# R24
+async def test_a_hundred_at_once_are_one(client: As, keys: Keys, parts: Parts) -> None:
+    told = await propose(client(keys["agent"]))
+    bob = client(keys["reviewer"], **{"idempotency-key": "storm"})
+    path = f"/api/approvals/{told['approval_id']}/comment"
+    answers = await asyncio.gather(*[bob.post(path, json={"text": "hello"}) for _ in range(100)])
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert {answer.json()["error"] for answer in answers if answer.status_code == 409} <= {"in_progress"}
+    assert len({answer.content for answer in answers if answer.status_code == 200}) == 1
+    assert (await bob.post(path, json={"text": "hello"})).status_code == 200
+    assert (await kinds(parts)).count("commented") == 1
+
+
+async def test_the_key_of_another_request_is_a_conflict(client: As, keys: Keys) -> None:
+    agent = client(keys["agent"], **{"idempotency-key": "one"})
+    await agent.post("/api/calls", json=CALL)
+    for path, body in (
+        ("/api/calls", {**CALL, "call_id": "other"}),
+        ("/api/calls?x=1", CALL),
+        ("/api/questions", CALL),
+    ):
+        answer = await agent.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]) == (409, "idempotency_mismatch")
+
+
+# R40
+async def test_keys_of_others_are_others(client: As, keys: Keys) -> None:
+    header = {"idempotency-key": "one"}
+    told = await propose(client(keys["agent"]))
+    path = f"/api/approvals/{told['approval_id']}/comment"
+    answers = [await client(keys[role], **header).post(path, json={"text": "hi"}) for role in ("reviewer", "admin")]
+    assert ["idempotency-replayed" in answer.headers for answer in answers] == [False, False]
+    assert [answer.json()["timeline"][-1]["actor"] for answer in answers] == ["bob", "ada"]
+
+
+# R24: a crash between the claim and the answer
+async def test_what_somebody_left_half_done_is_taken_over_in_time(
+    client: As, keys: Keys, site: Site, clock: Clock
+) -> None:
+    agent = client(keys["agent"], **{"idempotency-key": "one"})
+    first = await agent.post("/api/calls", json=CALL)
+    kept = await site.store.answers.claim(Place("default", "agent:agent:bot", "one"), "")
+    left = Place("default", "agent:agent:bot", "left")
+    assert (await site.store.answers.claim(left, kept.digest)).mark
+    later = client(keys["agent"], **{"idempotency-key": "left"})
+    answer = await later.post("/api/calls", json=CALL)
+    assert (answer.status_code, answer.json()["error"]) == (409, "in_progress")
+    clock.forward(PATIENCE)
+    answers = await asyncio.gather(*[later.post("/api/calls", json=CALL) for _ in range(10)])
+    assert {each.json()["approval_id"] for each in answers if each.status_code == 200} == {first.json()["approval_id"]}
+    assert {each.status_code for each in answers} <= {200, 409}
+
+
+async def test_whoever_was_taken_over_changes_nothing_any_more(site: Site, clock: Clock) -> None:
+    place = Place("default", "bob", "one")
+    slow = (await site.store.answers.claim(place, "d")).mark
+    clock.forward(PATIENCE)
+    quick = (await site.store.answers.claim(place, "d")).mark
+    assert slow
+    assert quick
+    await site.store.answers.keep(place, slow, 200, b"slow")
+    await site.store.answers.drop(place, slow)
+    await site.store.answers.keep(place, quick, 201, b"quick")
+    kept = await site.store.answers.claim(place, "d")
+    assert (kept.status, kept.body, kept.mark) == (201, b"quick", b"")
+
+
+# R50
+async def test_a_secret_that_is_shown_once_is_never_stored(client: As, keys: Keys, place: Database) -> None:
+    ada = client(keys["admin"], **{"idempotency-key": "one"})
+    body = {"name": "new", "role": "agent"}
+    first, second = [await ada.post("/api/keys", json=body) for _ in range(2)]
+    assert first.status_code == 201, first.text
+    assert (second.status_code, second.json()["error"]) == (409, "answered_once")
+    secret = first.json()["key"]
+    assert all(secret.encode() not in bytes(row[0]) for row in place.sql("select body from answers"))
+    assert len((await ada.get("/api/keys")).json()["items"]) == 5
+
+
+# R51
+async def test_an_erasure_reaches_what_was_answered(client: As, keys: Keys, parts: Parts, place: Database) -> None:
+    agent = client(keys["agent"], **{"idempotency-key": "one"})
+    told = (await agent.post("/api/calls", json={**CALL, "effect": "read"})).json()
+    assert told["args"] == {"path": "/tmp/x"}
+    again = client(keys["agent"], **{"idempotency-key": "two"})
+    approval_id = (await again.post("/api/calls", json=CALL)).json()["approval_id"]
+    async for _ in parts.store.erase("default", Erasure("approval", approval_id, by="ada")):
+        pass
+    assert all(b"/tmp/x" not in bytes(row[0]) for row in place.sql("select body from answers"))
+    assert (await agent.post("/api/calls", json={**CALL, "effect": "read"})).status_code == 409
+
+
+@pytest.mark.parametrize("key", ["x" * 201, "two\x7f"])
+async def test_an_odd_key_is_refused(client: As, keys: Keys, key: str) -> None:
+    answer = await client(keys["agent"], **{"idempotency-key": key}).post("/api/calls", json=CALL)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+async def test_without_a_key_to_come_in_nothing_is_kept(client: As, place: Database) -> None:
+    answer: Any = await client(**{"idempotency-key": "one"}).post("/api/calls", json=CALL)
+    assert answer.status_code == 401
+    assert place.sql("select count(*) from answers") == [(0,)]
