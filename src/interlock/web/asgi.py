@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
 from interlock.core.canonical import parse
-from interlock.core.errors import AlreadyDecided, Error, InvalidRequest, TooManyRequests, Unauthenticated
+from interlock.core.errors import AlreadyDecided, Error, InvalidRequest, Misconfigured, TooManyRequests, Unauthenticated
 from interlock.core.identity import Principal
 from interlock.durations import rfc3339
 
@@ -117,6 +118,16 @@ def invalid_of(found: list[tuple[tuple[int | str, ...], str]]) -> InvalidRequest
     problems = [{"pointer": _pointer(place), "message": message} for place, message in found[:50]]
     first = problems[0]
     return InvalidRequest(f"{first['pointer'] or 'The body'}: {first['message']}.", problems=problems)
+
+
+@contextmanager
+def as_invalid(pointer: str = "") -> Iterator[None]:
+    """A policy or a condition that somebody sent and that does not load is a wrong request, line by line."""
+    try:
+        yield
+    except Misconfigured as error:
+        problems = [{"pointer": pointer, "message": line} for line in error.message.splitlines()[:50]]
+        raise InvalidRequest(error.message, problems=problems) from None
 
 
 def json_answer(value: object, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
