@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,25 +16,27 @@ Told = Callable[[int, int], object]  # how far it is, and where it ends
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """The report, and what it cannot be about: calls whose arguments were erased, and allowed reads."""
+    """The report, and what it is not about: calls whose arguments were erased, allowed reads, and `left_out` ones."""
 
     report: Report
     erased: int
     allowed_reads: int
+    left_out: int = 0
 
 
 async def rehearse(
     store: Store, workspace: str, policies: tuple[Policy, Policy], since: int, keep: int, told: Told
 ) -> Rehearsed:
-    """`policies` are the one in force and the draft."""
+    """`policies` are the one in force and the draft. Whoever is `told` ends it there with a False."""
     total, erased = await store.count_recorded(workspace, since)
     rehearsal, done = Rehearsal(*policies, keep), 0
     async for page in store.recorded(workspace, since):
-        rehearsal.feed(page)
+        await asyncio.to_thread(rehearsal.feed, page)  # others may be waiting for this event loop
         done += len(page)
-        told(done, max(done, total))
+        if told(done, max(done, total)) is False:
+            break
     reads = (await store.stats(workspace)).allowed_reads
-    return Rehearsed(rehearsal.report(), erased, reads)
+    return Rehearsed(rehearsal.report(), erased, reads, max(0, total - done))
 
 
 async def shadowed(store: Store, workspace: str, since: int, told: Told) -> Shadows:

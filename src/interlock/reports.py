@@ -156,6 +156,7 @@ def rehearsal_json(rehearsed: Rehearsed, now: int) -> dict[str, object]:
         "outdated": report.outdated,
         "erased": rehearsed.erased,
         "allowed_reads": rehearsed.allowed_reads,
+        "left_out": rehearsed.left_out,
         "causes": [_cause_json(cause, count) for cause, count in report.causes.items()],
         "answers_per_day": [
             {"who": words, "now": round(old, 2), "draft": round(new, 2)}

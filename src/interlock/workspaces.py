@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,14 +13,23 @@ from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import Principal
 from interlock.core.policy import Policy
-from interlock.core.ports import Store, User
+from interlock.core.ports import AgentVersion, PolicyVersion, Store, User
 from interlock.gate import Gate
 from interlock.inbox import Inbox, covers_of
-from interlock.policy_file import Loaded, load_policy
+from interlock.policy_file import Loaded, Names, load_policy
 from interlock.wiring import Toggles, names_of
 
 FOLLOW_EVERY = 1.0  # seconds until what another process changed holds here
 MakeDoors = Callable[[Policy], tuple[Gate, Inbox]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store says of a workspace: the text of its policy, its people and its agents by name."""
+
+    body: str
+    people: Mapping[str, User]
+    agents: Mapping[str, AgentVersion]
 
 
 @dataclass
@@ -30,26 +40,40 @@ class Doors:
     gate: Gate
     inbox: Inbox
     loaded: Loaded
-    body: str
-    people: Mapping[str, User]
+    known: Known
+
+    @property
+    def body(self) -> str:
+        return self.known.body
+
+    @property
+    def people(self) -> Mapping[str, User]:
+        return self.known.people
+
+    @property
+    def agents(self) -> Mapping[str, AgentVersion]:
+        return self.known.agents
 
     def reviewer(self, principal: Principal, now: int) -> Reviewer:
         """A person with those for whom they stand in now."""
         covers = covers_of(self.people.values(), principal.name, principal.teams, now)
         return Reviewer(principal.name, principal.role, principal.teams, principal.via, covers)
 
-    def take_up(self, loaded: Loaded, body: str) -> None:
-        self.loaded, self.body = loaded, body
+    def take_up(self, loaded: Loaded) -> None:
+        self.loaded = loaded
         self.gate.policy = self.inbox.policy = loaded.policy
 
 
 class Workspaces:
+    """`toggles` are those of the configuration; what is stored of an agent stands in their place."""
+
     def __init__(self, store: Store, make: MakeDoors, toggles: Toggles) -> None:
         self._store = store
         self._make = make
         self._toggles = toggles
         self._doors: dict[str, Doors] = {}
         self._opening = asyncio.Lock()
+        self._refreshing = asyncio.Lock()
 
     async def doors(self, workspace: str) -> Doors:
         """A policy that does not load lets nothing through."""
@@ -61,13 +85,28 @@ class Workspaces:
                 self._doors[workspace] = await self._opened(workspace)
             return self._doors[workspace]
 
-    async def put_policy(self, workspace: str, body: str, author: str, reason: str = "") -> Loaded:
-        """Puts a policy in force as a new version: here at once, in other processes within a second."""
+    async def draft(self, workspace: str, body: str) -> Loaded:
+        """What a policy would be here. Raises Misconfigured with all that is wrong, names of teams included."""
         doors = await self.doors(workspace)
-        loaded = load_policy(body, compile_condition, names_of(list(doors.people.values())), self._toggles)
-        await self._store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
-        doors.take_up(loaded, body)
-        return loaded
+        there = [user for user in doors.people.values() if user.removed_at is None]
+        return await self._load(body, doors.agents, names_of(there))
+
+    async def put_policy(
+        self, workspace: str, body: str, author: str, reason: str = "", seen: int | None = None
+    ) -> tuple[Loaded, PolicyVersion]:
+        """Puts a policy in force as a new version: here at once, in other processes within a second."""
+        loaded = await self.draft(workspace, body)
+        version = await self._store.put_policy(workspace, loaded.policy.sha256, body, author, reason, seen)
+        await self.refresh(workspace)
+        return loaded, version
+
+    async def put_agent(
+        self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
+    ) -> AgentVersion:
+        """As `put_policy`, for what is known of an agent; `body` is JSON with its `tool_approvals`."""
+        version = await self._store.put_agent(workspace, name, body, author, reason, seen)
+        await self.refresh(workspace)
+        return version
 
     async def follow(self) -> None:
         while True:
@@ -77,24 +116,31 @@ class Workspaces:
                     await self.refresh(workspace)
 
     async def refresh(self, workspace: str) -> None:
-        """Takes up what changed: the people, and the policy."""
+        """Takes up what changed: the people, the agents and the policy."""
         doors = await self.doors(workspace)
-        body, people = await self._read(workspace)
-        doors.people = people
-        if body != doors.body:
-            doors.take_up(self._load(body), body)
+        async with self._refreshing:  # what was read earlier must not be taken up later
+            known = await self._read(workspace)
+            if (known.body, known.agents) != (doors.body, doors.agents):
+                doors.take_up(await self._load(known.body, known.agents))
+            doors.known = known
+
+    def toggles(self, agents: Mapping[str, AgentVersion]) -> dict[str, Mapping[str, bool]]:
+        stored = {name: json.loads(agent.body).get("tool_approvals", {}) for name, agent in agents.items()}
+        return {**self._toggles, **stored}
 
     async def _opened(self, workspace: str) -> Doors:
-        body, people = await self._read(workspace)
-        loaded = self._load(body)
+        known = await self._read(workspace)
+        loaded = await self._load(known.body, known.agents)
         gate, inbox = self._make(loaded.policy)
-        return Doors(workspace, gate, inbox, loaded, body, people)
+        return Doors(workspace, gate, inbox, loaded, known)
 
-    async def _read(self, workspace: str) -> tuple[str, Mapping[str, User]]:
+    async def _read(self, workspace: str) -> Known:
         stored = await self._store.policy(workspace)
         users = await self._store.users(workspace)
-        return stored.body if stored else "", {user.name: user for user in users}
+        agents = await self._store.agents(workspace)
+        people = {user.name: user for user in users}
+        return Known(stored.body if stored else "", people, {agent.name: agent for agent in agents})
 
-    def _load(self, body: str) -> Loaded:
-        """Without a look at who is in which team: a team that emptied must not stop everything."""
-        return load_policy(body, compile_condition, None, self._toggles)
+    async def _load(self, body: str, agents: Mapping[str, AgentVersion], names: Names | None = None) -> Loaded:
+        """Beside the event loop. Without `names`, no look at who is in which team: one that emptied stops nothing."""
+        return await asyncio.to_thread(load_policy, body, compile_condition, names, self.toggles(agents))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
@@ -103,6 +103,26 @@ class PolicyVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentVersion:
+    """What is known of an agent, as an admin put it: `body` is JSON; each change is a new version."""
+
+    name: str
+    version: int
+    body: str
+    author: str
+    at: int
+
+
+class SeenTool(NamedTuple):
+    """A tool as an agent brought it for the first time; without a definition, of which only the reads are counted."""
+
+    name: str
+    spec_sha256: str
+    agent: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class User:
     """Until `away_until`, `away_to` decide in their place; who was removed stays known by name and decides nothing."""
 
@@ -173,8 +193,13 @@ class Store(Protocol):
     async def policy(self, workspace: str) -> PolicyVersion | None: ...
     async def policies(self, workspace: str, limit: int = 100) -> Sequence[PolicyVersion]: ...
     async def put_policy(
-        self, workspace: str, sha256: str, body: str, author: str, reason: str = ""
+        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", seen: int | None = None
     ) -> PolicyVersion: ...
+    async def agents(self, workspace: str) -> Sequence[AgentVersion]: ...
+    async def put_agent(
+        self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
+    ) -> AgentVersion: ...
+    async def tools(self, workspace: str) -> Sequence[SeenTool]: ...
     async def users(self, workspace: str) -> Sequence[User]: ...
     async def put_user(self, workspace: str, user: User, author: str) -> User: ...
 

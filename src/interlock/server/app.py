@@ -14,7 +14,15 @@ from starlette.responses import Response
 
 from interlock import __version__
 from interlock.core.errors import Error, InvalidRequest, NotFound
-from interlock.server import approvals, operations, people, session, welcome
+from interlock.server import (
+    approvals,
+    grants,
+    operations,
+    people,
+    policy,
+    session,
+    welcome,
+)
 from interlock.server.calls import Calls
 from interlock.server.deciding import Deciding
 from interlock.server.metrics import Metrics
@@ -27,6 +35,16 @@ from interlock.web.feed import Feed
 from interlock.web.front import Front, Hot, Live, hosts_of
 from interlock.web.idempotency import Repeats
 from interlock.web.site import Site
+
+ROUTES = (
+    operations,
+    session,
+    welcome,
+    people,
+    approvals,
+    policy,
+    grants,
+)
 
 
 def build(site: Site) -> Entrance:
@@ -49,7 +67,7 @@ def build(site: Site) -> Entrance:
     )
     for failure, answered in answers:
         rest.add_exception_handler(failure, answered)
-    for routes in (operations, session, welcome, people, approvals):
+    for routes in ROUTES:
         rest.include_router(routes.router)
     hosts = hosts_of(settings.host, settings.port, settings.public_url)
     repeats = Repeats(site.store.answers, auth)

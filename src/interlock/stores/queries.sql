@@ -203,6 +203,26 @@ select version, sha256, body, author, at, reason from policies where workspace =
 -- name: insert_policy
 insert into policies (workspace, version, sha256, body, author, at, reason) values (?, ?, ?, ?, ?, ?, ?)
 
+-- name: agents
+select name, version, body, author, at from agents where workspace = ? order by name
+
+-- name: agent
+select name, version, body, author, at from agents where workspace = ? and name = ?
+
+-- name: write_agent
+insert into agents (workspace, name, version, body, author, at) values (?, ?, ?, ?, ?, ?)
+on conflict (workspace, name) do update set
+    version = excluded.version, body = excluded.body, author = excluded.author, at = excluded.at
+
+-- name: insert_tool
+insert into tools (workspace, name, spec_sha256, agent, at) values (?, ?, ?, ?, ?) on conflict do nothing
+
+-- name: tools
+select name, spec_sha256, agent, at from tools where workspace = ? order by name, spec_sha256, agent limit 10000
+
+-- name: read_tools
+select tool, min(minute) from reads where workspace = ? group by tool order by tool limit 1000
+
 -- name: users
 select name, role, teams, email, away_until, away_to, removed_at from users where workspace = ? order by name
 

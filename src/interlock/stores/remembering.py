@@ -21,17 +21,19 @@ class Interned:
 
     terms: dict[str, Ask] = field(default_factory=dict)
     specs: set[str] = field(default_factory=set)
+    tools: set[tuple[str, str, str]] = field(default_factory=set)  # workspace, definition, agent
 
     LIMIT = 10_000
 
     def trim(self) -> None:
-        for known in (self.terms, self.specs):
+        for known in (self.terms, self.specs, self.tools):
             if len(known) > self.LIMIT:
                 known.clear()
 
     def clear(self) -> None:
         self.terms.clear()
         self.specs.clear()
+        self.tools.clear()
 
 
 @dataclass

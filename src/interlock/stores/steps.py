@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 
 from interlock.core.call import ToolSpec
-from interlock.core.errors import Conflict
+from interlock.core.errors import Conflict, Stale
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
-from interlock.core.ports import Begin, GrantStep, PolicyVersion, RunStep, Step, StoredStep, User
+from interlock.core.ports import AgentVersion, Begin, GrantStep, PolicyVersion, RunStep, Step, StoredStep, User
 from interlock.core.request import id_taken, same_call
 from interlock.core.run import Run
 from interlock.stores import rows
@@ -96,10 +98,12 @@ def step_grant(workspace: str, grant_id: str, step: GrantStep) -> Work:
     return Work(run, workspace, (("grant", workspace, grant_id),))
 
 
-def put_policy(workspace: str, sha256: str, body: str, author: str, reason: str) -> Work:
+def put_policy(workspace: str, sha256: str, body: str, author: str, reason: str, seen: int | None = None) -> Work:
     def run(tx: Transaction) -> PolicyVersion:
+        tx.alone(f"policy of {workspace}")
         found = tx.fetch("policy", workspace)
         last = rows.policy_of(found[0]) if found else None
+        _check_seen(last.version if last else 0, seen)
         if last is not None and last.sha256 == sha256:
             return last
         number = last.version + 1 if last else 1
@@ -108,6 +112,23 @@ def put_policy(workspace: str, sha256: str, body: str, author: str, reason: str)
         content = {"reason": reason} if reason else None
         tx.tell(workspace, [Event("policy_changed", author, {"version": number, "policy": sha256}, "", content)])
         return version
+
+    return Work(run, workspace)
+
+
+def put_agent(workspace: str, name: str, body: str, author: str, reason: str, seen: int | None = None) -> Work:
+    def run(tx: Transaction) -> AgentVersion:
+        tx.alone(f"agents of {workspace}")
+        found = tx.fetch("agent", workspace, name)
+        last = AgentVersion(*found[0]) if found else None
+        _check_seen(last.version if last else 0, seen)
+        if last is not None and last.body == body:
+            return last
+        new = AgentVersion(name, last.version + 1 if last else 1, body, author, tx.moment(workspace).now)
+        tx.write("write_agent", workspace, *astuple(new))
+        content = {"body": json.loads(body), **({"reason": reason} if reason else {})}
+        tx.tell(workspace, [Event("agent_changed", author, {"agent": name, "version": new.version}, "", content)])
+        return new
 
     return Work(run, workspace)
 
@@ -125,6 +146,11 @@ def put_user(workspace: str, user: User, author: str) -> Work:
 
 def add_workspace(workspace: str, key: bytes, at: int) -> Work:
     return Work(lambda tx: tx.write("insert_workspace", workspace, key, at), workspace)
+
+
+def _check_seen(version: int, seen: int | None) -> None:
+    if seen is not None and seen != version:
+        raise Stale("It was changed meanwhile. Look again, then change what is there now.", version=version)
 
 
 def _of_user(user: User) -> dict[str, object]:

@@ -16,6 +16,7 @@ from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head
 from interlock.core.policy import Ask
 from interlock.core.ports import (
+    AgentVersion,
     Begin,
     Clock,
     GrantStep,
@@ -23,6 +24,7 @@ from interlock.core.ports import (
     PolicyVersion,
     Query,
     RunStep,
+    SeenTool,
     Stats,
     Step,
     StoredStep,
@@ -251,10 +253,28 @@ class SqlStore:
         """Newest first."""
         return [rows.policy_of(row) for row in await self._database.fetch("policies", workspace, limit)]
 
-    async def put_policy(self, workspace: str, sha256: str, body: str, author: str, reason: str = "") -> PolicyVersion:
-        """The last one wins; putting the one in force again changes nothing."""
-        work = steps.put_policy(workspace, sha256, body, author, reason)
+    async def put_policy(
+        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", seen: int | None = None
+    ) -> PolicyVersion:
+        """The last one wins, unless a `seen` version is given; putting the one in force again changes nothing."""
+        work = steps.put_policy(workspace, sha256, body, author, reason, seen)
         return cast(PolicyVersion, await self._database.write(work))
+
+    async def agents(self, workspace: str) -> Sequence[AgentVersion]:
+        return [AgentVersion(*row) for row in await self._database.fetch("agents", workspace)]
+
+    async def put_agent(
+        self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
+    ) -> AgentVersion:
+        """As `put_policy`."""
+        work = steps.put_agent(workspace, name, body, author, reason, seen)
+        return cast(AgentVersion, await self._database.write(work))
+
+    async def tools(self, workspace: str) -> Sequence[SeenTool]:
+        """At most 10,000, and 1,000 of which only reads were seen."""
+        found = await self._database.fetch("tools", workspace)
+        reads = await self._database.fetch("read_tools", workspace)
+        return [*map(SeenTool._make, found), *(SeenTool(row[0], "", "", row[1] * steps.MINUTE) for row in reads)]
 
     async def users(self, workspace: str) -> Sequence[User]:
         return [rows.user_of(row) for row in await self._database.fetch("users", workspace)]

@@ -50,6 +50,7 @@ class Transaction:
         self._grants: dict[Key, Grant] = {}
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
+        self._new_tools: set[tuple[str, str, str]] = set()
         self._rewritten: set[Key] = set()
         self._moments: dict[str, Moment] = {}
         self._alone: set[str] = set()
@@ -163,6 +164,10 @@ class Transaction:
         entries = self._sealed(subject.workspace, change.events)
         self._intern(approval.terms)
         self.keep_spec(spec)
+        tool = (subject.workspace, spec.sha256, subject.agent)
+        if tool not in self._interned.tools and tool not in self._new_tools:
+            self._new_tools.add(tool)
+            self._sets["insert_tool"].append((tool[0], spec.name, *tool[1:], approval.created_at))
         self._sets["insert_approval"].append(rows.insert_values(approval))
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
         self._sets["insert_payload"].append((*key, *shown))
@@ -237,6 +242,7 @@ class Transaction:
         """What changed, by workspace; called after the commit, so it also learns what is now stored."""
         self._interned.terms.update(self._new_terms)
         self._interned.specs.update(self._new_specs)
+        self._interned.tools.update(self._new_tools)
         self._interned.trim()
         changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
         for key, approval in self._approvals.items():
@@ -325,6 +331,7 @@ NAMES = (
     "insert_workspace",
     "insert_terms",
     "insert_spec",
+    "insert_tool",
     "insert_approval",
     "insert_payload",
     "advance_approval",
@@ -340,6 +347,7 @@ NAMES = (
     "write_grant",
     "write_run",
     "insert_policy",
+    "write_agent",
     "write_user",
     "write_password",
     "write_subject",

@@ -24,6 +24,7 @@ class Site:
     log: Log
     meters: Meters = field(default_factory=Meters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
 
     @property
     def public_url(self) -> str:

@@ -61,6 +61,15 @@ create table agents (                      -- what is known of an agent; each ch
     primary key (workspace, name)
 );
 
+create table tools (                       -- what agents brought, when it was first seen
+    workspace   text collate "C" not null,
+    name        text collate "C" not null,
+    spec_sha256 text collate "C" not null,
+    agent       text collate "C" not null,
+    at          bigint not null,
+    primary key (workspace, name, spec_sha256, agent)
+);
+
 create table answers (                     -- to requests with an Idempotency-Key; given again for a day
     workspace text collate "C" not null,
     asker     text collate "C" not null,

@@ -61,6 +61,15 @@ create table agents (                      -- what is known of an agent; each ch
     primary key (workspace, name)
 ) without rowid;
 
+create table tools (                       -- what agents brought, when it was first seen
+    workspace   text not null,
+    name        text not null,
+    spec_sha256 text not null,
+    agent       text not null,
+    at          integer not null,
+    primary key (workspace, name, spec_sha256, agent)
+) without rowid;
+
 create table answers (                     -- to requests with an Idempotency-Key; given again for a day
     workspace text not null,
     asker     text not null,

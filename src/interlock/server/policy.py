@@ -1,0 +1,217 @@
+"""The policy: read it, put another in force, and see beforehand what a draft would do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel
+
+from interlock.core.canonical import parse
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import InvalidRequest, NotFound, TooManyRequests
+from interlock.core.ports import PolicyVersion
+from interlock.difference import compare
+from interlock.durations import parse_duration
+from interlock.explain import explain, read_call
+from interlock.reading.yaml_lines import plain, read_yaml
+from interlock.rehearse import rehearse
+from interlock.reports import difference_json, explanation_json, rehearsal_json, version_json
+from interlock.server.routing import ADMINS, Caller, Given, Here, fails, may
+from interlock.web.asgi import Asked, Unsupported, as_invalid, encoded, is_json
+from interlock.web.versions import check_match, etag
+
+router = APIRouter(tags=["policy"])
+
+YAML = "application/yaml"
+YAMLS = frozenset({b"application/yaml", b"application/x-yaml", b"text/yaml", b"text/x-yaml"})
+MOST_CALLS = 100_000  # that one rehearsal looks at
+MOST_SECONDS = 20.0
+
+
+class Version(BaseModel):
+    version: int
+    at: str
+    author: str
+    reason: str
+    sha256: str
+
+
+class VersionList(BaseModel):
+    items: list[Version]
+    next: str | None = None
+
+
+class PutVersion(Version):
+    """`new` is false if this very policy was in force already."""
+
+    new: bool
+    warnings: list[str]
+
+
+class Checked(BaseModel):
+    """Whether a policy would load; `problems` say what is wrong, each with its line."""
+
+    valid: bool
+    rules: list[str]
+    warnings: list[str]
+    problems: list[str]
+    sha256: str | None
+
+
+def taking(*kinds: str) -> dict[str, Any]:
+    """For admins, with a body of one of these kinds."""
+    extra = may(ADMINS)
+    schemas = {"application/json": {"type": "object"}, YAML: {"type": "string"}}
+    body = {"required": True, "content": {kind: {"schema": schemas[kind]} for kind in kinds}}
+    extra["openapi_extra"] |= {"requestBody": body}
+    return extra
+
+
+@router.get(
+    "/api/policy",
+    responses={200: {"content": {YAML: {"schema": {"type": "string"}}}}, **fails()},
+    response_model=dict[str, object],
+    **may(ADMINS),
+)
+async def show_policy(site: Here, who: Caller, asked: Given) -> Response:
+    """The policy in force, as it was put there, or as JSON if that is accepted. The ETag is its version."""
+    stored = await site.store.policy(who.workspace)
+    return _as_asked(stored.body if stored else "", stored.version if stored else 0, asked)
+
+
+@router.put("/api/policy", responses=fails(409, 415), **taking(YAML, "application/json"))
+async def put_policy(
+    site: Here, who: Caller, asked: Given, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
+) -> PutVersion:
+    """Puts a policy in force as a new version; one with a mistake changes nothing. With If-Match, only if seen."""
+    before = await site.store.policy(who.workspace)
+    number = before.version if before else 0
+    seen = number if check_match(asked.headers, etag(number)) else None
+    with as_invalid():
+        loaded, version = await site.workspaces.put_policy(who.workspace, _draft(asked), who.name, reason, seen)
+    fields: dict[str, Any] = version_json(version)
+    return PutVersion(**fields, new=version.version != number, warnings=list(loaded.warnings))
+
+
+@router.get("/api/policy/versions", responses=fails(), **may(ADMINS))
+async def list_versions(site: Here, who: Caller, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> VersionList:
+    """Every version that was put in force: when, by whom and why. The newest first."""
+    versions = await site.store.policies(who.workspace, limit)
+    return VersionList(items=[_version(version) for version in versions])
+
+
+@router.get(
+    "/api/policy/versions/{version}",
+    responses={200: {"content": {YAML: {"schema": {"type": "string"}}}}, **fails(404)},
+    response_model=dict[str, object],
+    **may(ADMINS),
+)
+async def show_version(version: int, site: Here, who: Caller, asked: Given) -> Response:
+    """A policy as it was put in force."""
+    newest = await site.store.policy(who.workspace)
+    if newest is None or not 1 <= version <= newest.version:
+        raise NotFound("There is no such version of the policy. GET /api/policy/versions lists them.", version=version)
+    versions = await site.store.policies(who.workspace, newest.version - version + 1)
+    return _as_asked(versions[-1].body, version, asked)
+
+
+@router.post("/api/policy/check", responses=fails(415), **taking(YAML, "application/json"))
+async def check_policy(site: Here, who: Caller, asked: Given) -> Checked:
+    """Does a policy load, and is there anything odd about it? Changes nothing."""
+    try:
+        with as_invalid():
+            loaded = await site.workspaces.draft(who.workspace, _draft(asked))
+    except InvalidRequest as error:
+        problems = error.message.splitlines()
+        return Checked(valid=False, rules=[], warnings=[], problems=problems, sha256=None)
+    rules = [rule.name for rule in loaded.policy.rules]
+    return Checked(valid=True, rules=rules, warnings=list(loaded.warnings), problems=[], sha256=loaded.policy.sha256)
+
+
+@router.post("/api/policy/explain", responses=fails(415), **taking("application/json"))
+async def explain_call(site: Here, who: Caller, asked: Given) -> dict[str, object]:
+    """Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing."""
+    body = _object(asked)
+    call, spec = read_call(body.get("call", body), who.workspace)
+    if "call" in body and "policy" in body:
+        with as_invalid("/policy"):
+            loaded, origin = await site.workspaces.draft(who.workspace, _text(body["policy"])), "the draft"
+    else:
+        doors, stored = await site.workspaces.doors(who.workspace), await site.store.policy(who.workspace)
+        loaded, origin = doors.loaded, f"version {stored.version}" if stored else "the defaults"
+    explained = await asyncio.to_thread(explain, loaded.policy, call, spec, loaded.lines)
+    return explanation_json(explained, origin, loaded)
+
+
+@router.post("/api/policy/rehearse", responses=fails(415, 429), **taking(YAML, "application/json"))
+async def rehearse_policy(
+    site: Here,
+    who: Caller,
+    asked: Given,
+    since: str = "30d",
+    limit: Annotated[int, Query(ge=0, le=1_000)] = 20,
+) -> dict[str, object]:
+    """Tries a draft on the calls that were recorded, beside what is in force: at most 100,000, or 20 seconds."""
+    begin = site.clock() - parse_duration(since)
+    with as_invalid():
+        new = (await site.workspaces.draft(who.workspace, _draft(asked))).policy
+    old = (await site.workspaces.doors(who.workspace)).loaded.policy
+    if site.rehearsing.locked():
+        raise TooManyRequests("Another rehearsal is running. Try again in a moment.", retry_after=5)
+    loop = asyncio.get_running_loop()
+    end = loop.time() + MOST_SECONDS
+    async with site.rehearsing:
+        rehearsed = await rehearse(
+            site.store,
+            who.workspace,
+            (old, new),
+            begin,
+            limit,
+            lambda done, _: done < MOST_CALLS and loop.time() < end,
+        )
+    return {**rehearsal_json(rehearsed, site.clock()), "diff": difference_json(compare(old, new))}
+
+
+def _draft(asked: Asked) -> str:
+    """A policy as YAML, as JSON, or in a JSON object under `policy`."""
+    if is_json(asked.headers):
+        body = _object(asked)
+        return _text(body["policy"]) if "policy" in body else asked.body.decode()
+    kind = asked.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind not in YAMLS:
+        raise Unsupported("A policy is YAML or JSON: send Content-Type: application/yaml or application/json.")
+    try:
+        return asked.body.decode()
+    except UnicodeDecodeError:
+        raise InvalidRequest("The policy is not UTF-8.") from None
+
+
+def _object(asked: Asked) -> Mapping[str, object]:
+    if not is_json(asked.headers):
+        raise Unsupported("The body has to be JSON: send Content-Type: application/json.")
+    body = parse(asked.body)
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body has to be a JSON object.")
+    return cast(dict[str, object], body)
+
+
+def _text(policy: object) -> str:
+    return policy if isinstance(policy, str) else encoded(policy).decode()
+
+
+def _as_asked(body: str, version: int, asked: Asked) -> Response:
+    headers = {"etag": etag(version), "vary": "accept"}
+    accepted = asked.headers.get(b"accept", b"*/*")
+    if b"json" not in accepted or b"yaml" in accepted:
+        return Response(body, headers=headers, media_type=YAML)
+    document = read_yaml(body, lambda line, message: None)
+    value = plain(document) if document is not None else None
+    return Response(encoded(value or {}), headers=headers, media_type="application/json")
+
+
+def _version(version: PolicyVersion) -> Version:
+    fields: dict[str, Any] = version_json(version)
+    return Version(**fields)

@@ -1,0 +1,144 @@
+"""The policy over HTTP: read, replaced, checked, explained and rehearsed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx2
+import pytest
+
+from interlock.web.site import Site
+from tests.server.conftest import As
+from tests.server.test_calls import CALL, propose
+
+POLICY = """\
+version: 1
+rules:
+  - name: nobody deletes
+    tools: [delete_*]
+    then: deny
+    reason: Files stay.
+"""
+YAML = {"content-type": "application/yaml"}
+
+
+@pytest.fixture
+def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+    return client(keys["admin"])
+
+
+async def put(ada: httpx2.AsyncClient, text: str = POLICY, **headers: str) -> httpx2.Response:
+    more = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await ada.put("/api/policy", params={"reason": "we lost one"}, content=text, headers={**YAML, **more})
+
+
+# R34
+async def test_a_policy_holds_at_once(ada: httpx2.AsyncClient, client: As, keys: dict[str, str]) -> None:
+    answer = await put(ada)
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert (body["version"], body["author"], body["reason"], body["new"]) == (1, "ada", "we lost one", True)
+    told = await propose(client(keys["agent"]))
+    assert (told["outcome"], told["reason"]) == ("refused", "Files stay.")
+    assert (await put(ada)).json()["new"] is False
+
+
+async def test_a_policy_is_given_back_as_it_was_put_and_as_json(ada: httpx2.AsyncClient) -> None:
+    await put(ada)
+    text = await ada.get("/api/policy")
+    assert (text.text, text.headers["content-type"].partition(";")[0]) == (POLICY, "application/yaml")
+    assert text.headers["etag"] == '"1"'
+    same = await ada.get("/api/policy", headers={"accept": "application/json"})
+    assert same.json()["rules"][0]["tools"] == ["delete_*"]
+    back = await ada.put("/api/policy", json=same.json())
+    assert (back.status_code, back.json()["version"]) == (200, 2)
+    assert (await ada.get("/api/policy/versions/1")).text == POLICY
+    assert (await ada.get("/api/policy/versions/3")).status_code == 404
+
+
+async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.AsyncClient, site: Site) -> None:
+    await put(ada)
+    entries = [entry async for page in site.store.entries("default") for entry in page]
+    entry = next(entry for entry in entries if entry.kind == "policy_changed")
+    assert (entry.actor, json.loads(entry.content or b"{}")) == ("ada", {"reason": "we lost one"})
+    [version] = (await ada.get("/api/policy/versions")).json()["items"]
+    assert (version["version"], version["author"], version["reason"]) == (1, "ada", "we lost one")
+
+
+async def test_a_policy_with_a_mistake_changes_nothing(ada: httpx2.AsyncClient) -> None:
+    answer = await put(ada, POLICY.replace("tools:", "tool:"))
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    assert 'did you mean "tools"?' in answer.json()["message"]
+    assert (await ada.get("/api/policy")).headers["etag"] == '"0"'
+
+
+async def test_a_policy_that_changed_meanwhile_is_not_replaced(ada: httpx2.AsyncClient) -> None:
+    assert (await put(ada, if_match='"0"')).status_code == 200
+    late = await put(ada, POLICY + "# late\n", if_match='"0"')
+    assert (late.status_code, late.json()["error"]) == (409, "stale")
+    assert (await put(ada, POLICY + "# in time\n", if_match='"1"')).json()["version"] == 2
+
+
+async def test_of_many_who_saw_the_same_policy_one_replaces_it(ada: httpx2.AsyncClient) -> None:
+    answers = await asyncio.gather(*(put(ada, f"{POLICY}# {n}\n", if_match='"0"') for n in range(10)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
+
+
+async def test_what_is_no_policy_is_refused(ada: httpx2.AsyncClient) -> None:
+    plain = await ada.put("/api/policy", content=POLICY, headers={"content-type": "text/plain"})
+    assert (plain.status_code, plain.json()["error"]) == (415, "unsupported_media_type")
+    bytes_ = await ada.put("/api/policy", content=b"\xff\xfe", headers=YAML)
+    assert (bytes_.status_code, bytes_.json()["error"]) == (400, "invalid_request")
+
+
+async def test_a_check_says_what_is_wrong_and_changes_nothing(ada: httpx2.AsyncClient) -> None:
+    good = (await ada.post("/api/policy/check", content=POLICY, headers=YAML)).json()
+    assert (good["valid"], good["rules"], good["problems"]) == (True, ["nobody deletes"], [])
+    assert (await ada.post("/api/policy/check", json={"policy": POLICY})).json() == good
+    bad = (await ada.post("/api/policy/check", json={"policy": "rules: [{}]"})).json()
+    assert bad["valid"] is False
+    assert bad["problems"][0].startswith("line 1")
+    assert (await ada.get("/api/policy")).headers["etag"] == '"0"'
+
+
+async def test_a_verdict_is_explained(ada: httpx2.AsyncClient) -> None:
+    call = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "effect": "destructive"}
+    now = (await ada.post("/api/policy/explain", json=call)).json()
+    assert (now["verdict"], now["rule"]) == ("ask", "")
+    then = (await ada.post("/api/policy/explain", json={"call": call, "policy": POLICY})).json()
+    assert (then["verdict"], then["rule"], then["reason"]) == ("deny", "nobody deletes", "Files stay.")
+    wrong = await ada.post("/api/policy/explain", json={"tol": "x"})
+    assert wrong.status_code == 400
+
+
+# R52
+async def test_a_draft_is_rehearsed_over_what_was_recorded(
+    ada: httpx2.AsyncClient, client: As, keys: dict[str, str]
+) -> None:
+    agent = client(keys["agent"])
+    for n in range(3):
+        await propose(agent, call_id=f"call{n}")
+    body = (await ada.post("/api/policy/rehearse", content=POLICY, headers=YAML, params={"limit": "1"})).json()
+    assert (body["calls"], body["turned"], body["left_out"]) == (3, 3, 0)
+    assert body["verdicts"]["ask"]["deny"] == 3
+    assert len(body["changed"]) == 1
+    assert body["diff"]["rules"][0]["kind"] == "added"
+    assert CALL["tool"] == body["changed"][0]["tool"]
+
+
+@pytest.mark.parametrize("role", ["agent", "viewer", "reviewer"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/policy"),
+        ("PUT", "/api/policy"),
+        ("GET", "/api/policy/versions"),
+        ("POST", "/api/policy/check"),
+        ("POST", "/api/policy/explain"),
+        ("POST", "/api/policy/rehearse"),
+    ],
+)
+async def test_the_policy_is_for_admins(client: As, keys: dict[str, str], role: str, method: str, path: str) -> None:
+    answer = await client(keys[role]).request(method, path, content=POLICY, headers=YAML)
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
