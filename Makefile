@@ -18,12 +18,20 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help install test pooler check fix bench faults mutants lock clean
+.PHONY: help install run dev test pooler check fix bench faults mutants lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
 
 install: $(INSTALLED) ## the environment: .venv/bin/interlock and .venv/bin/python
+
+# HOST, PORT, DATABASE and CONFIG may be given; the defaults are those of `interlock serve`.
+SERVE := $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(DATABASE),--database $(DATABASE)) $(if $(CONFIG),--config $(CONFIG))
+run: $(INSTALLED) ## the server with demo calls, on http://127.0.0.1:8321; prints a one-time link to sign in
+	@exec $(BIN)/interlock serve --demo $(SERVE)
+
+dev: $(INSTALLED) ## the same, started again whenever a file under src/ changes
+	@exec $(BIN)/python -m scripts.dev $(BIN)/interlock serve --demo $(SERVE)
 
 test: check pooler ## everything: the checks, then all tests, with core fully covered
 	@$(BIN)/python -m pytest -n $(WORKERS) --cov

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import socket
+import sqlite3
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serving import Served, keys_at, serving
+from tests.serving import INTERLOCK, Served, keys_at, serving
 
 CALL = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "run_id": "run", "call_id": "c1", "effect": "destructive"}
 
@@ -95,6 +99,46 @@ def test_a_second_signal_ends_it_at_once(database: str, tmp_path: Path, keys: di
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(timeout=5) == -signal.SIGTERM
         connection.close()
+
+
+def test_the_demo_fills_an_empty_workspace_once(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
+    for _ in range(2):
+        with serving(database, tmp_path, "--demo") as server, server.client(keys["reviewer"]) as bob:
+            found = bob.get("/api/approvals").json()["items"]
+            assert sorted((item["tool"], item["status"]) for item in found) == [
+                ("cms_delete_page", "rejected"),
+                ("config_update", "pending"),
+                ("fund_transfer", "pending"),
+                ("linear_create_issue", "pending"),
+                ("request_human_input", "pending"),
+                ("send_email", "pending"),
+            ]
+            assert {item["agent"] for item in found} == {"demo"}
+            mail = next(item for item in found if item["tool"] == "send_email")
+            assert bob.get(f"/api/approvals/{mail['id']}").json()["findings"]
+            assert server.stop() == 0
+    assert "not-a-real-password" not in json.dumps(found)
+
+
+def test_the_first_start_prints_a_link_for_the_first_admin(database: str, tmp_path: Path) -> None:
+    with serving(database, tmp_path) as server:
+        link = server.process.stdout.readline() if server.process.stdout else ""
+    assert re.search(rf"{re.escape(server.url)}/welcome#[\w-]{{43}}$", link.strip())
+
+
+def test_the_worker_keeps_deadlines_without_a_server(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
+    with serving(database, tmp_path, "--no-worker") as server, server.client(keys["agent"]) as agent:
+        told = agent.post("/api/calls", json={**CALL, "expires_in": "1s"}).json()
+        worker = subprocess.Popen([*INTERLOCK, "worker", "--database", database], stderr=subprocess.PIPE, text=True)
+        assert told["status"] == "pending"
+        pause = threading.Event()
+        with closing(sqlite3.connect(tmp_path / "interlock.db")) as rows:
+            while rows.execute("select status from approvals").fetchall() != [("expired",)]:
+                pause.wait(0.05)
+        worker.send_signal(signal.SIGTERM)
+        _, lines = worker.communicate(timeout=10)
+        assert worker.returncode == 0
+        assert [json.loads(line)["event"] for line in lines.splitlines()] == ["start", "stopping", "stopped"]
 
 
 def is_open(server: Served) -> bool:

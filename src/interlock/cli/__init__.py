@@ -88,12 +88,21 @@ async def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, show_default="8321", help="0 takes a free one.")
     ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Put a few demo calls into an empty workspace.")] = False,
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave what time does to `interlock worker`.")] = False,
 ) -> None:
     """Run the server: the HTTP interface, and what time does."""
     from interlock.cli.serving import run
 
-    await run(options, host, port, worker=not no_worker)
+    await run(options, host, port, worker=not no_worker, demo=demo)
+
+
+@command(app, given)
+async def worker(options: Options) -> None:
+    """Do what time does, without the server: expire, remind, escalate, recover, forget."""
+    from interlock.cli.serving import work
+
+    await work(options)
 
 
 @command(app, given)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import logging
 import resource
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -22,17 +20,16 @@ from interlock.inbox import Inbox
 from interlock.policy_file import read_policy
 from interlock.server.app import build
 from interlock.server.connection import MOST, Connection
+from interlock.server.demo import fill
 from interlock.stores.store import SqlStore
-from interlock.web.logs import Log, Passed
+from interlock.web.logs import Log
+from interlock.web.running import GRACE, on_signal, take_logs, tidying, working
 from interlock.web.site import Site
-from interlock.web.stopping import on_signal
 from interlock.wiring import Parts, doors_of, wall_clock, wire
-from interlock.worker import Worker
 from interlock.workspaces import Workspaces
 
 KEEP_ALIVE = 75  # seconds that a connection may be idle
 SPARE_FILES = 200
-GRACE = 10  # seconds that answers in progress get when the server stops
 LOOK_AGAIN = 10.0  # seconds: a thousand agents may wait, and each is woken when there is something for it
 WORKSPACE = "default"
 AUTHOR = "configuration"
@@ -40,7 +37,7 @@ VERSIONS = 1_000  # of a policy, that are looked through for the last one of the
 Say = Callable[[str], None]
 
 
-async def serve(settings: Settings, say: Say, *, worker: bool) -> None:
+async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = False) -> None:
     """`say` is told what people have to know: the address, and how the first admin gets in."""
     _allow_many_connections()
     parts = wire(settings.storage.url, retention=settings.storage.retention)
@@ -56,39 +53,14 @@ async def serve(settings: Settings, say: Say, *, worker: bool) -> None:
         server = Server(site)
         stack.enter_context(on_signal(server.stop))
         if worker:
-            await stack.enter_async_context(working(parts.worker, site.log))
+            tidy = tidying(parts.accounts.sweep)
+            await stack.enter_async_context(working(site.log, parts.worker.run, tidy))
+        if demo and await fill(site):
+            say("There are a few demo calls to decide. They are made up, and nothing happens when they are approved.")
         for line in await _welcome(site, listening):
             say(line)
         gc.freeze()
         await server.serve(sockets=[listening])
-
-
-def take_logs(log: Log) -> None:
-    """What libraries and the event loop have to say becomes lines of ours."""
-    logging.basicConfig(handlers=[Passed(log)], level=logging.WARNING, force=True)
-    asyncio.get_running_loop().set_exception_handler(log.loop_failed)
-
-
-@asynccontextmanager
-async def working(worker: Worker, log: Log) -> AsyncIterator[asyncio.Task[None]]:
-    """What time does, until the end of the block; a fault of ours must not end it before."""
-    stop = asyncio.Event()
-
-    async def work() -> None:
-        while not stop.is_set():
-            try:
-                await worker.run(stop)
-            except Exception as error:  # noqa: BLE001  deadlines have to be kept whatever happens
-                log.failed("worker_failed", error)
-                await asyncio.sleep(1)
-
-    task = asyncio.create_task(work())
-    try:
-        yield task
-    finally:
-        stop.set()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(task, GRACE)
 
 
 async def site_of(settings: Settings, parts: Parts) -> Site:

@@ -1,0 +1,77 @@
+"""A few calls to try things with: made up, said to be so, and only where there is nothing else."""
+
+from __future__ import annotations
+
+from interlock.core.call import ToolSpec, propose
+from interlock.core.decision import Reject, Reviewer
+from interlock.core.outcome import Waiting
+from interlock.web.site import Site
+from interlock.workspaces import Doors
+
+WORKSPACE = "default"
+AUTHOR = "demo"
+SAYS = "This is a demo call: nobody waits for it, and nothing happens when it is approved."
+POLICY = """\
+# Made by --demo. Replace it: interlock policy put FILE
+version: 1
+defaults:
+  expires_in: 1d
+rules:
+  - name: reads are free
+    effect: read
+    then: allow
+  - name: money needs a person
+    tools: [fund_transfer]
+    then: ask
+    priority: high
+  - name: nobody drops tables
+    tools: [drop_*]
+    then: deny
+    reason: Dropping tables is not allowed.
+"""
+HARMLESS = ToolSpec("linear_create_issue", "write", describe="Create issue {title!r}")
+MONEY = ToolSpec("fund_transfer", "destructive", describe="Send {amount} EUR to {recipient}")
+MAIL = ToolSpec("send_email", "destructive", describe="Send {subject!r} to {to}")
+SECRET = ToolSpec("config_update", "write", describe="Set {key}", secret=("/value",))
+DELETE = ToolSpec("cms_delete_page", "destructive", describe="Permanently delete page {slug!r}? This cannot be undone.")
+QUESTION = ToolSpec("request_human_input", "read", describe="{question}")
+CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
+    (HARMLESS, {"title": "Login fails on Safari", "assignee": None, "labels": ["bug"]}),
+    (MONEY, {"amount": 2500, "recipient": "supplier@external.example", "reference": "Invoice 1047"}),
+    (MAIL, {"to": "team@example.com", "subject": "Minutes\u202efdp.exe", "body": "See p\u0430ypal.example\u200b/pay"}),
+    (SECRET, {"key": "smtp.password", "value": "not-a-real-password"}),
+)
+
+
+async def fill(site: Site) -> bool:
+    """False if there is something already: what is made up must not stand between what is real."""
+    if (await site.store.stats(WORKSPACE)).by_status:
+        return False
+    if await site.store.policy(WORKSPACE) is None:
+        await site.workspaces.put_policy(WORKSPACE, POLICY, AUTHOR, "The demo.")
+    doors = await site.workspaces.doors(WORKSPACE)
+    for number, (spec, args) in enumerate(CALLS):
+        await _proposed(doors, spec, args, f"demo-{number}")
+    await _asked(doors)
+    await _rejected(doors)
+    return True
+
+
+async def _proposed(doors: Doors, spec: ToolSpec, args: dict[str, object], call_id: str) -> str:
+    call = propose(spec.name, args, AUTHOR, call_id, workspace=doors.workspace, agent=AUTHOR, agent_says=SAYS)
+    outcome = await doors.gate.check(call, spec)
+    return outcome.approval_id if isinstance(outcome, Waiting) else ""
+
+
+async def _asked(doors: Doors) -> None:
+    question = {"question": "Which of the two drafts should go out?", "choices": ["the short one", "the long one"]}
+    call = propose(QUESTION.name, question, AUTHOR, "demo-question", workspace=doors.workspace, agent=AUTHOR)
+    await doors.gate.ask(call, QUESTION)
+
+
+async def _rejected(doors: Doors) -> None:
+    approval_id = await _proposed(doors, DELETE, {"slug": "pricing-2019"}, "demo-rejected")
+    if approval_id:
+        reviewer = Reviewer(AUTHOR, "admin", frozenset(), AUTHOR)
+        decision = Reject("Still linked from the start page. (A demo decision.)")
+        await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
