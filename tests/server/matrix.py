@@ -1,0 +1,292 @@
+"""Every route of the document, asked by everybody, about what is theirs, somebody else's and nobody's.
+
+What is expected is what the document says (`x-roles`). A route that is added is covered by itself; one with an id that
+is not known here says so, and wants a line in `World.target`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from interlock.core.identity import ROLES
+from interlock.web.asgi import App
+from interlock.wiring import Parts
+from tests.server.asking import HOST, Got, ask
+from tests.serving import make_keys
+
+OURS, THEIRS = "default", "zebra"  # two workspaces; all that is in the second one is called by its name
+PASSWORD = "correct horse battery"
+PEOPLE = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
+PLACES = ("own", "other", "unknown")
+NOTHING = "00000000-0000-7000-8000-000000000000"
+
+# For everybody, signed in or not. Nothing else may be without roles.
+PUBLIC = {
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("POST", "/api/session"),
+    ("POST", "/api/session/link"),
+    ("POST", "/api/session/link/look"),
+}
+
+Json = dict[str, Any]
+
+
+class Operation(NamedTuple):
+    method: str
+    template: str
+    spec: Json
+
+    @property
+    def roles(self) -> frozenset[str] | None:
+        return frozenset(self.spec["x-roles"]) if "x-roles" in self.spec else None
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.template}"
+
+    @property
+    def is_stream(self) -> bool:
+        return "text/event-stream" in self.spec.get("responses", {}).get("200", {}).get("content", {})
+
+
+class Target(NamedTuple):
+    """What a request is about: the value in its path, and what belongs into the body for it."""
+
+    id: str = ""
+    more: Mapping[str, Any] = {}
+
+
+class Asking(NamedTuple):
+    """`changed` are the workspaces in whose ledgers there is more than before."""
+
+    got: Got
+    target: Target
+    changed: set[str]
+
+    @property
+    def plain(self) -> tuple[int, str]:
+        """Without the id that was asked for, which is told back."""
+        return self.got.status, self.got.text.replace(self.target.id, "ID") if self.target.id else self.got.text
+
+
+def operations(document: Json) -> Iterator[Operation]:
+    for template, methods in document["paths"].items():
+        for method, spec in methods.items():
+            yield Operation(method.upper(), template, spec)
+
+
+@dataclass
+class World:
+    """Two workspaces with people, keys, calls and all that routes are about."""
+
+    parts: Parts
+    app: App  # under test
+    real: App  # makes what is asked about
+    document: Json
+    keys: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    async def make(self) -> None:
+        for workspace in (OURS, THEIRS):
+            self.keys[workspace] = await make_keys(self.parts, workspace)
+            for person in PEOPLE.values():
+                await self.parts.accounts.set_password(workspace, person, PASSWORD, "test")
+            await self.call(workspace)
+
+    async def headers(self, workspace: str, role: str) -> dict[str, str]:
+        """Agents have keys. People have sessions, of which some routes end one: each is used once."""
+        if role == "nobody":
+            return {}
+        if role == "agent":
+            return {"authorization": f"Bearer {self.keys[workspace][role]}"}
+        token = await self.parts.accounts.create_link(workspace, "test", PEOPLE[role])
+        _, session = await self.parts.accounts.use_link(token)
+        return {"cookie": f"interlock={session}", "origin": f"http://{HOST}"}
+
+    async def call(self, workspace: str) -> Json:
+        """A new one that waits for people."""
+        mark = f"{THEIRS} {secrets.token_hex(4)}" if workspace == THEIRS else secrets.token_hex(4)
+        body = {"tool": f"tool_{mark.replace(' ', '_')}", "args": {"path": mark}, "run_id": mark, "call_id": mark}
+        headers = {"authorization": f"Bearer {self.keys[workspace]['agent']}", "content-type": "application/json"}
+        got = await ask(self.real, "POST", "/api/calls", headers, json.dumps(body).encode())
+        assert got.status == 200, got.text
+        told: Json = got.json()
+        return told
+
+    async def target(self, operation: Operation, place: str, role: str) -> Target:
+        """Something new that this route is about, ours or theirs, or nothing at all."""
+        made = await self._made(operation, THEIRS if place == "other" else OURS, role)
+        return made if place != "unknown" else made._replace(id=unlike(made.id))
+
+    async def _made(self, operation: Operation, workspace: str, role: str) -> Target:
+        for prefix, make in MAKERS.items():
+            if operation.template.startswith(prefix):
+                return await make(self, workspace, role)
+        if "{" in operation.template:
+            raise AssertionError(f"{operation.name}: say in MAKERS what the id in its path is")
+        return Target()
+
+
+async def _approval(world: World, workspace: str, _: str) -> Target:
+    told = await world.call(workspace)
+    return Target(told["approval_id"], {"args_sha256": told["args_sha256"]})
+
+
+async def _person(world: World, workspace: str, _: str) -> Target:
+    name = named(workspace)
+    await world.parts.accounts.add_user(workspace, name, "viewer", "test")
+    return Target(name)
+
+
+async def _key(world: World, workspace: str, _: str) -> Target:
+    key, _secret = await world.parts.accounts.create_key(workspace, named(workspace), "agent", "test")
+    return Target(key.id)
+
+
+async def _own_key(world: World, workspace: str, role: str) -> Target:
+    person = PEOPLE.get(role, "ada")
+    key, _secret = await world.parts.accounts.create_key(workspace, named(workspace), "viewer", "test", person)
+    return Target(key.id)
+
+
+Maker = Callable[[World, str, str], Awaitable[Target]]
+MAKERS: dict[str, Maker] = {
+    "/api/calls/{": _approval,
+    "/api/approvals/{": _approval,
+    "/api/users/{": _person,
+    "/api/me/keys/{": _own_key,
+    "/api/keys/{": _key,
+}
+
+# Bodies for which the document's own words are not enough.
+BODIES: dict[str, Json] = {
+    "PUT /api/me/password": {"old": PASSWORD, "new": PASSWORD},
+    "PUT /api/users/{name}/away": {"until": None},
+    "PUT /api/me/away": {"until": None},
+    "POST /api/calls": {"tool": "send", "args": {}, "run_id": "run", "call_id": "call"},
+    "POST /api/calls/{approval_id}/start": {},
+    "POST /api/calls/{approval_id}/renew": {"fence": 1},
+    "POST /api/calls/{approval_id}/finish": {"fence": 1, "ok": True},
+    "POST /api/approvals/{approval_id}/decision": {"kind": "approve", "args_sha256": ""},
+}
+
+# What somebody who may ask can hear although the request is right, and why.
+MEANT: dict[str, set[int]] = {}
+
+
+def named(workspace: str) -> str:
+    return f"{THEIRS if workspace == THEIRS else 'one'} {secrets.token_hex(4)}"
+
+
+def unlike(identity: str) -> str:
+    """Of the same shape, and nobody's."""
+    if re.fullmatch(r"[0-9a-f-]{36}", identity):
+        return NOTHING
+    return identity[:-8] + "zzzzzzzz" if identity else ""
+
+
+async def refusals(world: World, operation: Operation) -> list[str]:
+    """What is wrong with how a route refuses those whom it is not for."""
+    if operation.roles is None:
+        return [] if (operation.method, operation.template) in PUBLIC else [f"{operation.name}: for whom is it?"]
+    wrong = []
+    for role in ("nobody", *ROLES):
+        if role not in operation.roles:
+            expected = (401, "unauthenticated") if role == "nobody" else (403, "forbidden")
+            wrong += differing(operation, role, [await request(world, operation, role, p) for p in PLACES], expected)
+    return wrong
+
+
+async def permissions(world: World, operation: Operation) -> list[str]:
+    """What is wrong with how a route serves those whom it is for: with theirs, and with what is not theirs."""
+    wrong = []
+    for role in sorted(operation.roles or ("nobody", *ROLES)):
+        asked = await request(world, operation, role, "own")
+        if not served(operation, asked.got):
+            wrong.append(f"{operation.name} as {role}: {asked.got.status} {asked.got.text[:200]}")
+        if THEIRS in asked.got.text or THEIRS in str(asked.got.headers):
+            wrong.append(f"{operation.name} as {role} shows what is of another workspace: {asked.got.text[:200]}")
+        if THEIRS in asked.changed:
+            wrong.append(f"{operation.name} as {role} changes another workspace")
+        if "{" in operation.template:
+            answers = [await request(world, operation, role, place) for place in PLACES[1:]]
+            wrong += differing(operation, role, answers, (404, "not_found"))
+    return wrong
+
+
+def differing(operation: Operation, role: str, answers: list[Asking], expected: tuple[int, str]) -> list[str]:
+    """All of them are to be refused alike, and to change nothing."""
+    wrong = []
+    found = {(each.got.status, each.got.error) for each in answers}
+    if found != {expected}:
+        wrong.append(f"{operation.name} as {role}: {sorted(found)}, not {expected}")
+    if len({each.plain for each in answers}) > 1:
+        wrong.append(f"{operation.name} as {role}: the answer tells what is there")
+    if any(each.changed for each in answers):
+        wrong.append(f"{operation.name} as {role}: refused, and yet something changed")
+    return wrong
+
+
+def served(operation: Operation, got: Got) -> bool:
+    if got.status in MEANT.get(operation.name, ()):
+        return True
+    if (operation.method, operation.template) in PUBLIC:
+        return got.status < 500
+    return got.status < 400 or got.status in (409, 410, 422)
+
+
+async def request(world: World, operation: Operation, role: str, place: str) -> Asking:
+    target = await world.target(operation, place, role)
+    headers, body = await world.headers(OURS, role), body_of(world.document, operation, target)
+    if body is not None:
+        headers["content-type"] = "application/json"
+    if operation.is_stream:
+        headers["last-event-id"] = "0"
+    path = re.sub(r"\{[^}]*\}", quote(target.id, safe=""), operation.template)
+    before = {workspace: await world.parts.store.head(workspace) for workspace in (OURS, THEIRS)}
+    got = await ask(world.app, operation.method, path, headers, body or b"")
+    changed = {workspace for workspace, head in before.items() if await world.parts.store.head(workspace) != head}
+    return Asking(got, target, changed)
+
+
+def body_of(document: Json, operation: Operation, target: Target) -> bytes | None:
+    given = operation.spec.get("requestBody")
+    if given is None and operation.name not in BODIES:
+        return None
+    content = (given or {}).get("content", {}).get("application/json", {})
+    value = BODIES[operation.name] if operation.name in BODIES else example(document, content)
+    if isinstance(value, dict):
+        value = {**value, **{name: each for name, each in target.more.items() if name in value}}
+    return json.dumps(value).encode()
+
+
+def example(document: Json, content: Json) -> Any:
+    """As the document gives one, or the least that its schema asks for."""
+    if "example" in content:
+        return content["example"]
+    if "examples" in content:
+        return next(iter(content["examples"].values()))["value"]
+    return least(document, content.get("schema", {}))
+
+
+def least(document: Json, schema: Json) -> Any:
+    if "$ref" in schema:
+        return least(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    if schema.get("examples"):
+        return schema["examples"][0]
+    for name in ("anyOf", "oneOf", "allOf"):
+        if name in schema:
+            return least(document, schema[name][0])
+    if "enum" in schema or "const" in schema:
+        return schema.get("const", (schema.get("enum") or [None])[0])
+    if schema.get("type") == "object":
+        properties = schema.get("properties", {})
+        return {name: least(document, properties.get(name, {})) for name in schema.get("required", ())}
+    plain_values = {"string": f"a {secrets.token_hex(4)}", "integer": 1, "number": 1, "boolean": True, "array": []}
+    return plain_values.get(schema.get("type", ""))

@@ -1,0 +1,79 @@
+"""Only what is meant is allowed: every route by everybody by ours, theirs and nobody's, as the document lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from interlock.server.app import hot_routes
+from interlock.web.asgi import App, Header, Receive, Scope, Send
+from interlock.web.front import Front
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.server import matrix
+from tests.server.asking import ask
+from tests.server.matrix import OURS, THEIRS, Operation, World
+
+Check = Callable[[World, Operation], Awaitable[list[str]]]
+
+
+@pytest.fixture
+async def world(parts: Parts, site: Site, app: Front) -> World:
+    document = (await ask(app, "GET", "/openapi.json")).json()
+    for hot in hot_routes(site):  # asked about even if somebody forgets to write them down
+        document["paths"].setdefault(hot.template, {}).setdefault(hot.method.lower(), {"x-roles": sorted(hot.roles)})
+    made = World(parts, app, app, document)
+    await made.make()
+    for workspace in (OURS, THEIRS):
+        await site.workspaces.refresh(workspace)
+    return made
+
+
+async def problems(world: World, check: Check) -> list[str]:
+    return [problem for each in matrix.operations(world.document) for problem in await check(world, each)]
+
+
+async def test_every_route_refuses_those_whom_it_is_not_for(world: World) -> None:  # R21, R48
+    assert await problems(world, matrix.refusals) == []
+
+
+async def test_every_route_serves_those_whom_it_is_for_with_what_is_theirs(world: World) -> None:  # R48
+    """Lists, searches, figures and streams as well: all of the other workspace carries one word, which never shows."""
+    assert await problems(world, matrix.permissions) == []
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+async def test_a_route_without_its_check_would_be_noticed(world: World) -> None:
+    """The red control, for each route: whoever asks is taken for somebody who may."""
+    unnoticed = []
+    for operation in matrix.operations(world.document):
+        if operation.roles is not None:
+            role = min(operation.roles)
+            lax = replace(world, app=TakenFor(world.app, await world.headers(OURS, role)))
+            unnoticed += [] if await matrix.refusals(lax, operation) else [operation.name]
+    assert unnoticed == []
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+async def test_a_route_that_looks_into_another_workspace_would_be_noticed(world: World) -> None:
+    """The same, for each route with an id: whoever asks is taken for somebody of the other workspace."""
+    unnoticed = []
+    for operation in matrix.operations(world.document):
+        if operation.roles is not None and "{" in operation.template:
+            lax = replace(world, app=TakenFor(world.app, await world.headers(THEIRS, min(operation.roles))))
+            unnoticed += [] if await matrix.permissions(lax, operation) else [operation.name]
+    assert unnoticed == []
+
+
+class TakenFor:
+    """Whoever asks is somebody else."""
+
+    def __init__(self, app: App, headers: dict[str, str]) -> None:
+        self._app = app
+        self._headers: list[Header] = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        rest = [each for each in scope["headers"] if each[0] not in (b"authorization", b"cookie", b"origin")]
+        await self._app({**scope, "headers": [*rest, *self._headers]}, receive, send)
