@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from interlock.core.identity import ROLES
 from interlock.web.asgi import App
+from interlock.web.front import Hot, Live
 from interlock.wiring import Parts
 from tests.server.asking import HOST, Got, ask
 from tests.serving import make_keys
@@ -76,6 +77,15 @@ class Asking(NamedTuple):
         return self.got.status, self.got.text.replace(self.target.id, "ID") if self.target.id else self.got.text
 
 
+def written_down(document: Json, routes: Collection[Hot | Live]) -> Json:
+    """The routes without a framework are asked about even if somebody forgets to write them down."""
+    for route in routes:
+        content = {"text/event-stream": {}} if isinstance(route, Live) else {}
+        spec = {"x-roles": sorted(route.roles), "responses": {"200": {"content": content}}}
+        document["paths"].setdefault(route.template, {}).setdefault(route.method.lower(), spec)
+    return document
+
+
 def operations(document: Json) -> Iterator[Operation]:
     for template, methods in document["paths"].items():
         for method, spec in methods.items():
@@ -133,7 +143,7 @@ class World:
         return Target()
 
 
-async def _approval(world: World, workspace: str, _: str) -> Target:
+async def approval(world: World, workspace: str, _: str) -> Target:
     told = await world.call(workspace)
     return Target(told["approval_id"], {"args_sha256": told["args_sha256"]})
 
@@ -155,17 +165,26 @@ async def _own_key(world: World, workspace: str, role: str) -> Target:
     return Target(key.id)
 
 
+async def _run(world: World, workspace: str, _: str) -> Target:
+    headers = {"authorization": f"Bearer {world.keys[workspace]['agent']}", "content-type": "application/json"}
+    told = (await ask(world.real, "POST", "/api/runs", headers, b'{"runner": "one"}')).json()
+    return Target(told["run_id"])
+
+
 Maker = Callable[[World, str, str], Awaitable[Target]]
 MAKERS: dict[str, Maker] = {
-    "/api/calls/{": _approval,
-    "/api/approvals/{": _approval,
+    "/api/calls/{": approval,
+    "/api/approvals/{": approval,
+    "/api/approvals/bulk": approval,
+    "/api/runs/{": _run,
     "/api/users/{": _person,
     "/api/me/keys/{": _own_key,
     "/api/keys/{": _key,
 }
 
 # Bodies for which the document's own words are not enough.
-BODIES: dict[str, Json] = {
+BODIES: dict[str, Json | Callable[[Target], Json]] = {
+    "POST /api/approvals/bulk": lambda target: {"decisions": [decision(target)]},
     "PUT /api/me/password": {"old": PASSWORD, "new": PASSWORD},
     "PUT /api/users/{name}/away": {"until": None},
     "PUT /api/me/away": {"until": None},
@@ -173,11 +192,21 @@ BODIES: dict[str, Json] = {
     "POST /api/calls/{approval_id}/start": {},
     "POST /api/calls/{approval_id}/renew": {"fence": 1},
     "POST /api/calls/{approval_id}/finish": {"fence": 1, "ok": True},
-    "POST /api/approvals/{approval_id}/decision": {"kind": "approve", "args_sha256": ""},
+    "POST /api/calls/{approval_id}/abandon": {"fence": 1},
+    "POST /api/runs": {},
+    "POST /api/runs/{run_id}/renew": {"runner": "one"},
+    "POST /api/runs/{run_id}/close": {"runner": "one"},
+    "POST /api/runs/{run_id}/leave": {"runner": "one"},
+    "POST /api/approvals/{approval_id}/delegate": {"users": ["ada"]},
+    "POST /api/approvals/{approval_id}/decision": lambda target: {"kind": "approve", **target.more},
 }
 
 # What somebody who may ask can hear although the request is right, and why.
 MEANT: dict[str, set[int]] = {}
+
+
+def decision(target: Target) -> Json:
+    return {"id": target.id, "kind": "approve", **target.more}
 
 
 def named(workspace: str) -> str:
@@ -261,9 +290,7 @@ def body_of(document: Json, operation: Operation, target: Target) -> bytes | Non
         return None
     content = (given or {}).get("content", {}).get("application/json", {})
     value = BODIES[operation.name] if operation.name in BODIES else example(document, content)
-    if isinstance(value, dict):
-        value = {**value, **{name: each for name, each in target.more.items() if name in value}}
-    return json.dumps(value).encode()
+    return json.dumps(value(target) if callable(value) else value).encode()
 
 
 def example(document: Json, content: Json) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 
 from interlock.server.app import hot_routes
 from interlock.web.asgi import App, Header, Receive, Scope, Send
-from interlock.web.front import Front
+from interlock.web.auth import Auth
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.server import matrix
@@ -20,28 +21,39 @@ Check = Callable[[World, Operation], Awaitable[list[str]]]
 
 
 @pytest.fixture
-async def world(parts: Parts, site: Site, app: Front) -> World:
+async def world(parts: Parts, site: Site, app: App) -> World:
     document = (await ask(app, "GET", "/openapi.json")).json()
-    for hot in hot_routes(site):  # asked about even if somebody forgets to write them down
-        document["paths"].setdefault(hot.template, {}).setdefault(hot.method.lower(), {"x-roles": sorted(hot.roles)})
-    made = World(parts, app, app, document)
+    made = World(parts, app, app, matrix.written_down(document, hot_routes(site, Auth(site.accounts, ""))))
     await made.make()
     for workspace in (OURS, THEIRS):
         await site.workspaces.refresh(workspace)
     return made
 
 
-async def problems(world: World, check: Check) -> list[str]:
-    return [problem for each in matrix.operations(world.document) for problem in await check(world, each)]
+async def problems(world: World, check: Check) -> str:
+    """One to a line."""
+    return "\n".join([problem for each in matrix.operations(world.document) for problem in await check(world, each)])
 
 
 async def test_every_route_refuses_those_whom_it_is_not_for(world: World) -> None:  # R21, R48
-    assert await problems(world, matrix.refusals) == []
+    assert await problems(world, matrix.refusals) == ""
 
 
 async def test_every_route_serves_those_whom_it_is_for_with_what_is_theirs(world: World) -> None:  # R48
     """Lists, searches, figures and streams as well: all of the other workspace carries one word, which never shows."""
-    assert await problems(world, matrix.permissions) == []
+    assert await problems(world, matrix.permissions) == ""
+
+
+async def test_in_a_list_of_decisions_what_is_theirs_is_as_unknown_as_nothing(world: World) -> None:
+    ours, theirs = [await matrix.approval(world, workspace, "") for workspace in (OURS, THEIRS)]
+    nothing = theirs._replace(id=matrix.NOTHING)
+    body = {"decisions": [matrix.decision(each) for each in (theirs, nothing, ours)]}
+    headers = {**await world.headers(OURS, "reviewer"), "content-type": "application/json"}
+    got = await ask(world.app, "POST", "/api/approvals/bulk", headers, json.dumps(body).encode())
+    other, unknown, own = got.json()["results"]
+    assert own["ok"]
+    assert other == json.loads(json.dumps(unknown).replace(nothing.id, theirs.id))
+    assert other["error"] == "not_found"
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
