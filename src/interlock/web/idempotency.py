@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
@@ -47,6 +48,7 @@ class Repeats:
     def __init__(self, answers: Answers, auth: Auth) -> None:
         self._answers = answers
         self._auth = auth
+        self._working: dict[Place, asyncio.Event] = {}
 
     async def __call__(self, asked: Asked, serve: Serve, send: Send) -> Answer | None:
         """Claimed, worked out, kept, told: in this order, so that whoever was told something is told it again.
@@ -58,6 +60,18 @@ class Repeats:
             await serve(send)
             return None
         place = _place(asked, principal)
+        first = self._working.get(place)
+        if first is not None:  # whoever sends it again meanwhile gets the same answer a moment later
+            await first.wait()
+            return await self._claimed(asked, place, serve, send)
+        done = self._working[place] = asyncio.Event()
+        try:
+            return await self._claimed(asked, place, serve, send)
+        finally:
+            del self._working[place]
+            done.set()
+
+    async def _claimed(self, asked: Asked, place: Place, serve: Serve, send: Send) -> Answer | None:
         kept = await self._answers.claim(place, _digest(asked))
         if not kept.mark:
             return _again(asked, kept)
