@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,18 +71,18 @@ def serving_here(database: str) -> Iterator[str]:
     """The same in a thread of this process, for tests that need a server each; gives its address."""
     listening = socket.create_server(("127.0.0.1", 0))
     host, port = listening.getsockname()
-    ready: Future[Server] = Future()
+    ready: Future[Callable[[], object]] = Future()
     thread = threading.Thread(target=lambda: asyncio.run(_serve_here(database, listening, ready)), name="server")
     thread.start()
-    server = ready.result(timeout=30)
+    stop = ready.result(timeout=30)
     try:
         yield f"http://{host}:{port}"
     finally:
-        server.should_exit = True
+        stop()
         thread.join()
 
 
-async def _serve_here(database: str, listening: socket.socket, ready: Future[Server]) -> None:
+async def _serve_here(database: str, listening: socket.socket, ready: Future[Callable[[], object]]) -> None:
     try:
         parts = wire(database)
         await parts.store.open()
@@ -92,7 +92,10 @@ async def _serve_here(database: str, listening: socket.socket, ready: Future[Ser
         raise
     stop = asyncio.Event()
     working = asyncio.create_task(parts.worker.run(stop))
-    ready.set_result(server)  # the socket listens already: whoever comes now is answered soon
+    loop = asyncio.get_running_loop()
+    ready.set_result(
+        lambda: loop.call_soon_threadsafe(server.stop)
+    )  # the socket listens already: whoever comes now is answered soon
     try:
         await server.serve(sockets=[listening])
     finally:

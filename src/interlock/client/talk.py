@@ -91,7 +91,7 @@ class Talk:
         match error:
             case ClockBehind():
                 raise error
-            case TooManyRequests() | StoreUnavailable():
+            case TooManyRequests() | StoreUnavailable() if status in AWAY or status == 429:
                 raise _Unheard(error.message, _seconds(response.headers.get("retry-after", ""))) from error
             case Unauthenticated():
                 raise Unauthenticated(f"{self.address.url} does not take this key: {error.message} {HOW_TO_GET_A_KEY}")
@@ -144,7 +144,7 @@ class Talk:
                     "accept": "application/json",
                     "accept-encoding": "identity",
                 },
-                limits=library.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=4.0),
+                limits=library.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=60.0),
                 trust_env=not self.address.is_local,
             )
         return self._http

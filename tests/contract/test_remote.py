@@ -1,0 +1,289 @@
+"""A program and its server, with a network between them that loses answers: nothing is asked or run twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from interlock import Approve, Interlock, Proceed, Seen, StoreUnavailable, Waiting, propose
+from interlock.client import Client, SyncClient
+from interlock.core.call import ToolSpec
+from interlock.core.errors import (
+    AlreadyDecided,
+    AlreadyStarted,
+    BindingBroken,
+    CallMismatch,
+    Forbidden,
+    LeaseLost,
+    Misconfigured,
+    NotFound,
+    Unauthenticated,
+)
+from interlock.core.event import Stored
+from interlock.core.ports import Query
+from interlock.wiring import Parts, wire
+from tests.cutting import Act, Between, between
+from tests.places import Place
+from tests.serving import make_keys, serving_here
+from tests.support import BOB, faults, kinds
+
+Keys = dict[str, str]
+WRITE = ToolSpec("send", "write", describe="Send to {to}")
+
+
+@pytest.fixture
+async def desk(place: Place) -> AsyncIterator[Parts]:
+    parts = wire(place.url)
+    await parts.store.open()
+    await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
+    yield parts
+    await parts.store.close()
+
+
+@pytest.fixture
+async def keys(desk: Parts) -> Keys:
+    return await make_keys(desk)
+
+
+@pytest.fixture
+async def server(place: Place, keys: Keys) -> AsyncIterator[str]:
+    with serving_here(place.url) as url:
+        yield url
+
+
+@pytest.fixture
+async def net(server: str) -> AsyncIterator[Between]:
+    with between(server) as state:
+        yield state
+
+
+async def approved(desk: Parts) -> str:
+    """Plays the reviewer for the next call that waits."""
+    async with desk.store.watch("default") as watch:
+        while not (page := await desk.store.list("default", Query(statuses=("pending",)))).items:
+            await watch.changed(1)
+    stored: Stored = page.items[0]
+    await desk.inbox.decide("default", stored.approval.id, Approve(Seen(stored.approval.args_sha256)), BOB)
+    return stored.approval.id
+
+
+async def one_call(lock: Interlock, desk: Parts) -> list[str]:
+    ran: list[str] = []
+
+    @lock.tool(effect="write", secret=["token"])
+    async def send(to: str, token: str = "hunter2") -> str:
+        ran.append(to)
+        return "sent"
+
+    result, _ = await asyncio.gather(send("a"), approved(desk))
+    assert result == "sent"
+    return ran
+
+
+# R3, R42, R46
+@pytest.mark.parametrize("act", ["lose", "refuse", "busy"])
+async def test_whichever_answer_is_lost_the_tool_runs_once(net: Between, keys: Keys, desk: Parts, act: Act) -> None:
+    """One program after another; each loses another one of its answers."""
+    for lost in range(1, 10):
+        before = len(net.lines)
+        net.act = lambda number, line, lost=lost + before: act if number == lost else "pass"  # type: ignore[misc]
+        with Interlock(net.url, key=keys["agent"], agent=f"agent {lost}") as lock:
+            assert await one_call(lock, desk) == ["a"]
+    assert len(net.lines) > 9 * 6
+    seen = await kinds(desk)
+    assert {kind: seen.count(kind) for kind in ("run_opened", "proposed", "started", "succeeded", "run_closed")} == {
+        "run_opened": 9,
+        "proposed": 9,
+        "started": 9,
+        "succeeded": 9,
+        "run_closed": 9,
+    }
+    assert await faults(desk) == []
+
+
+# R46
+async def test_a_start_whose_answer_never_comes_does_not_run_the_tool(net: Between, keys: Keys, desk: Parts) -> None:
+    net.act = lambda number, line: "lose" if "/start" in line else "pass"
+    async with Client(net.url, keys["agent"], patience=0.5) as client:
+        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(told, Waiting)
+        await approved(desk)
+        assert isinstance(await client.wait(told.approval_id), Proceed)
+        with pytest.raises(StoreUnavailable, match="The tool was not run"):
+            await client.start(told.approval_id, WRITE)
+        net.act = lambda number, line: "pass"
+        with pytest.raises(AlreadyStarted):  # another attempt: nobody knows what the first one did
+            await client.start(told.approval_id, WRITE)
+
+
+# R46
+async def test_a_finish_whose_answer_got_lost_is_told_again(net: Between, keys: Keys, desk: Parts) -> None:
+    async with Client(net.url, keys["agent"]) as client:
+        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(told, Waiting)
+        await approved(desk)
+        started = await client.start(told.approval_id, WRITE)
+        told_before = len(net.lines)
+        net.act = lambda number, line: "lose" if number == told_before + 1 else "pass"
+        assert (await client.finish(told.approval_id, started.fence, {"id": 1})).status == "succeeded"
+    assert (await kinds(desk)).count("succeeded") == 1
+
+
+# R42
+async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys, desk: Parts) -> None:
+    with serving_here(place.url) as url, between(url) as net:
+        client = Client(net.url, keys["agent"], patience=0.1)
+        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(told, Waiting)
+        net.act = lambda number, line: "refuse"
+        waiting = asyncio.create_task(client.wait(told.approval_id))
+        while len(net.lines) < 5:  # noqa: ASYNC110  it came back several times
+            await asyncio.sleep(0.01)
+        await approved(desk)
+        net.act = lambda number, line: "pass"
+        assert isinstance(await waiting, Proceed)
+        net.act = lambda number, line: "refuse"
+        with pytest.raises(StoreUnavailable):  # other verbs do not wait for ever
+            await client.check(propose("send", {"to": "b"}, "run", "2"), WRITE)
+        await client.close()
+
+
+# R24, R48
+async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: Parts) -> None:
+    async with Client(server, keys["agent"], lease_seconds=0.05) as client:
+        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(told, Waiting)
+        with pytest.raises(CallMismatch):
+            await client.check(propose("send", {"to": "b"}, "run", "1"), WRITE)
+        with pytest.raises(NotFound):
+            await client.wait("01234567-0123-7123-8123-0123456789ab")
+        with pytest.raises(NotFound):
+            await client.wait("../runs")
+        with pytest.raises(Forbidden, match="agent"):
+            await client.decide(told.approval_id, Approve())
+        await approved(desk)
+        with pytest.raises(BindingBroken, match="definition changed"):
+            await client.start(told.approval_id, ToolSpec("send", "write", idempotent=True))
+        started = await client.start(told.approval_id, WRITE)
+        assert (started.args, started.idempotency_key) == (b'{"to":"a"}', told.approval_id)
+        with pytest.raises(AlreadyStarted):
+            await client.start(told.approval_id, WRITE)
+        async with asyncio.timeout(30):
+            while (await desk.store.get("default", told.approval_id)).approval.status == "running":  # noqa: ASYNC110  a lapse
+                await asyncio.sleep(0.01)
+        with pytest.raises(LeaseLost, match="Too late"):
+            await client.finish(told.approval_id, started.fence, "sent")
+
+
+# R21, R48
+async def test_a_person_decides_with_their_own_key_and_as_nobody_else(server: str, keys: Keys, desk: Parts) -> None:
+    async with Client(server, keys["agent"]) as agent:
+        told = await agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+    lock = Interlock(server, key=keys["reviewer"])
+    with pytest.raises(Forbidden, match="key of bob"):
+        await lock.decide(told.approval_id, Approve(), reviewer="ada")
+    assert (await lock.decide(told.approval_id, Approve(Seen(told.args_sha256)), reviewer="bob")).status == "approved"
+    with pytest.raises(AlreadyDecided) as late:
+        await lock.decide(told.approval_id, Approve(), reviewer="bob")
+    assert late.value.ids["decision"]["by"] == "bob"  # type: ignore[index]
+    assert isinstance(late.value.ids["decision"]["at"], int)  # type: ignore[index]
+    with pytest.raises(Forbidden, match="for agents"):  # a person's key proposes nothing
+        await lock.check(propose("send", {}, "run", "2"))
+    lock.close()
+
+
+async def test_a_wrong_key_says_what_to_do_and_is_not_shown(server: str) -> None:
+    key = "ik_not_a_key_at_all"
+    async with Client(server, key) as client:
+        with pytest.raises(Unauthenticated, match="interlock keys create") as refused:
+            await client.check(propose("send", {}, "run", "1"))
+    assert key not in f"{refused.value!r} {refused.value.to_json()} {client!r} {vars(client)!r} {vars(client._talk)!r}"
+    with pytest.raises(Unauthenticated), Interlock(server, key=key):
+        pytest.fail("it opened")
+
+
+def test_the_sync_client_does_the_same(server: str, keys: Keys) -> None:
+    with SyncClient(server, keys["agent"]) as agent, SyncClient(server, keys["reviewer"]) as bob:
+        told = agent.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        assert isinstance(told, Waiting)
+        assert isinstance(agent.wait(told.approval_id, timeout=0.01), Waiting)
+        assert bob.decide(told.approval_id, Approve(Seen(told.args_sha256))).status == "approved"
+        started = agent.start(told.approval_id, WRITE)
+        assert agent.renew(told.approval_id, started.fence).status == "running"
+        assert agent.finish(told.approval_id, started.fence, error="no such host").status == "failed"
+        other = agent.check(propose("send", {"to": "b"}, "run", "2"), WRITE)
+        assert agent.cancel(other.approval_id, "not needed").status == "cancelled"
+        third = agent.check(propose("send", {"to": "c"}, "run", "3"), WRITE)
+        assert isinstance(third, Waiting)
+        bob.decide(third.approval_id, Approve(Seen(third.args_sha256)))
+        fence = agent.start(third.approval_id).fence
+        assert agent.abandon(third.approval_id, fence).status == "unknown"
+        assert "SyncClient" in repr(agent)
+
+
+# R12
+async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys: Keys, desk: Parts) -> None:
+    def preview(args: Any) -> str:
+        return f"{len(args)} arguments"
+
+    with Interlock(server, key=keys["agent"], agent="a", user="alice") as lock:
+
+        @lock.tool(effect="write", describe=lambda args: f"Send {args['what']}!", preview=preview, secret=["token"])
+        async def send(what: str, token: str) -> str:
+            return token
+
+        result, approval_id = await asyncio.gather(send("{mail}", "hunter2"), approved(desk))
+    stored = await desk.store.get("default", approval_id)
+    assert result == "hunter2"
+    assert (stored.payload.sentence, stored.payload.preview) == ("Send {mail}!", "2 arguments")
+    assert (stored.approval.subject.requester, stored.approval.subject.agent) == ("alice", "a")
+    assert "hunter2" not in str(stored.payload.shown)
+
+
+# R46
+async def test_a_lease_is_kept_while_the_tool_runs(server: str, keys: Keys, desk: Parts) -> None:
+    with Interlock(server, key=keys["agent"], lease_seconds=0.3) as lock:
+
+        @lock.tool(effect="write")
+        async def slow() -> str:
+            started = lock.execution()
+            assert started is not None
+            while True:
+                held = (await desk.store.get("default", started.approval_id)).approval.lease_until or 0
+                if held > started.lease_until + 300:
+                    return "done"
+
+        result, _ = await asyncio.gather(slow(), approved(desk))
+    assert result == "done"
+
+
+# R46
+async def test_a_result_too_large_to_be_sent_is_described(server: str, keys: Keys, desk: Parts) -> None:
+    with Interlock(server, key=keys["agent"]) as lock:
+
+        @lock.tool(effect="write")
+        async def dump() -> str:
+            return "x" * (1024 * 1024 - 10)
+
+        result, approval_id = await asyncio.gather(dump(), approved(desk))
+    assert len(result) == 1024 * 1024 - 10
+    stored = await desk.store.get("default", approval_id)
+    assert (stored.approval.status, b"too large" in (stored.payload.result or b"")) == ("succeeded", True)
+
+
+async def test_what_a_server_decides_cannot_be_given_by_the_program(server: str, keys: Keys) -> None:
+    for option, words in (
+        ({"policy": "version: 1\n"}, "its own policy"),
+        ({"tool_approvals": {"send": True}}, "interlock.yaml"),
+        ({"retention": "30d"}, "retention"),
+        ({"workspace": "other"}, "one workspace"),
+    ):
+        with pytest.raises(Misconfigured, match=words):
+            Interlock(server, key=keys["agent"], **option)  # type: ignore[arg-type]
+    with pytest.raises(Misconfigured, match="keys create"):
+        Interlock(server)
+    with pytest.raises(Misconfigured, match="server's address"):
+        Interlock("sqlite:///x.db", key=keys["agent"])

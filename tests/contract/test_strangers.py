@@ -1,0 +1,228 @@
+"""What a program is told when its server is not there, is another one, or cannot be trusted. No database here."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from interlock import Interlock, Misconfigured, StoreUnavailable, propose
+from interlock.client import Client, SyncClient, shapes
+from interlock.client.address import address_of
+from interlock.core import errors
+from interlock.core.errors import Error, InvalidDecision, InvalidRequest
+from tests.cutting import stranger
+
+CALL = propose("send", {"to": "a"}, "run", "1")
+KEY = "ik_test_key"
+
+
+def page(status: str, body: str, *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", *headers, f"content-length: {len(body)}", "", body]
+    return "\r\n".join(lines).encode()
+
+
+def refusal(url: str, **options: Any) -> Error:
+    """What the first request of a program ends with."""
+    with SyncClient(url, KEY, **options) as client, pytest.raises(Error) as refused:
+        client.check(CALL)
+    assert KEY not in str(refused.value)
+    return refused.value
+
+
+# R3
+@pytest.mark.parametrize(
+    "answer",
+    [
+        page("200 OK", "<html>Welcome</html>", "content-type: text/html"),
+        page("404 Not Found", "not here", "content-type: text/plain"),
+        page("404 Not Found", '{"detail":"Not Found"}', "content-type: application/json"),
+        page("400 Bad Request", "The plain HTTP request was sent to HTTPS port"),
+        page("200 OK", "[]", "content-type: application/json"),
+        page("500 Internal Server Error", "oh"),
+    ],
+)
+def test_a_server_that_is_not_interlock_is_named(answer: bytes) -> None:
+    with stranger(answer) as url:
+        error = refusal(url)
+    assert isinstance(error, Misconfigured)
+    assert url in error.message
+    assert "Check the address" in error.message
+
+
+def test_nobody_is_followed_elsewhere_with_the_key() -> None:
+    with stranger(page("301 Moved", "", "location: https://elsewhere.example/api/calls")) as url:
+        error = refusal(url)
+    assert isinstance(error, Misconfigured)
+    assert "https://elsewhere.example/api/calls" in error.message
+
+
+def test_a_server_that_is_not_there_is_named_with_how_long_it_was_tried() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    error = refusal(url, patience=0.3)
+    assert isinstance(error, StoreUnavailable)
+    assert url in error.message
+    assert "interlock serve" in error.message
+    assert "Nothing was run" in error.message
+
+
+def test_a_proxy_without_its_server_counts_as_away() -> None:
+    with stranger(page("502 Bad Gateway", "<html>", "content-type: text/html")) as url:
+        assert isinstance(refusal(url, patience=0.2), StoreUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ('{"error":"not_found","message":"There is nothing at this address."}', "older"),
+        ('{"items":[],"next":null,"run_id":"r","key":"00","api":99}', "newer"),
+    ],
+)
+def test_a_server_of_another_version_is_named(answer: str, words: str) -> None:
+    status = "404 Not Found" if "error" in answer else "200 OK"
+    with (
+        stranger(page(status, answer, "content-type: application/json", "connection: close")) as url,
+        pytest.raises(Misconfigured, match=words),
+        Interlock(url, key=KEY),
+    ):
+        pytest.fail("it opened")
+
+
+def test_an_outcome_that_nobody_knows_runs_nothing() -> None:
+    with stranger(page("200 OK", '{"outcome":"perhaps"}', "content-type: application/json")) as url:
+        assert isinstance(refusal(url), Misconfigured)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://interlock.example", "not encrypted"),
+        ("https://me:secret@interlock.example", "password out"),
+        ("https://", "not the address"),
+        ("https://interlock.example/?x=1", "not the address"),
+        ("ftp://interlock.example", "not the address"),
+    ],
+)
+def test_a_wrong_address_is_refused_before_anything_is_sent(url: str, words: str) -> None:
+    with pytest.raises(Misconfigured, match=words) as refused:
+        Client(url, KEY)
+    assert "secret" not in refused.value.message
+
+
+def test_only_a_network_of_ones_own_may_be_unencrypted() -> None:
+    assert address_of("http://interlock:8321/", KEY, insecure=True).url == "http://interlock:8321"
+    for url in ("http://127.0.0.1:8321", "http://localhost", "http://[::1]:8321", "https://interlock.example/below"):
+        assert address_of(url, KEY).key == KEY
+        assert KEY not in repr(address_of(url, KEY))
+
+
+@pytest.mark.parametrize("key", [None, "", "two words", "line\nbreak", "schlüssel"])
+def test_what_is_no_key_is_refused_with_the_way_to_one(key: str | None) -> None:
+    with pytest.raises(Misconfigured, match="interlock keys create"):
+        Client("https://interlock.example", key)
+
+
+# R3
+def test_a_certificate_that_is_not_trusted_ends_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = certificate(tmp_path)
+    with encrypted(file) as url:
+        error = refusal(url)
+        assert isinstance(error, Misconfigured)
+        assert "SSL_CERT_FILE" in error.message
+        other = refusal(url.replace("https", "http"), patience=0.2)
+        assert isinstance(other, StoreUnavailable | Misconfigured)
+
+
+def test_https_to_a_server_without_it_is_named() -> None:
+    with stranger(page("400 Bad Request", "no")) as url:
+        error = refusal(url.replace("http", "https"))
+    assert isinstance(error, Misconfigured)
+    assert "https://" in error.message
+
+
+def test_every_error_of_the_doors_comes_back_as_itself() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Error)]
+    assert len(kinds) > 20
+    for kind in kinds:
+        made = kind("Do this.", approval_id="x")
+        again = shapes.error_of(made.status, made.to_json())
+        assert (type(again), again.message, again.ids) == (kind, "Do this.", {"approval_id": "x"})
+
+
+def test_an_error_that_only_a_server_has_is_the_nearest_that_programs_know() -> None:
+    for status, code, kind in ((413, "too_large", InvalidRequest), (421, "wrong_host", Misconfigured)):
+        assert type(shapes.error_of(status, {"error": code, "message": "m"})) is kind
+    assert type(shapes.error_of(500, {"error": "internal", "message": "m"})) is StoreUnavailable
+
+
+def test_problems_of_a_decision_come_back_with_their_places() -> None:
+    made = InvalidDecision("No.", [errors.Problem("/args/x", "missing")], approval_id="x")
+    again = shapes.error_of(422, made.to_json())
+    assert isinstance(again, InvalidDecision)
+    assert again.problems == made.problems
+
+
+def certificate(folder: Path) -> Path:
+    """One that signed itself, for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "certificate.pem"
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+@contextmanager
+def encrypted(file: Path) -> Iterator[str]:
+    """A server that speaks TLS, and hangs up."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def take() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listening.accept()
+                    with suppress(OSError), context.wrap_socket(connection, server_side=True):
+                        pass
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield f"https://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+async def test_a_client_that_was_never_used_closes() -> None:
+    async with Client("https://interlock.example", KEY) as client:
+        await asyncio.sleep(0)
+    assert repr(client) == "Client('https://interlock.example')"
