@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 from uuid import UUID
@@ -61,14 +61,22 @@ class Gate:
         self._is_dead = is_dead
 
     async def check(
-        self, call: ToolCall, spec: ToolSpec, *, approval_id: str = "", take_misfits: bool = False
+        self,
+        call: ToolCall,
+        spec: ToolSpec,
+        *,
+        approval_id: str = "",
+        take_misfits: bool = False,
+        terms: Callable[[Ask], Ask] | None = None,
     ) -> Outcome:
         """A known call gets its standing outcome, whatever the policy says now.
 
         An `approval_id` is a UUID that the caller chose for it; then a read gets a row as well. A misfit that is taken
-        in is kept for people to see, flagged, and cannot be approved as it is.
+        in is kept for people to see, flagged, and cannot be approved as it is. `terms` fill in what a rule leaves open.
         """
         verdict = self.policy.judge(call, spec)
+        if terms is not None and isinstance(verdict, Ask):
+            verdict = terms(verdict)
         if not isinstance(verdict, Allow) or self.policy.effect(spec) != "read" or approval_id or take_misfits:
             return await self._record(call, spec, verdict, approval_id, take_misfits=take_misfits)
         known = await self._known(call)

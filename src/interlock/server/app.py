@@ -20,7 +20,10 @@ from interlock.server import (
     operations,
     people,
     policy,
+    questions,
+    requests,
     session,
+    stats,
     welcome,
 )
 from interlock.server.calls import Calls
@@ -44,6 +47,9 @@ ROUTES = (
     approvals,
     policy,
     grants,
+    questions,
+    requests,
+    stats,
 )
 
 

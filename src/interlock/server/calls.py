@@ -82,20 +82,20 @@ class Calls:
 
     async def propose(self, asked: Asked) -> Answer:
         body, doors = await asked.json(Proposed), await self._doors(asked)
-        call, spec = _call(body, asked.person, doors), _spec(body)
+        call, spec = call_of(body, asked.person, doors), _spec(body)
         outcome = await doors.gate.check(call, spec)
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             key = await self._site.store.secret_key(call.workspace)
             outcome = Proceed(outcome.args, "", redact(call.args, spec, key).sha256)
-        return _told(outcome)
+        return told(outcome)
 
     async def look(self, asked: Asked) -> Answer:
         """With `wait` the answer is held back while there is nothing new, or until the server stops."""
         doors, (approval_id,) = await self._doors(asked), asked.values
         seconds = _seconds(asked.query.get("wait", "0"))
         if not seconds:
-            return _told(await doors.gate.look(doors.workspace, approval_id))
-        return _told(await self._waited(doors, approval_id, seconds))
+            return told(await doors.gate.look(doors.workspace, approval_id))
+        return told(await self._waited(doors, approval_id, seconds, _heard(asked.query.get("heard", ""))))
 
     async def start(self, asked: Asked) -> Answer:
         """A start that is sent again under the same Idempotency-Key is the same start."""
@@ -132,8 +132,8 @@ class Calls:
     async def _doors(self, asked: Asked) -> Doors:
         return await self._site.workspaces.doors(asked.person.workspace)
 
-    async def _waited(self, doors: Doors, approval_id: str, seconds: float) -> Outcome:
-        waiting = asyncio.ensure_future(doors.gate.wait(doors.workspace, approval_id, seconds))
+    async def _waited(self, doors: Doors, approval_id: str, seconds: float, heard: int | None) -> Outcome:
+        waiting = asyncio.ensure_future(doors.gate.wait(doors.workspace, approval_id, seconds, heard=heard))
         stopping = asyncio.ensure_future(self._site.stopping.wait())
         self._site.meters.waiting += 1
         try:
@@ -149,7 +149,7 @@ class Calls:
                     await task
 
 
-def _call(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
+def call_of(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
     """Who asked for it is what the agent says, unless its key is for one person only."""
     named = body.initiated_by or principal.on_behalf
     if principal.on_behalf not in ("", named):
@@ -189,7 +189,7 @@ def _spec(body: Proposed) -> ToolSpec:
     )
 
 
-def _told(outcome: Outcome) -> Answer:
+def told(outcome: Outcome) -> Answer:
     body = encoded(outcome_json(outcome))
     if isinstance(outcome, Proceed):
         return Answer(200, b'%b,"args":%b}' % (body[:-1], outcome.args))
@@ -211,3 +211,9 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds <= MAX_WAIT:
         raise InvalidRequest(f"wait is a number of seconds from 0 to {MAX_WAIT:.0f}.")
     return seconds
+
+
+def _heard(text: str) -> int | None:
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InvalidRequest("heard is the number of the last question that the agent knows of; 0 if of none.")
+    return int(text) if text else None

@@ -1,0 +1,243 @@
+"""Outside systems: typed requests in, answers out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from interlock.configuration import Action, Settings, Verification
+from interlock.durations import rfc3339
+from interlock.server.requests import Resumed
+from tests.server.conftest import As
+from tests.serving import make_keys
+from tests.support import Clock, Parts, kinds
+
+Keys = dict[str, str]
+PAY = {"amount": 100, "recipient": "ann@example.com"}
+
+
+async def send(agent: httpx2.AsyncClient, payload: Any = PAY, action: str = "fund_transfer", **more: Any) -> Any:
+    request_id = more.pop("request_id", None) or str(uuid4())
+    body = {"requestId": request_id, "actionType": action, "payload": payload}
+    metadata = {"initiatedBy": "rita", "priority": "high", **more}
+    return await agent.post("/requests", json={**body, "metadata": metadata})
+
+
+async def taken_in(agent: httpx2.AsyncClient, *given: Any, **more: Any) -> str:
+    answer = await send(agent, *given, **more)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["status"] == "pending"
+    return str(answer.json()["requestId"])
+
+
+async def submit(person: httpx2.AsyncClient, request_id: str, decision: str, **more: Any) -> httpx2.Response:
+    return await person.post("/submit", json={"requestId": request_id, "decision": decision, **more})
+
+
+async def resume(anybody: httpx2.AsyncClient, request_id: str) -> dict[str, Any]:
+    answer = await anybody.get(f"/resume/{request_id}")
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    Resumed.model_validate(body)
+    return body
+
+
+# R22, R29
+async def test_a_request_is_taken_in_approved_and_resumed(client: As, keys: Keys, clock: Clock) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await taken_in(agent)
+    waiting = await resume(agent, request_id)
+    assert (waiting["status"], waiting["decision"], waiting["payload"]) == ("pending", None, None)
+    shown = (await bob.get(f"/api/approvals/{request_id}")).json()
+    assert (shown["tool"], shown["requester"], shown["priority"]) == ("fund_transfer", "rita", "high")
+    done = await submit(bob, request_id, "approved", comment="Fine.")
+    assert done.status_code == 200, done.text
+    assert await resume(agent, request_id) == {
+        "requestId": request_id,
+        "status": "approved",
+        "decision": "approved",
+        "payload": PAY,
+        "comment": "Fine.",
+        "reviewerId": "bob",
+        "resolvedAt": rfc3339(clock()),
+        "expiresAt": rfc3339(clock() + 48 * 3_600_000),
+        "final": True,
+        "flags": [],
+    }
+    assert (await resume(bob, request_id))["status"] == "approved"
+    started = await agent.post(f"/api/calls/{request_id}/start", json={})
+    assert started.json()["args"] == PAY
+
+
+# R22
+async def test_a_rejection_is_final_when_it_cannot_be_taken_back(client: As, keys: Keys, clock: Clock) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await taken_in(agent)
+    await submit(bob, request_id, "rejected", comment="Too much.")
+    told = await resume(agent, request_id)
+    assert (told["status"], told["decision"], told["comment"]) == ("rejected", "rejected", "Too much.")
+    assert (told["payload"], told["final"]) == (None, False)
+    clock.forward(8_000)
+    assert (await resume(agent, request_id))["final"] is True
+
+
+# R22
+async def test_a_modified_payload_is_what_may_be_done(client: As, keys: Keys) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await taken_in(agent)
+    less = {**PAY, "amount": 50}
+    assert (await submit(bob, request_id, "modified", modifiedPayload=less)).status_code == 200
+    told = await resume(agent, request_id)
+    assert (told["decision"], told["payload"], told["status"]) == ("modified", less, "approved")
+
+
+# R22, R27
+@pytest.mark.parametrize(
+    ("decision", "more", "where"),
+    [
+        ("modified", {}, "/modifiedPayload"),
+        ("approved", {"modifiedPayload": PAY}, "/modifiedPayload"),
+        ("modified", {"modifiedPayload": {"amount": -1, "recipient": "x"}}, "/amount"),
+        ("modified", {"modifiedPayload": {**PAY, "extra": 1}}, "extra"),
+        ("approved", {"comment": "x" * 501}, "/comment"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_leaves_the_request_open(
+    client: As, keys: Keys, decision: str, more: dict[str, Any], where: str
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await taken_in(agent)
+    answer = await submit(bob, request_id, decision, **more)
+    assert (answer.status_code, answer.json()["error"]) == (422, "invalid_decision"), answer.text
+    assert where in answer.text
+    assert (await resume(agent, request_id))["status"] == "pending"
+
+
+# R22, R27
+async def test_a_payload_that_does_not_fit_is_flagged_cannot_be_approved_and_can_be_mended(
+    client: As, keys: Keys, parts: Parts
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    answer = await send(agent, {"amount": -5, "recipient": "ann"})
+    request_id = answer.json()["requestId"]
+    assert [flag["pointer"] for flag in answer.json()["flags"]] == ["/amount"]
+    refused = await submit(bob, request_id, "approved")
+    assert (refused.status_code, refused.json()["problems"][0]["pointer"]) == (422, "/amount")
+    assert "decision_refused" in await kinds(parts)
+    assert (await submit(bob, request_id, "modified", modifiedPayload=PAY)).status_code == 200
+    mended = await resume(agent, request_id)
+    assert (mended["decision"], mended["payload"], mended["flags"]) == ("modified", PAY, [])
+
+
+# R24
+async def test_the_same_request_is_one_and_another_under_its_id_is_a_conflict(
+    client: As, keys: Keys, parts: Parts
+) -> None:
+    agent, request_id = client(keys["agent"]), str(uuid4())
+    answers = await asyncio.gather(*[send(agent, request_id=request_id.upper()) for _ in range(20)])
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.text for answer in answers}) == 1
+    assert (await kinds(parts)).count("proposed") == 1
+    others: list[dict[str, Any]] = [{"payload": {**PAY, "amount": 1}}, {"action": "other"}, {"initiatedBy": "eve"}]
+    for other in others:
+        answer = await send(agent, request_id=request_id, **other)
+        assert (answer.status_code, answer.json()["error"]) == (409, "call_mismatch"), other
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"requestId": "17"},
+        {"payload": [1]},
+        {"actionType": 1},
+        {"metadata": {"priority": "urgent"}},
+        {"metadata": {"expiresAt": "tomorrow"}},
+        {"metadata": {"expiresAt": "2020-01-01T00:00:00Z"}},
+        {"metadata": {"approved": True}},
+        {"approved": True},
+    ],
+)
+async def test_a_wrong_request_is_refused(client: As, keys: Keys, change: dict[str, Any]) -> None:
+    body = {"requestId": str(uuid4()), "actionType": "fund_transfer", "payload": PAY, **change}
+    answer = await client(keys["agent"]).post("/requests", json=body)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), answer.text
+
+
+# R22, R28
+async def test_a_request_expires_when_it_says_so(client: As, keys: Keys, clock: Clock) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await taken_in(agent, expiresAt=rfc3339(clock() + 5_000))
+    clock.forward(5_000)
+    told = await resume(agent, request_id)
+    assert (told["status"], told["decision"], told["payload"]) == ("expired", "rejected", None)
+    late = await submit(bob, request_id, "approved")
+    assert (late.status_code, late.json()["error"]) == (410, "expired")
+
+
+# R26
+async def test_the_team_of_an_action_decides_once_there_are_people_in_it(client: As, keys: Keys) -> None:
+    agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
+    request_id = await taken_in(agent)
+    assert (await submit(ada, request_id, "approved")).status_code == 403
+    assert (await submit(bob, request_id, "approved")).status_code == 200
+    article = {"url": "https://example.com/a", "tags": ["news"]}
+    nobodys = await taken_in(agent, article, "content_publish")
+    assert (await submit(ada, nobodys, "approved")).status_code == 200
+
+
+# R48
+async def test_a_rule_says_otherwise(client: As, keys: Keys, site: Any, clock: Clock) -> None:
+    rules = """
+version: 1
+rules:
+  - {name: ada pays, tools: [fund_transfer], when: args.amount < 1000, then: ask, approvers: {users: [ada]},
+     expires_in: 1m}
+  - {name: not so much, tools: [fund_transfer], then: deny, reason: Too much.}
+"""
+    await site.workspaces.put_policy("default", rules, "ada")
+    agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
+    request_id = await taken_in(agent)
+    assert (await resume(agent, request_id))["expiresAt"] == rfc3339(clock() + 60_000)
+    assert (await submit(bob, request_id, "approved")).status_code == 403
+    assert (await submit(ada, request_id, "approved")).status_code == 200
+    denied = (await send(agent, {**PAY, "amount": 5000})).json()
+    assert (denied["status"], denied["decision"], denied["comment"]) == ("denied", "rejected", "Too much.")
+
+
+# R48
+async def test_only_agents_ask_and_only_people_answer(client: As, keys: Keys, parts: Parts) -> None:
+    agent = client(keys["agent"])
+    request_id = await taken_in(agent)
+    for role in ("viewer", "reviewer", "admin"):
+        assert (await send(client(keys[role]))).status_code == 403
+    for role in ("agent", "viewer"):
+        assert (await submit(client(keys[role]), request_id, "approved")).status_code == 403
+    stranger = await make_keys(parts, "elsewhere")
+    assert (await client(stranger["agent"]).get(f"/resume/{request_id}")).status_code == 404
+    assert (await submit(client(stranger["admin"]), request_id, "approved")).status_code == 404
+
+
+class TestConfigured:
+    @pytest.fixture
+    def settings(self) -> Settings:
+        schema = {"type": "object", "properties": {"key": {"type": "string"}}}
+        lenient = Verification(schema_strictness="lenient", allow_modifications=False, max_comment_length=10)
+        return Settings(actions={"update": Action(schema, "nobody")}, verification=lenient)
+
+    async def test_verification_is_as_configured(self, client: As, keys: Keys) -> None:  # R27, R30
+        agent, bob = client(keys["agent"]), client(keys["reviewer"])
+        request_id = await taken_in(agent, {"key": "a", "more": 1}, "update")
+        assert (await resume(agent, request_id))["flags"] == []
+        modified = await submit(bob, request_id, "modified", modifiedPayload={"key": "b"})
+        assert (modified.status_code, modified.json()["error"]) == (422, "invalid_decision")
+        assert (await submit(bob, request_id, "approved", comment="x" * 11)).status_code == 422
+        shown = (await bob.get(f"/api/approvals/{request_id}")).json()
+        assert shown["decisions"] == ["approve", "reject"]
+
+    async def test_a_configured_team_decides_though_nobody_is_in_it(self, client: As, keys: Keys) -> None:  # R26
+        request_id = await taken_in(client(keys["agent"]), {"key": "a"}, "update")
+        assert (await submit(client(keys["admin"]), request_id, "approved")).status_code == 403
