@@ -1,0 +1,39 @@
+"""Counts for monitoring."""
+
+from __future__ import annotations
+
+from interlock.server.stats import Counted
+from tests.server.conftest import As
+from tests.server.test_calls import decide, propose
+from tests.serving import make_keys
+from tests.support import Clock, Parts
+
+
+# R18
+async def test_what_waits_and_how_it_ended_is_counted(
+    client: As, keys: dict[str, str], clock: Clock, parts: Parts
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    for number, kind in enumerate(("approve", "reject", "")):
+        told = await propose(agent, call_id=f"c{number}")
+        if kind:
+            await decide(bob, told, kind)
+    late = await propose(agent, call_id="late", expires_in="1s")
+    clock.forward(2_000)
+    await agent.get(f"/api/calls/{late['approval_id']}")
+    told = (await client(keys["viewer"]).get("/api/stats")).json()
+    Counted.model_validate(told)
+    by_status = told.pop("by_status")
+    assert told == {
+        "pending": 1,
+        "waiting_agents": 1,
+        "decided": 2,
+        "expired": 1,
+        "cancelled": 0,
+        "allowed_reads": 0,
+        "oldest_pending_seconds": 2.0,
+    }
+    assert {status for status, count in by_status.items() if count} == {"pending", "approved", "rejected", "expired"}
+    assert (await agent.get("/api/stats")).status_code == 403
+    elsewhere = client((await make_keys(parts, "elsewhere"))["viewer"])
+    assert (await elsewhere.get("/api/stats")).json()["pending"] == 0
