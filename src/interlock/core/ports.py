@@ -91,6 +91,16 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class EntriesOf:
+    """Which entries of the ledger; empty means any."""
+
+    kind: str = ""
+    actor: str = ""
+    limit: int = 100
+    newest_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyVersion:
     """A policy as it was put in force: the text, by whom and when."""
 
@@ -205,6 +215,7 @@ class Store(Protocol):
 
     async def head(self, workspace: str) -> Head: ...
     def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]: ...
+    async def entries_of(self, workspace: str, span: tuple[int, int], of: EntriesOf) -> Sequence[Entry]: ...
     def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]: ...
     async def count_recorded(self, workspace: str, since: int = 0) -> tuple[int, int]: ...
     def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[Watch]: ...

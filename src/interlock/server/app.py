@@ -16,6 +16,7 @@ from interlock import __version__
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import (
     approvals,
+    audit,
     grants,
     operations,
     people,
@@ -50,6 +51,7 @@ ROUTES = (
     questions,
     requests,
     stats,
+    audit,
 )
 
 

@@ -102,6 +102,20 @@ select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.diges
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.seq > ? order by e.seq limit ?
 
+-- name: entries_of
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigint)
+    and (e.kind = ? or cast(? as text) = '') and (e.actor = ? or cast(? as text) = '')
+order by e.seq limit cast(? as bigint)
+
+-- name: newest_entries_of
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigint)
+    and (e.kind = ? or cast(? as text) = '') and (e.actor = ? or cast(? as text) = '')
+order by e.seq desc limit cast(? as bigint)
+
 -- name: timeline
 select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
 from (

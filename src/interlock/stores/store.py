@@ -19,6 +19,7 @@ from interlock.core.ports import (
     AgentVersion,
     Begin,
     Clock,
+    EntriesOf,
     GrantStep,
     Page,
     PolicyVersion,
@@ -292,6 +293,12 @@ class SqlStore:
         while found := await self._database.fetch("entries", workspace, after, ENTRIES):
             yield _entries(found)
             after = found[-1][1]
+
+    async def entries_of(self, workspace: str, span: tuple[int, int], of: EntriesOf) -> Sequence[Entry]:
+        """Those after the first number and up to the second; every entry between them is looked at."""
+        name = "newest_entries_of" if of.newest_first else "entries_of"
+        who = (of.kind, of.kind, of.actor, of.actor)
+        return _entries(await self._database.fetch(name, workspace, *span, *who, of.limit))
 
     async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]:
         """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""

@@ -1,0 +1,152 @@
+"""The ledger over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from interlock.configuration import Audit, Settings
+from interlock.durations import rfc3339
+from interlock.server import audit
+from interlock.signing import make_key
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.server.conftest import As
+from tests.server.test_calls import decide, propose
+from tests.serving import make_keys
+from tests.support import Clock
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    key = tmp_path / "signing.key"
+    make_key(key)
+    return Settings(audit=Audit(key))
+
+
+@pytest.fixture
+def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+    return client(keys["admin"])
+
+
+@pytest.fixture
+async def told(client: As, keys: dict[str, str], clock: Clock) -> list[dict[str, Any]]:
+    """Five calls, a minute apart, each of them approved by bob."""
+    calls = []
+    for n in range(5):
+        clock.forward(60_000)
+        calls.append(await propose(client(keys["agent"]), call_id=f"call{n}"))
+        await decide(client(keys["reviewer"]), calls[-1])
+    return calls
+
+
+async def pages(ada: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    after = None
+    for _ in range(200):
+        asked = {**query, **({} if after is None else {"after": after})}
+        body = (await ada.get("/api/audit", params=asked)).json()
+        found += body["items"]
+        after = body["next"]
+        if after is None:
+            return found
+    raise AssertionError("there is no end to the pages")
+
+
+# R41
+async def test_who_decided_what_can_be_looked_up(ada: httpx2.AsyncClient, told: list[dict[str, Any]]) -> None:
+    [entry] = await pages(ada, kind="approved", actor="bob", approval_id=told[2]["approval_id"])
+    assert (entry["kind"], entry["actor"], entry["approval_id"]) == ("approved", "bob", told[2]["approval_id"])
+    assert len(await pages(ada, kind="approved", actor="bob")) == 5
+    assert await pages(ada, actor="nobody") == []
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+@pytest.mark.parametrize("limit", [1, 3, 500])
+async def test_pages_hold_every_entry_once_and_in_order(
+    ada: httpx2.AsyncClient, site: Site, told: list[dict[str, Any]], order: str, limit: int
+) -> None:
+    assert told
+    every = list(range(1, (await site.store.head("default")).seq + 1))
+    found = [entry["seq"] for entry in await pages(ada, order=order, limit=limit)]
+    assert found == (every if order == "oldest" else every[::-1])
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+async def test_a_filter_that_fits_little_reads_the_ledger_in_parts(
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setattr(audit, "LOOK_AT", 2)
+    found = [entry["approval_id"] for entry in await pages(ada, kind="approved", order=order)]
+    ids = [each["approval_id"] for each in told]
+    assert found == (ids if order == "oldest" else ids[::-1])
+
+
+async def test_a_time_bounds_what_is_found(ada: httpx2.AsyncClient, told: list[dict[str, Any]], clock: Clock) -> None:
+    since, until = rfc3339(clock() - 180_000), rfc3339(clock())
+    found = await pages(ada, kind="approved", since=since, until=until)
+    assert [entry["approval_id"] for entry in found] == [each["approval_id"] for each in told[1:4]]
+    one = await pages(ada, approval_id=told[1]["approval_id"], since=since, until=until, kind="approved", limit=1)
+    assert len(one) == 1
+    assert (await ada.get("/api/audit", params={"since": "yesterday"})).status_code == 400
+
+
+async def test_what_is_about_accounts_is_for_admins(
+    client: As, keys: dict[str, str], told: list[dict[str, Any]], ada: httpx2.AsyncClient
+) -> None:
+    assert told
+    kinds = {entry["kind"] for entry in await pages(client(keys["viewer"]))}
+    assert "approved" in kinds
+    assert not {"user_changed", "key_created"} & kinds
+    assert {"user_changed", "key_created"} <= {entry["kind"] for entry in await pages(ada)}
+
+
+# R49
+async def test_an_export_is_verified_without_us_against_the_head(
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    assert told
+    head, answer = await ada.get("/api/audit/head"), await ada.get("/api/audit/export")
+    assert (answer.status_code, head.json()["workspace"]) == (200, "default")
+    (tmp_path / "head.json").write_text(head.text)
+    (tmp_path / "out.ledger").write_bytes(answer.content)
+    command = [sys.executable, "-m", "interlock", "audit", "verify", "--json", "--export", "out.ledger"]
+    key = head.json()["key"]
+    options = ["--head", "head.json", "--key", key]
+    done = await asyncio.to_thread(
+        subprocess.run, [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["entries"] == head.json()["seq"]
+
+
+async def test_an_export_goes_on_where_another_ended(ada: httpx2.AsyncClient, told: list[dict[str, Any]]) -> None:
+    assert told
+    whole = (await ada.get("/api/audit/export")).text.splitlines()
+    rest = (await ada.get("/api/audit/export", params={"since": "3"})).text.splitlines()
+    assert rest[1:-1] == whole[4:-1]
+    wrong = await ada.get("/api/audit/export", params={"since": "9999"})
+    assert (wrong.status_code, wrong.json()["error"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("role", ["agent", "viewer", "reviewer"])
+async def test_only_admins_take_the_ledger_along(client: As, keys: dict[str, str], role: str) -> None:
+    answer = await client(keys[role]).get("/api/audit/export")
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+
+
+async def test_the_ledger_of_another_workspace_stays_there(
+    client: As, told: list[dict[str, Any]], parts: Parts, site: Site
+) -> None:
+    await site.accounts.add_workspace("other")
+    strange = client((await make_keys(parts, "other"))["admin"])
+    assert await pages(strange, approval_id=told[0]["approval_id"]) == []
+    assert "approved" not in {entry["kind"] for entry in await pages(strange)}
+    assert told[0]["approval_id"] not in (await strange.get("/api/audit/export")).text
