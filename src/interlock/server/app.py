@@ -15,6 +15,7 @@ from starlette.responses import Response
 from interlock import __version__
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import (
+    agents,
     approvals,
     audit,
     grants,
@@ -51,6 +52,7 @@ ROUTES = (
     questions,
     requests,
     stats,
+    agents,
     audit,
 )
 
