@@ -19,6 +19,8 @@ PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fiel
 class Connection(HttpToolsProtocol):
     """What is refused here was never a request: uvicorn itself waits for heads for ever, and takes any number."""
 
+    __slots__ = ("_head", "_in_head", "_timer")  # Python keeps up to 30 attributes tightly, and uvicorn has 28
+
     most = MOST
     head_seconds = HEAD_SECONDS
 

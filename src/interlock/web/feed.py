@@ -43,6 +43,6 @@ class Feed:
     def _tail(self, workspace: str) -> Tail:
         tail = self._tails.get(workspace)
         if tail is None or tail.over:
-            tail = self._tails[workspace] = Tail(self._site.store, workspace, self._look, self._reading)
-            tail.follow(self._site.stopping)
+            tail = self._tails[workspace] = Tail(self._site, workspace, self._look, self._reading)
+            tail.follow()
         return tail

@@ -30,6 +30,7 @@ class Line(NamedTuple):
     """One entry as it goes over the wire. `doubted` are people who may have lost rights with it."""
 
     seq: int
+    at: int
     kind: str
     approval_id: str
     private: bool
@@ -117,6 +118,7 @@ def line_of(entry: Entry) -> Line:
     body = b'%b%b,"digest":"%b"}' % (text.encode(), entry.content or b"null", entry.digest.encode())
     return Line(
         entry.seq,
+        entry.at,
         entry.kind,
         entry.approval_id,
         entry.kind.startswith(OF_ACCOUNTS),

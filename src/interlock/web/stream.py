@@ -13,7 +13,8 @@ from interlock.web.asgi import Answer, Asked, Message, Send, send_answer
 from interlock.web.sse import PIECE, Piece, Wanted
 
 STALLED = 30.0  # seconds after which a reader who takes nothing is dropped
-KEPT = (b"authorization", b"cookie")  # headers that say who it is, for the next look
+WHO = (b"authorization", b"cookie")  # headers that the next look at who it is needs
+KEPT = ("type", "method", "client", "template", "interlock")  # what the server and its log need of a request
 
 
 class Stream:
@@ -43,7 +44,7 @@ class Stream:
         size = 0
         for piece in pieces:
             if size > PIECE:
-                return asyncio.sleep(0)
+                return _nothing()
             waiting = self.push(piece.message)
             self.at = piece.at
             if waiting is not None:
@@ -99,6 +100,12 @@ class Stream:
             self._task = None
 
 
+def _nothing() -> asyncio.Future[None]:
+    done = asyncio.get_running_loop().create_future()
+    done.set_result(None)
+    return done
+
+
 def run(work: Coroutine[Any, Any, None]) -> Awaitable[None] | None:
     """Runs it up to where it has to wait; most often that is its end, and no task was needed."""
     try:
@@ -130,9 +137,9 @@ def _abort_of(asked: Asked) -> Callable[[], object]:
 
 
 def _lighten(asked: Asked) -> None:
-    """A stream may last for days: what its request brought along is not needed any more, but for who it is."""
-    kept = {name: value for name, value in asked.headers.items() if name in KEPT}
-    asked.headers = kept
-    listed = asked.scope["headers"]
-    with suppress(AttributeError):  # a list, where a server does as ours
-        listed.clear()
+    """A stream may last for days, and there may be thousands: what its request brought along is not needed any more."""
+    asked.headers = {name: value for name, value in asked.headers.items() if name in WHO}
+    scope, kept = asked.scope, {name: value for name, value in asked.scope.items() if name in KEPT}
+    scope["headers"].clear()  # the connection holds the list too
+    scope.clear()
+    scope.update(kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import chain
 from typing import cast
@@ -16,6 +16,7 @@ from interlock.core.ports import Store, Watch
 from interlock.stores.store import ENTRIES
 from interlock.web.asgi import Asked, Header, error_answer
 from interlock.web.front import PLAIN
+from interlock.web.site import Site
 from interlock.web.sse import MOST_BYTES, Line, Piece, Ring, Wanted, greeting, heartbeat, line_of, part, pieces, reset
 from interlock.web.stream import STALLED, Stream
 
@@ -45,10 +46,11 @@ class Tail:
     Who is behind has a task: because the reader does not take what is sent, or because it is older than the ring.
     """
 
-    def __init__(self, store: Store, workspace: str, look: Look, reading: asyncio.Semaphore) -> None:
+    def __init__(self, site: Site, workspace: str, look: Look, reading: asyncio.Semaphore) -> None:
         self.streams: set[Stream] = set()
         self.over = False
-        self._store = store
+        self._site = site
+        self._store: Store = site.store
         self._workspace = workspace
         self._look = look
         self._reading = reading
@@ -71,22 +73,23 @@ class Tail:
         self._part(stream)
         await stream.leave()
 
-    def follow(self, stopping: asyncio.Event) -> None:
-        self._task = asyncio.create_task(self._follow(stopping))
+    def follow(self) -> None:
+        self._task = asyncio.create_task(self._follow())
 
-    async def _follow(self, stopping: asyncio.Event) -> None:
+    async def _follow(self) -> None:
         """Until nobody listens or the server stops. However it ends, no stream is left without what it waits for."""
         try:
             async with self._store.watch(self._workspace) as watch:
-                hints = [asyncio.create_task(hint) for hint in (self._heed(watch), self._heed_end(stopping))]
+                hints = [asyncio.create_task(hint) for hint in (self._heed(watch), self._heed_end())]
                 try:
-                    await self._rounds(stopping)
+                    await self._rounds()
                 finally:
                     for hint in hints:
                         hint.cancel()
+        except Exception as error:  # noqa: BLE001  the streams end, and whoever connects again starts anew
+            self._site.log.failed("feed_failed", error, workspace=self._workspace)
         finally:
             self.over = True
-            self._task = None  # if it failed, that is now reported
             for stream in list(self.streams):
                 stream.end("The server stops here. Connect again.")
 
@@ -95,13 +98,13 @@ class Tail:
             await watch.changed(None)
             self._news.set()
 
-    async def _heed_end(self, stopping: asyncio.Event) -> None:
-        await stopping.wait()
+    async def _heed_end(self) -> None:
+        await self._site.stopping.wait()
         self._news.set()
 
-    async def _rounds(self, stopping: asyncio.Event) -> None:
+    async def _rounds(self) -> None:
         due = time.monotonic() + TICK
-        while self.streams and not stopping.is_set():
+        while self.streams and not self._site.stopping.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, due - time.monotonic())):
                     await self._news.wait()
@@ -121,8 +124,10 @@ class Tail:
         except Error as error:
             self._put_off(joining, error)
             return
-        await self._look_up([stream for stream in self.streams if stream.principal.name in self._doubted])
+        await self._look_up(self._doubtful())
         await self._tell(lines, ring.at)
+        if lines:
+            self._site.meters.lag = max(0, self._site.clock() - lines[-1].at) / 1000
         for lot in _lots(joining):
             began = time.perf_counter()
             for stream in lot:
@@ -167,12 +172,11 @@ class Tail:
             if told:
                 await self._hand_out(members, told)
 
-    async def _hand_out(self, members: set[Stream], told: Sequence[Piece]) -> None:
-        for lot in _lots(members):
+    async def _hand_out(self, streams: Collection[Stream], told: Sequence[Piece]) -> None:
+        for lot in _lots(streams):
             began = time.perf_counter()
             for stream in lot:
-                if stream in members:
-                    self._push(stream, told)
+                self._push(stream, told)
             self._busy += time.perf_counter() - began
             await asyncio.sleep(0)
 
@@ -250,11 +254,13 @@ class Tail:
         if self._ring is not None:
             sign = [Piece(self._ring.at, part(heartbeat(self._ring.at)))]
             for members in list(self._groups.values()):
-                await self._hand_out({stream for stream in members if stream.slot == slot}, sign)
-        await self._look_up(
-            [each for each in self.streams if each.slot == slot or each.principal.name in self._doubted]
-        )
+                await self._hand_out([stream for stream in members if stream.slot == slot], sign)
+        await self._look_up([*self._doubtful(), *(stream for stream in self.streams if stream.slot == slot)])
         self._doubted = {name: ticks - 1 for name, ticks in self._doubted.items() if ticks > 1}
+
+    def _doubtful(self) -> Sequence[Stream]:
+        names = self._doubted
+        return [stream for stream in self.streams if stream.principal.name in names] if names else ()
 
     async def _look_up(self, streams: Sequence[Stream]) -> None:
         """Whoever is not let in any more, or as somebody else, has to come in again."""
