@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -13,8 +13,7 @@ from interlock.core.erasure import Erasure
 from interlock.core.ledger import Entry
 from interlock.shape import entry_json
 from interlock.web import sse, tail
-from interlock.web.asgi import Message
-from interlock.web.front import Front
+from interlock.web.asgi import App, Message
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.serving import make_keys
@@ -26,14 +25,16 @@ Event = tuple[int, str, Any]
 class Reader:
     """Whoever opened the stream. While it is `stalled`, it takes nothing, as a connection whose buffers are full."""
 
-    def __init__(self, app: Front, key: str, query: str = "", last: str = "") -> None:
-        headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {key}".encode())]
+    def __init__(self, app: App, key: str, query: str = "", last: str = "") -> None:
+        who = (b"authorization", f"Bearer {key}".encode()) if key.startswith("ilk_") else (b"cookie", key.encode())
+        headers = [(b"host", b"127.0.0.1"), who]
         if last:
             headers.append((b"last-event-id", last.encode()))
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
         self.text = b""
         self.aborted = False
+        self.messages = 0
         self._takes = asyncio.Event()
         self._takes.set()
         self._gone = asyncio.Event()
@@ -98,6 +99,7 @@ class Reader:
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], dict(message["headers"])
         self.text += message.get("body", b"")
+        self.messages += 1
         self._more.set()
         if message["type"] == "http.response.body" and not message.get("more_body"):
             self._gone.set()
@@ -116,7 +118,7 @@ Open = Callable[..., Reader]
 
 
 @pytest.fixture
-async def listen(app: Front) -> AsyncIterator[Open]:
+async def listen(app: App) -> AsyncIterator[Open]:
     readers: list[Reader] = []
 
     def opened(key: str, query: str = "", last: str = "") -> Reader:
@@ -291,6 +293,49 @@ async def test_a_stream_ends_when_the_role_changes(parts: Parts, keys: dict[str,
     await reader.until_over()
     assert not reader.aborted
     assert "user_changed" not in [kind for _, kind, body in reader.events if body["actor"] == "amy"]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_stream_ends_with_the_session(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+    token = await parts.accounts.create_link("default", "ada", user="vic")
+    _, session = await parts.accounts.use_link(token)
+    reader, other = listen(f"interlock={session}"), listen(keys["viewer"])
+    await reader.until(lambda each: each.text)
+    await other.until(lambda each: each.text)
+    await parts.accounts.sign_out(session)
+    await reader.until_over()
+    assert reader.status == 200
+    assert not other.task.done()
+
+
+async def test_what_happens_together_is_told_together(parts: Parts, keys: dict[str, str], listen: Open) -> None:
+    reader = listen(keys["viewer"])
+    await reader.until(lambda each: each.text)
+    before, messages = reader.last_id, reader.messages
+    await asyncio.gather(*[pending(parts, f"{number}") for number in range(100)])
+    await reader.until_seq(before + 100)
+    assert reader.messages - messages < 50
+
+
+def skipping(lines: Iterable[sse.Line], wanted: sse.Wanted, at: int) -> Iterator[sse.Piece]:
+    return sse.pieces(list(lines)[:-1], wanted, at)
+
+
+def repeating(lines: Iterable[sse.Line], wanted: sse.Wanted, at: int) -> Iterator[sse.Piece]:
+    return sse.pieces([line for line in lines for _ in range(2)], wanted, at)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("broken", [skipping, repeating])
+async def test_a_feed_that_skips_or_repeats_would_be_found_out(
+    parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch, broken: object
+) -> None:
+    monkeypatch.setattr(tail, "pieces", broken)
+    reader = listen(keys["admin"], "after=0")
+    await work(parts, 2)
+    newest = len(await ledger(parts))
+    await reader.until_seq(newest)
+    assert reader.seqs != list(range(1, newest + 1))
 
 
 @pytest.mark.usefixtures("quick")
