@@ -202,6 +202,8 @@ async def test_a_page_runs_nothing_but_our_own_file(site: Site, browser: httpx2.
 async def test_the_first_page_says_what_is_running(people: Site, browser: httpx2.AsyncClient) -> None:
     page = (await browser.get("/")).text
     assert "ready" in page
+    assert "<dd>SQLite</dd>" in page  # which kind, not where it is
+    assert "interlock.db" not in page
     assert "You are not signed in." in page
     assert 'href="/docs"' in page
     await sign_in(browser)

@@ -18,6 +18,7 @@ from interlock.web.asgi import Asked
 from interlock.web.auth import Auth
 from interlock.web.site import Site
 
+DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "postgresql": "PostgreSQL"}
 router = APIRouter(include_in_schema=False)
 
 POLICY = (
@@ -31,7 +32,7 @@ KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 async def first_page(site: Here, asked: Given, guard: Guard) -> Response:
     facts = {
         "VERSION": __version__,
-        "DATABASE": site.store.name,
+        "DATABASE": DATABASES.get(site.settings.storage.url.partition("://")[0], ""),  # not where it is
         "READY": await _ready(site),
         "WHO": await _who(guard, asked),
     }
