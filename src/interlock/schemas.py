@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
+from typing import Literal, NamedTuple
 
 import jsonschema_rs
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Problem
+from interlock.schema_work import MAX_PATTERNS, MAX_SCHEMA, Shape, TooMuch, shape_of, steps
 
 MAX_PROBLEMS = 50
 MAX_PARTS = 5_000  # the library collects every error before it gives the first: 200,000 of them took 3.6 s
 MAX_MESSAGE = 200
+MAX_PATTERN = 256 * 1024  # bytes of one that is compiled
+KEPT = (
+    16 * 1024
+)  # bytes of a schema; larger ones are compiled each time, since a thousand of them would fill the memory
+EXPLAINED = 1_000  # steps
+QUICK = 200_000  # parts of a schema by parts of a value, where each pair meets at most once
+MOST_TAME = 3_000_000
+UNSAID = Problem("", "does not fit; the schema is too large to say where")
+TOO_MUCH = Problem("", "takes too much work to check by this schema; declare a simpler schema, or none")
+Reasons = Literal["every", "first", "none"]
 TYPES = {
     "array": "a list",
     "boolean": "true or false",
@@ -28,14 +41,30 @@ TYPES = {
 
 def validate(schema: Mapping[str, object], value: object) -> tuple[Problem, ...]:
     """At most 50 problems; none when the value fits. Drafts 4 to 2020-12, the last unless `$schema` says otherwise."""
-    validator = _compiled(canonical(schema))
+    checker = _compiled(canonical(schema))
     try:
-        if validator.is_valid(value):
+        limit = _explainable(checker, schema, value)
+    except (TooMuch, RecursionError):
+        return (TOO_MUCH,)
+    try:
+        if checker.validator.is_valid(value):
             return ()
-        problems = (problem for error in _errors(validator, value) for problem in _problems(error))
-        return tuple(islice(problems, MAX_PROBLEMS))
+        problems = (problem for error in _errors(checker.validator, value, limit) for problem in _problems(error))
+        return tuple(islice(problems, MAX_PROBLEMS)) or (UNSAID,)
     except ValueError as error:  # not JSON at all, such as a key that is no text
         return (Problem("", _short(str(error))),)
+
+
+def _explainable(checker: Checker, schema: Mapping[str, object], value: object) -> Reasons:
+    """To find every reason takes a thousand times as long as to find that there is one. Raises TooMuch."""
+    shape = checker.shape
+    if shape.tame:
+        work = shape.parts * len(json.dumps(value, default=str)) // 2  # no part of it takes less than two bytes
+        if work <= QUICK:
+            return "every"
+        if work <= MOST_TAME:
+            return "first"
+    return "every" if steps(schema, value) <= EXPLAINED else "none"
 
 
 def check_schema(schema: Mapping[str, object]) -> None:
@@ -43,16 +72,46 @@ def check_schema(schema: Mapping[str, object]) -> None:
     _compiled(canonical(schema))
 
 
-@lru_cache(maxsize=1_000)  # by the bytes, so that a schema that somebody changes in place is compiled again
-def _compiled(schema: bytes) -> jsonschema_rs.Validator:
+def check_size(schema: Mapping[str, object]) -> None:
+    """Raises InvalidRequest for one that is so large that even to look at it closely takes long."""
+    if len(json.dumps(schema)) > MAX_SCHEMA:
+        raise _too_large()
+
+
+def _too_large() -> InvalidRequest:
+    return InvalidRequest(f"A JSON Schema has at most {MAX_SCHEMA:,} bytes. Declare a smaller one, or none.")
+
+
+class Checker(NamedTuple):
+    validator: jsonschema_rs.Validator
+    shape: Shape
+
+
+def _compiled(schema: bytes) -> Checker:
+    """Small ones are kept by their bytes, so that a schema that somebody changes in place is compiled again."""
+    return _compile(schema) if len(schema) > KEPT else _kept(schema)
+
+
+@lru_cache(maxsize=1_000)
+def _kept(schema: bytes) -> Checker:
+    return _compile(schema)
+
+
+def _compile(schema: bytes) -> Checker:
+    if len(schema) > MAX_SCHEMA:
+        raise _too_large()
+    shape = shape_of(json.loads(schema))
+    if shape.patterns > MAX_PATTERNS:
+        raise InvalidRequest(f"A JSON Schema has at most {MAX_PATTERNS} patterns. Declare a smaller one, or none.")
     try:
-        return jsonschema_rs.validator_for(
+        validator = jsonschema_rs.validator_for(
             schema.decode(),
             validate_formats=True,
             mask="the value",  # messages reach logs and channels, where a secret must not go
-            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000),
+            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000, size_limit=MAX_PATTERN),
             offline=True,
         )
+        return Checker(validator, shape)
     except ValidationError as error:
         where = _pointer(error.instance_path)
         raise InvalidRequest(f"The JSON Schema is wrong{where and f' at {where}'}: {_schema_problem(error)}.") from None
@@ -69,8 +128,10 @@ def _schema_problem(error: ValidationError) -> str:
     return _short(error.message)
 
 
-def _errors(validator: jsonschema_rs.Validator, value: object) -> Iterator[ValidationError]:
-    if next(islice(_parts(value), MAX_PARTS, None), None) is None:
+def _errors(validator: jsonschema_rs.Validator, value: object, reasons: Reasons) -> Iterator[ValidationError]:
+    if reasons == "none":
+        return
+    if reasons == "every" and next(islice(_parts(value), MAX_PARTS, None), None) is None:
         yield from validator.iter_errors(value)
         return
     try:

@@ -17,6 +17,8 @@ from interlock.core.identity import Principal
 from interlock.core.outcome import Outcome, Proceed
 from interlock.durations import parse_duration, rfc3339
 from interlock.gate import Execution
+from interlock.schema_work import MAX_SCHEMA
+from interlock.schemas import check_size
 from interlock.shape import outcome_json
 from interlock.web.asgi import Answer, Asked, Body, Many, encoded, idempotency_key, json_answer
 from interlock.web.site import Site
@@ -82,6 +84,8 @@ class Calls:
 
     async def propose(self, asked: Asked) -> Answer:
         body, doors = await asked.json(Proposed), await self._doors(asked)
+        if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
+            check_size(body.schema_)
         call, spec = call_of(body, asked.person, doors), _spec(body)
         outcome = await doors.gate.check(call, spec)
         if isinstance(outcome, Proceed) and not outcome.approval_id:
