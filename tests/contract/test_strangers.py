@@ -23,7 +23,7 @@ from interlock import Interlock, Misconfigured, StoreUnavailable, propose
 from interlock.client import Client, SyncClient, shapes
 from interlock.client.address import address_of
 from interlock.core import errors
-from interlock.core.errors import Error, InvalidDecision, InvalidRequest
+from interlock.core.errors import Conflict, Error, InvalidDecision, InvalidRequest
 from tests.cutting import stranger
 
 CALL = propose("send", {"to": "a"}, "run", "1")
@@ -165,7 +165,11 @@ def test_every_error_of_the_doors_comes_back_as_itself() -> None:
 
 
 def test_an_error_that_only_a_server_has_is_the_nearest_that_programs_know() -> None:
-    for status, code, kind in ((413, "too_large", InvalidRequest), (421, "wrong_host", Misconfigured)):
+    for status, code, kind in (
+        (413, "too_large", InvalidRequest),
+        (421, "wrong_host", Misconfigured),
+        (409, "in_progress", Conflict),
+    ):
         assert type(shapes.error_of(status, {"error": code, "message": "m"})) is kind
     assert type(shapes.error_of(500, {"error": "internal", "message": "m"})) is StoreUnavailable
 

@@ -14,6 +14,7 @@ from interlock.client.address import address_of
 from interlock.client.shapes import Standing, Told
 from interlock.client.talk import FOREVER, PATIENCE, Talk
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
+from interlock.core.conversation import Question
 from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.execution import DEFAULT_LEASE
@@ -88,8 +89,11 @@ class Client:
     async def ask_as(self, call: ToolCall) -> Outcome:
         return shapes.outcome_of(await self._talk.post("/api/questions", shapes.question(call)))
 
-    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
-        """Goes on by itself when the server was away, for as long as the caller wants."""
+    async def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
+        """Goes on by itself when the server was away, for as long as the caller wants.
+
+        With `heard`, the number of the last question that the agent knows of, it also ends when there is a newer one.
+        """
         now = asyncio.get_running_loop().time
         deadline = now() + (FOREVER if timeout is None else timeout)
         while True:
@@ -97,12 +101,14 @@ class Client:
             hold = min(HOLD, left)
             told = await self._talk.get(
                 f"/api/calls/{_segment(approval_id)}",
-                {"wait": f"{hold:.3f}"},
+                {"wait": f"{hold:.3f}"} | ({} if heard is None else {"heard": str(heard)}),
                 answer=hold + SLACK,
                 patience=FOREVER if timeout is None else max(left, BRIEF),
             )
             outcome = shapes.outcome_of(told)
             if not isinstance(outcome, Waiting) or now() >= deadline:
+                return outcome
+            if heard is not None and max(outcome.questions, default=0) > heard:
                 return outcome
 
     async def start(self, approval_id: str, spec: ToolSpec | None = None) -> Execution:
@@ -134,6 +140,18 @@ class Client:
 
     async def cancel(self, approval_id: str, reason: str = "") -> Standing:
         told = await self._post(approval_id, "cancel", {"reason": reason[:500]}, headers=_once(), patience=BRIEF)
+        return shapes.standing_of(approval_id, told)
+
+    # What people ask about a call
+
+    async def questions(self, approval_id: str) -> Sequence[Question]:
+        """What people want to know of the agent, and it has not answered; `Waiting.questions` has their numbers."""
+        told = await self._talk.get(f"/api/calls/{_segment(approval_id)}/questions")
+        return [Question(each["number"], each["by"], each["text"]) for each in told["items"]]
+
+    async def answer(self, approval_id: str, number: int, text: str) -> Standing:
+        """Decides nothing; people see it beside the card."""
+        told = await self._post(approval_id, "answer", {"number": number, "text": text}, headers=_once())
         return shapes.standing_of(approval_id, told)
 
     # A person's key

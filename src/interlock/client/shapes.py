@@ -11,6 +11,7 @@ from interlock.core.canonical import canonical, read
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond
 from interlock.core.errors import (
     AlreadyDecided,
+    Conflict,
     Error,
     InvalidDecision,
     InvalidRequest,
@@ -164,4 +165,4 @@ def _unknown(status: int, code: str) -> type[Error]:
         return Misconfigured
     if status >= 500:
         return StoreUnavailable
-    return InvalidRequest
+    return Conflict if status == 409 else InvalidRequest

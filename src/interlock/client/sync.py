@@ -10,6 +10,7 @@ from interlock.bridge import Bridge
 from interlock.client.client import Client
 from interlock.client.shapes import Standing
 from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.conversation import Question
 from interlock.core.decision import Decision
 from interlock.core.outcome import Outcome
 from interlock.gate import Execution
@@ -43,8 +44,8 @@ class SyncClient:
         asked = self._client.ask(question, run_id=run_id, call_id=call_id, choices=choices, schema=schema, **more)
         return self._run(asked)
 
-    def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
-        return self._run(self._client.wait(approval_id, timeout))
+    def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
+        return self._run(self._client.wait(approval_id, timeout, heard=heard))
 
     def start(self, approval_id: str, spec: ToolSpec | None = None) -> Execution:
         return self._run(self._client.start(approval_id, spec))
@@ -60,6 +61,12 @@ class SyncClient:
 
     def cancel(self, approval_id: str, reason: str = "") -> Standing:
         return self._run(self._client.cancel(approval_id, reason))
+
+    def questions(self, approval_id: str) -> Sequence[Question]:
+        return self._run(self._client.questions(approval_id))
+
+    def answer(self, approval_id: str, number: int, text: str) -> Standing:
+        return self._run(self._client.answer(approval_id, number, text))
 
     def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> Standing:
         return self._run(self._client.decide(approval_id, decision, reviewer))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from interlock.client.address import HOW_TO_GET_A_KEY, Address
 from interlock.client.shapes import Told, error_of
 from interlock.core.canonical import canonical
-from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, TooManyRequests, Unauthenticated
+from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
 from interlock.faults import Point, around_async
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ LONGEST_PAUSE = 2.0  # seconds between two attempts, so that all go on soon afte
 ANSWER = 30.0  # seconds for an answer to begin
 FOREVER = float("inf")
 NOTHING_RAN = "Nothing was run."
+WORKED_OUT = "in_progress"  # the same request, sent before, is not answered yet
 AWAY = frozenset({502, 503, 504})  # of the server, or of a proxy that cannot reach it
 
 
@@ -91,7 +92,7 @@ class Talk:
         match error:
             case ClockBehind():
                 raise error
-            case TooManyRequests() | StoreUnavailable() if status in AWAY or status == 429:
+            case _ if status in AWAY or status == 429 or (body or {}).get("error") == WORKED_OUT:
                 raise _Unheard(error.message, _seconds(response.headers.get("retry-after", ""))) from error
             case Unauthenticated():
                 raise Unauthenticated(f"{self.address.url} does not take this key: {error.message} {HOW_TO_GET_A_KEY}")
