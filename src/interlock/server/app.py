@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -12,12 +12,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from interlock import __version__
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import (
     agents,
     approvals,
     audit,
+    docs,
     grants,
     operations,
     people,
@@ -30,6 +30,8 @@ from interlock.server import (
 )
 from interlock.server.calls import Calls
 from interlock.server.deciding import Deciding
+from interlock.server.docs import Manual
+from interlock.server.hot import hot_router
 from interlock.server.metrics import Metrics
 from interlock.server.routing import AGENTS, DECIDERS, LOOKERS, response
 from interlock.server.runs import RunRoutes
@@ -54,21 +56,25 @@ ROUTES = (
     stats,
     agents,
     audit,
+    docs,
 )
 
 
 def build(site: Site) -> Entrance:
     settings = site.settings.server
     auth = Auth(site.accounts, settings.public_url)
-    rest = FastAPI(
-        title="Interlock",
-        version=__version__,
-        summary="The safety interlock between AI agents and the real world.",
-        docs_url=None,
-        redoc_url=None,
-        lifespan=_life,
-    )
+    hot = hot_routes(site, auth)
+    rest = framework(site, auth, hot)
+    hosts = hosts_of(settings.host, settings.port, settings.public_url)
+    repeats = Repeats(site.store.answers, auth)
+    return Entrance(site, Front(auth, repeats, hot, rest, hosts, site.meters))
+
+
+def framework(site: Site, auth: Auth, hot: Collection[Hot | Live]) -> FastAPI:
+    """All routes; the hot ones stand there for the document only."""
+    rest = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_life)
     rest.state.site, rest.state.auth, rest.state.metrics = site, auth, Metrics(site)
+    rest.state.manual = Manual(rest, auth.cookie)
     answers = (
         (Error, _known),
         (RequestValidationError, _unusable),
@@ -77,11 +83,10 @@ def build(site: Site) -> Entrance:
     )
     for failure, answered in answers:
         rest.add_exception_handler(failure, answered)
+    rest.include_router(hot_router(hot))
     for routes in ROUTES:
         rest.include_router(routes.router)
-    hosts = hosts_of(settings.host, settings.port, settings.public_url)
-    repeats = Repeats(site.store.answers, auth)
-    return Entrance(site, Front(auth, repeats, hot_routes(site, auth), rest, hosts, site.meters))
+    return rest
 
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:

@@ -190,8 +190,6 @@ class Shown(Item):
 class Outcome(Told):
     """What the agent does next. `args` are there with `proceed`, `message` with `answered`, `reason` with `refused`."""
 
-    model_config = ConfigDict(extra="forbid")
-
     outcome: Literal["proceed", "waiting", "refused", "answered", "finished"]
     status: Status | Literal["allowed", "denied"]
     args_sha256: str
@@ -203,3 +201,62 @@ class Outcome(Told):
     reason: str = ""
     result: Any = None
     error: str | None = None
+
+
+class Brief(Told):
+    """What came of a decision, without the card: for whoever sends `Prefer: return=minimal`."""
+
+    id: str
+    status: Status
+    version: int
+    args_sha256: str
+    quorum: Quorum
+    decision: Decided | None
+    release_at: Time | None
+    start_by: Time | None
+
+
+class Started(Told):
+    """The right to run the call once, with exactly these arguments; `fence` is what renew and finish have to show."""
+
+    fence: int
+    args: dict[str, Any]
+    idempotency_key: str
+    lease_until: Time
+
+
+class Renewed(Told):
+    approval_id: str
+    fence: int
+    status: Literal["running"]
+
+
+class Moved(Told):
+    approval_id: str
+    status: Status
+
+
+class OpenRun(Told):
+    run_id: str
+    runner: str
+    lease_until: Time
+
+
+class OpenRuns(Told):
+    items: list[OpenRun]
+    next: None
+
+
+class RunTaken(Told):
+    """`key` hides secrets in the ids of calls, and is of no use for any other run."""
+
+    run_id: str
+    runner: str
+    resumed: bool
+    key: str
+    api: int
+
+
+class RunMoved(Told):
+    run_id: str
+    status: Literal["open", "closed"]

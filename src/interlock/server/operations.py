@@ -42,7 +42,12 @@ async def readyz(site: Here) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.get("/metrics", responses=fails(), response_class=Response, **may(LOOKERS))
+@router.get(
+    "/metrics",
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **fails()},
+    response_class=Response,
+    **may(LOOKERS),
+)
 async def metrics(caller: Caller, every: Annotated[Metrics, Depends(counted)]) -> Response:
     """For Prometheus: what happens in the workspace of the key, and how the process does."""
     return Response(await every.text(caller.workspace), media_type=CONTENT_TYPE_LATEST)

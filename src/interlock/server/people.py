@@ -146,6 +146,7 @@ async def add_user(body: NewUser, site: Here, who: Caller, response: Response) -
 
 @router.get("/api/users/{name}", responses=fails(404), **may(LOOKERS))
 async def show_user(name: str, site: Here, who: Caller, response: Response) -> Person:
+    """One person; the ETag says which version this is."""
     return _shown(await _user(site, who, name), who, response)
 
 

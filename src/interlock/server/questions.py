@@ -24,7 +24,7 @@ MAX_CHOICES = 100
 router = APIRouter(tags=["agents"])
 
 
-class Question(Body):
+class NewQuestion(Body):
     """For a person: answered by a text, by one of `choices`, or by data that fits `schema`."""
 
     question: Annotated[str, Field(min_length=1, max_length=MAX_WORDS)]
@@ -53,7 +53,7 @@ class OpenQuestions(Told):
     next: None
 
 
-class Reply(Body):
+class NewReply(Body):
     """The agent's words to one question; nothing is decided by them."""
 
     number: Annotated[int, Field(ge=1)]
@@ -67,7 +67,7 @@ class Replied(Told):
 
 
 @router.post("/api/questions", responses=gives(Outcome, 409), **may(AGENTS))
-async def ask_people(body: Question, site: Here, caller: Caller) -> Response:
+async def ask_people(body: NewQuestion, site: Here, caller: Caller) -> Response:
     """Asks people something. The outcome is as for a call; the answer comes as `answered` with its message."""
     doors = await site.workspaces.doors(caller.workspace)
     call = call_of(_proposed(body), caller, doors)
@@ -83,14 +83,14 @@ async def open_questions(approval_id: str, site: Here, caller: Caller) -> Respon
 
 
 @router.post("/api/calls/{approval_id}/answer", responses=gives(Replied, 404, 409, 410), **may(AGENTS))
-async def answer_question(approval_id: str, body: Reply, site: Here, caller: Caller) -> Response:
+async def answer_question(approval_id: str, body: NewReply, site: Here, caller: Caller) -> Response:
     """Answers one of them; people see it beside the card, as the agent's own words."""
     doors = await site.workspaces.doors(caller.workspace)
     approval = await doors.gate.answer(doors.workspace, approval_id, body.number, body.text, caller.name)
     return response(json_answer({"approval_id": approval_id, "status": approval.status, "number": body.number}))
 
 
-def _proposed(body: Question) -> Proposed:
+def _proposed(body: NewQuestion) -> Proposed:
     if body.schema_ is not None and body.choices:
         raise InvalidRequest("A question has choices or a schema, not both.")
     if body.schema_ is not None:

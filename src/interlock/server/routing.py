@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from inspect import Parameter, Signature
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
+from interlock.core.errors import NotFound
 from interlock.core.identity import ROLES, Principal
 from interlock.web.asgi import Answer, Asked
 from interlock.web.auth import Auth, check_role
-from interlock.web.front import Hot
+from interlock.web.front import Hot, Live
 from interlock.web.site import Site
 
 AGENTS = frozenset({"agent"})
@@ -79,17 +81,40 @@ def response(answer: Answer) -> Response:
     return Response(answer.body, answer.status, headers, answer.kind.decode())
 
 
-def document(router: APIRouter, hot: Hot, body: type[BaseModel] | None, *statuses: int, **more: Any) -> None:
-    """Puts a route without a framework into the document; it is served before the framework sees it."""
+class Described(NamedTuple):
+    """A route without a framework, for the document: its words, its body, what it answers, and how it may fail."""
 
-    async def endpoint(request: Request) -> Response:
-        return response(await hot.handle(_asked(request)))
+    text: str
+    answer: Any
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    fails: tuple[int, ...] = ()
 
+
+def document(router: APIRouter, hot: Hot | Live, described: Described) -> None:
+    """Puts a hot route into the document; it is served before the framework sees it."""
+
+    async def endpoint(**_: Any) -> Response:
+        raise NotFound("There is nothing at this address.")  # whatever is at this address was served before
+
+    endpoint.__signature__ = _signature(hot.template, described)  # type: ignore[attr-defined]  # as FastAPI reads it
+    endpoint.__doc__ = described.text
     extra = may(hot.roles)
-    if body is not None:
-        schema = {"application/json": {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}}
-        extra["openapi_extra"] |= {"requestBody": {"required": True, "content": schema}}
-    router.add_api_route(hot.template, endpoint, methods=[hot.method], responses=fails(*statuses), **extra, **more)
+    router.add_api_route(
+        hot.template,
+        endpoint,
+        methods=[hot.method],
+        responses={200: described.answer, **fails(*described.fails)},
+        **extra,
+    )
+
+
+def _signature(template: str, described: Described) -> Signature:
+    names = [part[1:-1] for part in template.split("/") if part.startswith("{")]
+    wanted: list[tuple[str, object]] = [(name, str) for name in names]
+    wanted += [("body", described.body)] if described.body else []
+    wanted += [("query", Annotated[described.query, Query()])] if described.query else []
+    return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in wanted])
 
 
 def _asked(request: Request) -> Asked:

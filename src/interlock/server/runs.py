@@ -36,7 +36,7 @@ class Held(Body):
     lease_seconds: Lease = 60
 
 
-class Ended(Body):
+class RunEnded(Body):
     runner: Runner
 
 
@@ -76,13 +76,13 @@ class RunRoutes:
         return json_answer({"run_id": run_id, "status": "open"})
 
     async def close(self, asked: Asked) -> Answer:
-        (run_id,), body = asked.values, await asked.json(Ended)
+        (run_id,), body = asked.values, await asked.json(RunEnded)
         await self._runs().close(_holder(asked, "", body.runner, 0), run_id)
         return json_answer({"run_id": run_id, "status": "closed"})
 
     async def leave(self, asked: Asked) -> Answer:
         """The next start of the program takes it up at once."""
-        (run_id,), body = asked.values, await asked.json(Ended)
+        (run_id,), body = asked.values, await asked.json(RunEnded)
         await self._runs().leave(_holder(asked, "", body.runner, 0), run_id)
         return json_answer({"run_id": run_id, "status": "open"})
 

@@ -61,6 +61,11 @@ async def style() -> Response:
     return _answer("pages.css", _file("pages.css"))
 
 
+@router.get("/docs.css")
+async def docs_style() -> Response:
+    return _answer("docs.css", _file("docs.css"))
+
+
 async def _ready(site: Site) -> str:
     try:
         await site.store.head("default")

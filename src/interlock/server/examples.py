@@ -1,0 +1,87 @@
+"""A real example of every body, by the name of its model; of those without one, by method and path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SHA256 = "d2bb3a09ba4d8ad2d4c3b8b9d3f8c9a0a2c0c4a0a7c0d8a9a3e5b1d7c6f4e2a1"
+_ID = "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6"
+_POLICY = "version: 1\nrules:\n  - name: reads are free\n    effect: read\n    then: allow\n"
+_POLICY_JSON = {"version": 1, "rules": [{"name": "reads are free", "effect": "read", "then": "allow"}]}
+
+BODIES: Mapping[str, object] = {
+    "Proposed": {
+        "tool": "fund_transfer",
+        "args": {"amount": 100, "recipient": "ann@example.com"},
+        "run_id": "run-2027-03-01",
+        "call_id": "call-1",
+        "effect": "write",
+        "initiated_by": "rita",
+    },
+    "Start": {"lease_seconds": 60},
+    "Renew": {"fence": 1, "lease_seconds": 60},
+    "Finish": {"fence": 1, "ok": True, "result": {"transfer": "T-1009"}},
+    "Cancel": {"reason": "The user changed their mind."},
+    "Abandon": {"fence": 1},
+    "TakeUp": {"agent": "billing", "runner": "worker-1", "lease_seconds": 60},
+    "Held": {"runner": "worker-1", "lease_seconds": 60},
+    "RunEnded": {"runner": "worker-1"},
+    "Said": {"kind": "approve", "args_sha256": _SHA256, "comment": "As agreed on the phone."},
+    "Bulk": {
+        "decisions": [
+            {"id": _ID, "kind": "approve", "args_sha256": _SHA256},
+            {"id": "0192f0c1-2b3d-7c4e-9f60-718293a4b5c7", "kind": "reject", "reason": "Not this month."},
+        ]
+    },
+    "Nothing": {},
+    "Delegate": {"users": ["eve"]},
+    "Comment": {"text": "I have asked finance."},
+    "Ask": {"question": "Which invoice is this for?"},
+    "Resolve": {"ok": True, "note": "The bank shows the transfer.", "result": {"transfer": "T-1009"}},
+    "NewQuestion": {
+        "question": "Which account should it come from?",
+        "choices": ["checking", "savings"],
+        "run_id": "run-2027-03-01",
+        "call_id": "question-1",
+    },
+    "NewReply": {"number": 1, "text": "For invoice 2027-113."},
+    "Requested": {
+        "requestId": "7d0f6c1e-58a9-4b6e-9a43-1f2e3d4c5b6a",
+        "actionType": "fund_transfer",
+        "payload": {"amount": 100, "recipient": "ann@example.com"},
+        "metadata": {"initiatedBy": "billing", "priority": "high", "expiresAt": "2027-03-01T18:00:00Z"},
+    },
+    "Submitted": {
+        "requestId": "7d0f6c1e-58a9-4b6e-9a43-1f2e3d4c5b6a",
+        "decision": "modified",
+        "modifiedPayload": {"amount": 50, "recipient": "ann@example.com"},
+        "comment": "Half of it now.",
+    },
+    "SignIn": {"name": "ada", "password": "correct horse battery staple"},
+    "UseLink": {"token": "the-part-behind-the-#", "name": "ada", "password": "correct horse battery staple"},
+    "Token": {"token": "the-part-behind-the-#"},
+    "NewUser": {"name": "eve", "role": "reviewer", "teams": ["finance"], "email": "eve@example.com"},
+    "ChangedUser": {"role": "reviewer", "teams": ["finance", "leads"], "email": "eve@example.com"},
+    "Away": {"until": "2027-03-15T08:00:00Z", "users": ["bob"], "teams": []},
+    "NewLink": {"expires_in": "1h"},
+    "NewPassword": {"old": "correct horse battery staple", "new": "a longer one, that nobody guesses"},
+    "NewOwnKey": {"name": "my script", "role": "viewer"},
+    "NewKey": {"name": "billing", "role": "agent"},
+    "AgentBody": {"tools": ["read_file", "delete_file"], "tool_approvals": {"delete_file": True}},
+    "NewGrant": {
+        "tool": "send_mail",
+        "agent": "billing",
+        "expires_in": "8h",
+        "max_uses": 20,
+        "reason": "Today's letters.",
+    },
+}
+
+ROUTES: Mapping[str, Mapping[str, object]] = {
+    "PUT /api/policy": {"application/yaml": _POLICY, "application/json": _POLICY_JSON},
+    "POST /api/policy/check": {"application/yaml": _POLICY, "application/json": _POLICY_JSON},
+    "POST /api/policy/rehearse": {"application/yaml": _POLICY, "application/json": _POLICY_JSON},
+    "POST /api/policy/explain": {
+        "application/json": {"tool": "fund_transfer", "args": {"amount": 100, "recipient": "ann@example.com"}}
+    },
+}

@@ -1,0 +1,132 @@
+"""What the document says of the routes that are served without the framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from interlock.server import models
+from interlock.server.calls import MAX_WAIT, Abandon, Cancel, Finish, Proposed, Renew, Start
+from interlock.server.deciding import Said
+from interlock.server.routing import Described, document
+from interlock.server.runs import Held, RunEnded, TakeUp
+from interlock.web.front import Hot, Live
+
+STREAM = {
+    "description": "An event stream without an end.",
+    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+}
+
+
+class Wait(BaseModel):
+    wait: Annotated[float, Field(ge=0, le=MAX_WAIT, description="Seconds to hold the answer back while it waits.")] = 0
+    heard: Annotated[
+        int | None,
+        Field(ge=0, lt=10**9, description="The last question that is known: a newer one ends the wait."),
+    ] = None
+
+
+class Runs(BaseModel):
+    agent: Annotated[str, Field(description="The agent whose runs these are; the name of the key, if left out.")] = ""
+
+
+class After(BaseModel):
+    after: Annotated[int | None, Field(ge=0, description="The last event that is known.")] = None
+    kinds: Annotated[str, Field(description="Only these kinds of events, parted by commas.")] = ""
+    approval_id: Annotated[str, Field(description="Only events of this approval.")] = ""
+
+
+def _gives(model: Any) -> dict[str, Any]:
+    return {"model": model}
+
+
+HOT = {
+    "POST /api/calls": Described(
+        "Proposes a call. A known call gets its standing outcome, whatever the policy says now.",
+        _gives(models.Outcome),
+        Proposed,
+        fails=(409,),
+    ),
+    "GET /api/calls/{approval_id}": Described(
+        "What has become of a call. With `wait` the answer is held back while there is nothing new.",
+        _gives(models.Outcome),
+        query=Wait,
+        fails=(404,),
+    ),
+    "POST /api/calls/{approval_id}/start": Described(
+        "Takes the right to run an approved call: one caller gets it. The same start sent again under the same "
+        "Idempotency-Key is the same start.",
+        _gives(models.Started),
+        Start,
+        fails=(404, 409, 410),
+    ),
+    "POST /api/calls/{approval_id}/renew": Described(
+        "Keeps the lease. One that runs out leaves a call of which nobody knows how it ended.",
+        _gives(models.Renewed),
+        Renew,
+        fails=(404, 409),
+    ),
+    "POST /api/calls/{approval_id}/finish": Described(
+        "Says how the call ended. Under an old fence it is refused, and kept as evidence.",
+        _gives(models.Moved),
+        Finish,
+        fails=(404, 409),
+    ),
+    "POST /api/calls/{approval_id}/cancel": Described(
+        "Withdraws a call that has not started.", _gives(models.Moved), Cancel, fails=(404, 409, 410)
+    ),
+    "POST /api/calls/{approval_id}/abandon": Described(
+        "Says that the program was interrupted inside the tool: nobody knows how far it came.",
+        _gives(models.Moved),
+        Abandon,
+        fails=(404, 409),
+    ),
+    "GET /api/runs": Described(
+        "The open runs that programs with this key hold or held, the newest first.", _gives(models.OpenRuns), query=Runs
+    ),
+    "POST /api/runs": Described(
+        "Takes up the newest unfinished run of an agent that nobody holds, or opens one.",
+        _gives(models.RunTaken),
+        TakeUp,
+        fails=(404, 409),
+    ),
+    "POST /api/runs/{run_id}/renew": Described(
+        "A sign of life: the run stays with this program.", _gives(models.RunMoved), Held, fails=(404, 409)
+    ),
+    "POST /api/runs/{run_id}/close": Described(
+        "Ends a run for good.", _gives(models.RunMoved), RunEnded, fails=(404, 409)
+    ),
+    "POST /api/runs/{run_id}/leave": Described(
+        "Leaves a run: the next start of the program takes it up at once.",
+        _gives(models.RunMoved),
+        RunEnded,
+        fails=(404, 409),
+    ),
+    "POST /api/approvals/{approval_id}/decision": Described(
+        "Decides. It counts for the arguments of `args_sha256` only; the same person's second vote changes nothing. "
+        "With `Prefer: return=minimal` the answer has no card.",
+        _gives(models.Shown | models.Brief),
+        Said,
+        fails=(404, 409, 410, 422),
+    ),
+    "GET /api/events": Described(
+        "Everything that happens in the workspace, in order, each event once. A stream that broke goes on with "
+        "Last-Event-ID.",
+        STREAM,
+        query=After,
+        fails=(429,),
+    ),
+}
+
+
+def hot_router(routes: Iterable[Hot | Live]) -> APIRouter:
+    router = APIRouter()
+    for hot in routes:
+        group = "approvals" if "/approvals" in hot.template else "events" if "/events" in hot.template else "agents"
+        named = APIRouter(tags=[group])
+        document(named, hot, HOT[f"{hot.method} {hot.template}"])
+        router.include_router(named)
+    return router
