@@ -53,8 +53,8 @@ async def test_a_policy_is_given_back_as_it_was_put_and_as_json(ada: httpx2.Asyn
     assert same.json()["rules"][0]["tools"] == ["delete_*"]
     back = await ada.put("/api/policy", json=same.json())
     assert (back.status_code, back.json()["version"]) == (200, 2)
-    assert (await ada.get("/api/policy/versions/1")).text == POLICY
-    assert (await ada.get("/api/policy/versions/3")).status_code == 404
+    assert (await ada.get("/api/policy", params={"version": "1"})).text == POLICY
+    assert (await ada.get("/api/policy", params={"version": "3"})).status_code == 404
 
 
 async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.AsyncClient, site: Site) -> None:

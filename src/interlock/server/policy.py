@@ -29,6 +29,7 @@ YAML = "application/yaml"
 YAMLS = frozenset({b"application/yaml", b"application/x-yaml", b"text/yaml", b"text/x-yaml"})
 MOST_CALLS = 100_000  # that one rehearsal looks at
 MOST_SECONDS = 20.0
+Number = Annotated[int | None, Query(ge=1, le=2**31)]
 
 
 class Version(BaseModel):
@@ -72,14 +73,20 @@ def taking(*kinds: str) -> dict[str, Any]:
 
 @router.get(
     "/api/policy",
-    responses={200: {"content": {YAML: {"schema": {"type": "string"}}}}, **fails()},
+    responses={200: {"content": {YAML: {"schema": {"type": "string"}}}}, **fails(404)},
     response_model=dict[str, object],
     **may(ADMINS),
 )
-async def show_policy(site: Here, who: Caller, asked: Given) -> Response:
-    """The policy in force, as it was put there, or as JSON if that is accepted. The ETag is its version."""
+async def show_policy(site: Here, who: Caller, asked: Given, version: Number = None) -> Response:
+    """The policy in force, or an earlier version: as it was put there, or as JSON if that is accepted."""
     stored = await site.store.policy(who.workspace)
-    return _as_asked(stored.body if stored else "", stored.version if stored else 0, asked)
+    newest = stored.version if stored else 0
+    if version is not None and not 1 <= version <= newest:
+        raise NotFound("There is no such version of the policy. GET /api/policy/versions lists them.", version=version)
+    if version is None or stored is None:
+        return _as_asked(stored.body if stored else "", newest, asked)
+    versions = await site.store.policies(who.workspace, newest - version + 1)
+    return _as_asked(versions[-1].body, version, asked)
 
 
 @router.put("/api/policy", responses=fails(409, 415), **taking(YAML, "application/json"))
@@ -101,21 +108,6 @@ async def list_versions(site: Here, who: Caller, limit: Annotated[int, Query(ge=
     """Every version that was put in force: when, by whom and why. The newest first."""
     versions = await site.store.policies(who.workspace, limit)
     return VersionList(items=[_version(version) for version in versions])
-
-
-@router.get(
-    "/api/policy/versions/{version}",
-    responses={200: {"content": {YAML: {"schema": {"type": "string"}}}}, **fails(404)},
-    response_model=dict[str, object],
-    **may(ADMINS),
-)
-async def show_version(version: int, site: Here, who: Caller, asked: Given) -> Response:
-    """A policy as it was put in force."""
-    newest = await site.store.policy(who.workspace)
-    if newest is None or not 1 <= version <= newest.version:
-        raise NotFound("There is no such version of the policy. GET /api/policy/versions lists them.", version=version)
-    versions = await site.store.policies(who.workspace, newest.version - version + 1)
-    return _as_asked(versions[-1].body, version, asked)
 
 
 @router.post("/api/policy/check", responses=fails(415), **taking(YAML, "application/json"))
