@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, get_args
+from urllib.parse import urlsplit
 
 from interlock.core.decision import MAX_COMMENT
 from interlock.durations import parse_duration, show_duration
@@ -30,13 +31,30 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
+class Oidc:
+    """An OpenID provider. With a `role`, people whom nobody added come in too, with that role.
+
+    With `allowed_domains`, only people with a verified e-mail address there; `teams_claim` says who is in which team.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str = ""
+    workspace: str = "default"
+    role: str = ""
+    teams_claim: str = ""
+    allowed_domains: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ("openid", "email", "profile")
+
+
+@dataclass(frozen=True, slots=True)
 class Server:
     """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed."""
 
     host: str = "127.0.0.1"
     port: int = 8321
     public_url: str = ""
-    oidc: Free = field(default_factory=dict)
+    oidc: Oidc | None = None
     log: LogWanted = "problems"
     proxies: tuple[str, ...] = ()
 
@@ -137,6 +155,13 @@ class Settings:
         """The effective configuration as plain data, with everything masked that could be a secret."""
         sections = {name: _data(getattr(self, name)) for name in SECTIONS}
         return {name: _masked(value, name, name, self.shown) for name, value in sections.items()}
+
+
+def is_safe(url: str) -> bool:
+    """Whether what is sent there can be read by nobody on the way."""
+    parts = urlsplit(url)
+    near = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    return bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and near))
 
 
 def _object(required: list[str], **properties: Free) -> Free:

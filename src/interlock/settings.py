@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from ipaddress import ip_network
 from pathlib import Path
 from typing import cast
@@ -27,12 +28,14 @@ from interlock.configuration import (
     Free,
     InlinePolicy,
     LogWanted,
+    Oidc,
     QuietHours,
     Routing,
     Server,
     Settings,
     Storage,
     Verification,
+    is_safe,
 )
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import MAX_COMMENT
@@ -181,9 +184,33 @@ def _server(read: Reader, top: Fields) -> Server:
         read.text(fields, "host", base.host),
         read.whole(fields, "port", base.port, 0, 65_535),
         read.text(fields, "public_url"),
-        _free(read.mapping(fields, "oidc")),
+        _oidc(read, fields),
         cast(LogWanted, read.choice(fields, "log", LOG_WANTED, base.log)),
         _proxies(read, fields),
+    )
+
+
+def _oidc(read: Reader, fields: Fields) -> Oidc | None:
+    if "oidc" not in fields:
+        return None
+    line = fields["oidc"].line
+    given = read.section(fields, "oidc", tuple(each.name for each in dataclass_fields(Oidc)))
+    issuer = read.text(given, "issuer").rstrip("/") if "issuer" in given else ""
+    for key in ("issuer", "client_id"):
+        if key not in given:
+            read.complain(line, f"oidc needs {key}: the provider says what it is")
+    if issuer and not is_safe(issuer):
+        read.complain(given["issuer"].line, "issuer must begin with https://, or be on this machine")
+    scopes = read.texts(given, "scopes") or Oidc("", "").scopes
+    return Oidc(
+        issuer,
+        read.text(given, "client_id"),
+        read.text(given, "client_secret"),
+        read.text(given, "workspace", "default"),
+        read.choice(given, "role", ("viewer", "reviewer")),
+        read.text(given, "teams_claim"),
+        tuple(domain.lower().removeprefix("@") for domain in read.texts(given, "allowed_domains")),
+        scopes if "openid" in scopes else ("openid", *scopes),
     )
 
 

@@ -270,7 +270,7 @@ def test_what_is_wrong_is_refused(folder: Path, text: str, words: str) -> None:
 def test_the_effective_configuration_is_shown_without_secrets(folder: Path) -> None:
     text = """\
 storage: {url: 'postgresql://app:hunter2@db.example/x'}
-server: {oidc: {issuer: https://id.example, client_secret: hunter2}}
+server: {oidc: {issuer: https://id.example, client_id: interlock, client_secret: hunter2}}
 channels:
   slack: {kind: slack, token: hunter2, room: "${ROOM}"}
   hook: {kind: webhook, url: https://hooks.example/services/hunter2}

@@ -19,6 +19,7 @@ from interlock.server import (
     audit,
     docs,
     grants,
+    oidc,
     operations,
     people,
     policy,
@@ -46,6 +47,7 @@ from interlock.web.site import Site
 ROUTES = (
     operations,
     session,
+    oidc,
     welcome,
     people,
     approvals,
@@ -75,6 +77,7 @@ def framework(site: Site, auth: Auth, hot: Collection[Hot | Live]) -> FastAPI:
     rest = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_life)
     rest.state.site, rest.state.auth, rest.state.metrics = site, auth, Metrics(site)
     rest.state.manual = Manual(rest, auth.cookie)
+    rest.state.provider = oidc.provider(site)
     answers = (
         (Error, _known),
         (RequestValidationError, _unusable),

@@ -36,9 +36,13 @@ class Auth:
         return await self._accounts.by_session(token)
 
     def token(self, headers: Mapping[bytes, bytes]) -> str:
-        """Of the session, or "". Two cookies of one name are somebody's trick: then there is none."""
+        """Of the session, or ""."""
+        return self.cookie_of(headers, self.cookie)
+
+    def cookie_of(self, headers: Mapping[bytes, bytes], wanted: str) -> str:
+        """Two cookies of one name are somebody's trick: then there is none."""
         pairs = [each.strip().partition("=") for each in headers.get(b"cookie", b"").decode("latin-1").split(";")]
-        found = [value for name, _, value in pairs if name == self.cookie]
+        found = [value for name, _, value in pairs if name == wanted]
         return found[0] if len(found) == 1 else ""
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
@@ -49,11 +53,11 @@ class Auth:
             raise Forbidden("This request does not come from Interlock's own page. Programs use a key instead.")
 
     def set_cookie(self, token: str, seconds: int) -> Header:
+        return self.cookie_header(self.cookie, token, seconds)
+
+    def cookie_header(self, name: str, value: str, seconds: int) -> Header:
         secure = "; Secure" if self._secure else ""
-        return (
-            b"set-cookie",
-            f"{self.cookie}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}".encode(),
-        )
+        return b"set-cookie", f"{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}".encode()
 
 
 def check_role(principal: Principal, roles: Collection[str]) -> None:
