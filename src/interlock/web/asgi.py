@@ -12,7 +12,15 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ConfigDict, Strict, ValidationError
 
 from interlock.core.canonical import parse
-from interlock.core.errors import AlreadyDecided, Error, InvalidRequest, Misconfigured, TooManyRequests, Unauthenticated
+from interlock.core.errors import (
+    AlreadyDecided,
+    Error,
+    InvalidRequest,
+    Misconfigured,
+    StoreUnavailable,
+    TooManyRequests,
+    Unauthenticated,
+)
 from interlock.core.identity import Principal
 from interlock.durations import rfc3339
 
@@ -27,6 +35,10 @@ JSON = b"application/json"
 LARGE = 64 * 1024  # bytes
 MAX_KEY = 200
 MAX_QUERY = 100  # parameters
+# Where the database is and what it said is for those who run the server.
+UNAVAILABLE = (
+    "The database cannot be used now; nothing was run. Try again in a while. To find out why: interlock doctor"
+)
 
 
 class Body(BaseModel):
@@ -149,6 +161,8 @@ def error_answer(error: Error) -> Answer:
             return json_answer(error.to_json(), error.status, ((b"connection", b"close"),))
         case AlreadyDecided():
             return json_answer(already_decided(error), error.status)
+        case StoreUnavailable():
+            return json_answer({**error.to_json(), "message": UNAVAILABLE}, error.status)
         case _:
             return json_answer(error.to_json(), error.status)
 
