@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 
 import httpx2
 import pytest
 
 from interlock.configuration import Settings
-from interlock.server.app import build
+from interlock.server.app import build, hot_routes
 from interlock.server.serve import site_of
+from interlock.web.auth import Auth
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.places import Place
+from tests.server import matrix
+from tests.server.asking import ask
 from tests.serving import make_keys
 from tests.support import Clock, opened
 
@@ -65,3 +69,22 @@ async def client(app: Entrance) -> AsyncIterator[As]:
     yield make
     for each in clients:
         await each.aclose()
+
+
+@pytest.fixture(scope="session")
+def documents() -> dict[str, bytes]:
+    """The document of the routes is the same for every test, and takes a while to make."""
+    return {}
+
+
+@pytest.fixture
+async def world(parts: Parts, site: Site, app: Entrance, documents: dict[str, bytes]) -> matrix.World:
+    """Two workspaces, and all routes."""
+    if not documents:
+        documents["now"] = (await ask(app, "GET", "/openapi.json")).body
+    routes = hot_routes(site, Auth(site.accounts, ""))
+    made = matrix.World(parts, app, app, matrix.written_down(json.loads(documents["now"]), routes))
+    await made.make()
+    for workspace in (matrix.OURS, matrix.THEIRS):
+        await site.workspaces.refresh(workspace)
+    return made

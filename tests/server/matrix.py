@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -106,8 +107,6 @@ class World:
     async def make(self) -> None:
         for workspace in (OURS, THEIRS):
             self.keys[workspace] = await make_keys(self.parts, workspace)
-            for person in PEOPLE.values():
-                await self.parts.accounts.set_password(workspace, person, PASSWORD, "test")
             await self.call(workspace)
 
     async def headers(self, workspace: str, role: str) -> dict[str, str]:
@@ -197,6 +196,12 @@ async def _tool(world: World, workspace: str, _: str) -> Target:
     return Target("", {"tool": stored.approval.subject.tool})
 
 
+async def _password(world: World, workspace: str, role: str) -> Target:
+    if role in PEOPLE:
+        await world.parts.accounts.set_password(workspace, PEOPLE[role], PASSWORD, "test")
+    return Target()
+
+
 Maker = Callable[[World, str, str], Awaitable[Target]]
 MAKERS: dict[str, Maker] = {
     "/api/calls/{": approval,
@@ -205,6 +210,7 @@ MAKERS: dict[str, Maker] = {
     "/api/runs/{": _run,
     "/api/users/{": _person,
     "/api/me/keys/{": _own_key,
+    "/api/me/password": _password,
     "/api/keys/{": _key,
     "/api/grants/{": _grant,
     "/api/grants": _tool,
@@ -312,11 +318,32 @@ async def request(world: World, operation: Operation, role: str, place: str) -> 
         headers["content-type"] = "application/json"
     if operation.is_stream:
         headers["last-event-id"] = "0"
-    path = re.sub(r"\{[^}]*\}", quote(target.id, safe=""), operation.template)
+    path = filled(operation, target)
     before = {workspace: await world.parts.store.head(workspace) for workspace in (OURS, THEIRS)}
     got = await ask(world.app, operation.method, path, headers, body or b"")
     changed = {workspace for workspace, head in before.items() if await world.parts.store.head(workspace) != head}
     return Asking(got, target, changed)
+
+
+async def meant(world: World, methods: tuple[str, ...]) -> list[tuple[Operation, str, Target]]:
+    """Every route with one of these methods, somebody who may use it, and something that it is about."""
+    found = []
+    for operation in operations(world.document):
+        if operation.method in methods and operation.roles is not None:
+            role = max(operation.roles)
+            found.append((operation, role, await world.target(operation, "own", role)))
+    return found
+
+
+def filled(operation: Operation, target: Target) -> str:
+    return re.sub(r"\{[^}]*\}", quote(target.id, safe=""), operation.template)
+
+
+@asynccontextmanager
+async def nothing_changes(world: World) -> AsyncIterator[None]:
+    before = await world.parts.store.head(OURS)
+    yield
+    assert await world.parts.store.head(OURS) == before
 
 
 def body_of(document: Json, operation: Operation, target: Target) -> bytes | None:

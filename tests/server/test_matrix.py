@@ -8,26 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.server.app import hot_routes
 from interlock.web.asgi import App, Header, Receive, Scope, Send
-from interlock.web.auth import Auth
-from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server import matrix
 from tests.server.asking import ask
 from tests.server.matrix import OURS, THEIRS, Operation, World
 
 Check = Callable[[World, Operation], Awaitable[list[str]]]
-
-
-@pytest.fixture
-async def world(parts: Parts, site: Site, app: App) -> World:
-    document = (await ask(app, "GET", "/openapi.json")).json()
-    made = World(parts, app, app, matrix.written_down(document, hot_routes(site, Auth(site.accounts, ""))))
-    await made.make()
-    for workspace in (OURS, THEIRS):
-        await site.workspaces.refresh(workspace)
-    return made
 
 
 async def problems(world: World, check: Check) -> str:
