@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
+from uuid import uuid4
 
 from interlock.core.identity import ROLES
 from interlock.web.asgi import App
@@ -26,7 +27,6 @@ OURS, THEIRS = "default", "zebra"  # two workspaces; all that is in the second o
 PASSWORD = "correct horse battery"
 PEOPLE = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
 PLACES = ("own", "other", "unknown")
-AGENT = '{"model":"","instructions":"","tools":[],"tool_approvals":{},"agents":[],"limits":{}}'
 NOTHING = "00000000-0000-7000-8000-000000000000"
 
 # For everybody, signed in or not. Nothing else may be without roles.
@@ -53,6 +53,10 @@ class Operation(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.method} {self.template}"
+
+    @property
+    def has_id(self) -> bool:
+        return "{" in self.template or self.name in INSIDE
 
     @property
     def is_stream(self) -> bool:
@@ -123,9 +127,13 @@ class World:
         """A new one that waits for people."""
         mark = f"{THEIRS} {secrets.token_hex(4)}" if workspace == THEIRS else secrets.token_hex(4)
         body = {"tool": f"tool_{mark.replace(' ', '_')}", "args": {"path": mark}, "run_id": mark, "call_id": mark}
-        headers = {"authorization": f"Bearer {self.keys[workspace]['agent']}", "content-type": "application/json"}
-        got = await ask(self.real, "POST", "/api/calls", headers, json.dumps(body).encode())
-        assert got.status == 200, got.text
+        return {**body, **await self.done(workspace, "agent", "POST", "/api/calls", body)}
+
+    async def done(self, workspace: str, role: str, method: str, path: str, body: Json) -> Json:
+        """By the real app, whatever the one under test is."""
+        headers = {"authorization": f"Bearer {self.keys[workspace][role]}", "content-type": "application/json"}
+        got = await ask(self.real, method, path, headers, json.dumps(body).encode())
+        assert got.status in (200, 201), got.text
         told: Json = got.json()
         return told
 
@@ -165,35 +173,53 @@ async def _own_key(world: World, workspace: str, role: str) -> Target:
     return Target(key.id)
 
 
+async def _asked(world: World, workspace: str, _: str) -> Target:
+    """With a question to the agent."""
+    target = await approval(world, workspace, "")
+    await world.done(workspace, "reviewer", "POST", f"/api/approvals/{target.id}/ask", {"question": "Why?"})
+    return target
+
+
 async def _run(world: World, workspace: str, _: str) -> Target:
-    headers = {"authorization": f"Bearer {world.keys[workspace]['agent']}", "content-type": "application/json"}
-    told = (await ask(world.real, "POST", "/api/runs", headers, b'{"runner": "one"}')).json()
+    told = await world.done(workspace, "agent", "POST", "/api/runs", {"runner": "one"})
     return Target(told["run_id"])
 
 
+async def _version(world: World, workspace: str, _: str) -> Target:
+    """Of the policy: ours has few, theirs has more, so that there is a number that only they have."""
+    told: Json = {"version": 0}
+    while told["version"] < (1 if workspace == OURS else 100):
+        policy = {"version": 1, "defaults": {"expires_in": f"{told['version'] + 300}s"}}
+        told = await world.done(workspace, "admin", "PUT", "/api/policy", policy)
+    return Target(str(told["version"]))
+
+
 async def _grant(world: World, workspace: str, role: str) -> Target:
-    told = await world.call(workspace)
-    tool = (await world.parts.store.get(workspace, told["approval_id"])).approval.subject.tool
-    person = "bob" if role == "reviewer" else "ada"
-    key, secret = await world.parts.accounts.create_key(workspace, named(workspace), "reviewer", "test", person)
-    headers = {"authorization": f"Bearer {secret}", "content-type": "application/json"}
-    body = {"tool": tool, "expires_in": "1h", "reason": THEIRS if workspace == THEIRS else "a test"}
-    got = await ask(world.real, "POST", "/api/grants", headers, json.dumps(body).encode())
-    assert got.status == 201, (got.text, key)
-    return Target(got.json()["id"])
+    """Made by whoever asks, if they may: others' are not theirs to revoke."""
+    maker = role if role == "reviewer" else "admin"
+    grant = {**(await _seen(world, workspace, "")).more, "expires_in": "1h", "reason": named(workspace)}
+    return Target((await world.done(workspace, maker, "POST", "/api/grants", grant))["id"])
+
+
+async def _seen(world: World, workspace: str, _: str) -> Target:
+    """A tool of which a call has been seen."""
+    return Target("", {"tool": (await world.call(workspace))["tool"]})
 
 
 async def _agent(world: World, workspace: str, _: str) -> Target:
     name = named(workspace)
-    await world.parts.store.put_agent(workspace, name, AGENT, "test")
+    await world.done(workspace, "admin", "PUT", f"/api/agents/{quote(name)}", {"tool_approvals": {name: True}})
     return Target(name)
 
 
-async def _tool(world: World, workspace: str, _: str) -> Target:
-    """For a grant: a tool that was called here."""
-    told = await world.call(workspace)
-    stored = await world.parts.store.get(workspace, told["approval_id"])
-    return Target("", {"tool": stored.approval.subject.tool})
+async def request_to_decide(world: World, workspace: str, _: str) -> Target:
+    body = {
+        "requestId": str(uuid4()),
+        "actionType": "config_update",
+        "payload": {"key": named(workspace), "value": "1"},
+    }
+    await world.done(workspace, "agent", "POST", "/requests", body)
+    return Target(body["requestId"])
 
 
 async def _password(world: World, workspace: str, role: str) -> Target:
@@ -204,6 +230,7 @@ async def _password(world: World, workspace: str, role: str) -> Target:
 
 Maker = Callable[[World, str, str], Awaitable[Target]]
 MAKERS: dict[str, Maker] = {
+    "/api/calls/{approval_id}/answer": _asked,
     "/api/calls/{": approval,
     "/api/approvals/{": approval,
     "/api/approvals/bulk": approval,
@@ -212,20 +239,28 @@ MAKERS: dict[str, Maker] = {
     "/api/me/keys/{": _own_key,
     "/api/me/password": _password,
     "/api/keys/{": _key,
+    "/api/policy/versions/{": _version,
     "/api/grants/{": _grant,
-    "/api/grants": _tool,
+    "/api/grants": _seen,
     "/api/agents/{": _agent,
+    "/resume/{": request_to_decide,
+    "/submit": request_to_decide,
 }
 
 # Bodies for which the document's own words are not enough.
 BODIES: dict[str, Json | Callable[[Target], Json]] = {
     "POST /api/approvals/bulk": lambda target: {"decisions": [decision(target)]},
+    "POST /submit": lambda target: {"requestId": target.id, "decision": "approved"},
+    "POST /requests": lambda _: {"requestId": str(uuid4()), "actionType": "send", "payload": {"a": 1}},
+    "PUT /api/policy": {"version": 1},
+    "PUT /api/agents/{name}": {"tool_approvals": {"send": True}},
+    "POST /api/policy/check": {"version": 1},
+    "POST /api/policy/explain": {"tool": "send", "args": {}},
+    "POST /api/policy/rehearse": {"version": 1},
+    "POST /api/grants": lambda target: {**target.more, "expires_in": "1h", "reason": "often"},
     "PUT /api/me/password": {"old": PASSWORD, "new": PASSWORD},
     "PUT /api/users/{name}/away": {"until": None},
     "PUT /api/me/away": {"until": None},
-    "POST /api/grants": lambda target: {"expires_in": "1h", "reason": "a test", **target.more},
-    "PUT /api/agents/{name}": json.loads(AGENT),
-    "POST /api/policy/explain": {"call": {"tool": "send", "args": {}}},
     "POST /api/calls": {"tool": "send", "args": {}, "run_id": "run", "call_id": "call"},
     "POST /api/calls/{approval_id}/start": {},
     "POST /api/calls/{approval_id}/renew": {"fence": 1},
@@ -239,9 +274,10 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
     "POST /api/approvals/{approval_id}/decision": lambda target: {"kind": "approve", **target.more},
 }
 
-# Makes what is not there yet: that something of this name is elsewhere changes nothing.
-CREATES = {"PUT /api/agents/{name}"}
-
+# The id is in the body.
+INSIDE = {"POST /submit"}
+# Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other.
+FREE = {"PUT /api/agents/{name}"}
 # What somebody who may ask can hear although the request is right, and why.
 MEANT: dict[str, set[int]] = {}
 
@@ -258,6 +294,8 @@ def unlike(identity: str) -> str:
     """Of the same shape, and nobody's."""
     if re.fullmatch(r"[0-9a-f-]{36}", identity):
         return NOTHING
+    if identity.isdigit():
+        return "999999"
     return identity[:-8] + "zzzzzzzz" if identity else ""
 
 
@@ -284,7 +322,7 @@ async def permissions(world: World, operation: Operation) -> list[str]:
             wrong.append(f"{operation.name} as {role} shows what is of another workspace: {asked.got.text[:200]}")
         if THEIRS in asked.changed:
             wrong.append(f"{operation.name} as {role} changes another workspace")
-        if "{" in operation.template and operation.name not in CREATES:
+        if operation.has_id and operation.name not in FREE:
             answers = [await request(world, operation, role, place) for place in PLACES[1:]]
             wrong += differing(operation, role, answers, (404, "not_found"))
     return wrong

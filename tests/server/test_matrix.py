@@ -42,6 +42,15 @@ async def test_in_a_list_of_decisions_what_is_theirs_is_as_unknown_as_nothing(wo
     assert other["error"] == "not_found"
 
 
+async def test_an_id_that_is_taken_elsewhere_is_as_free_as_any_other(world: World) -> None:
+    """Whoever chooses ids and names learns nothing from them about other workspaces."""
+    theirs = await matrix.request_to_decide(world, THEIRS, "")
+    body = {"requestId": theirs.id, "actionType": "config_update", "payload": {"key": "ours", "value": "1"}}
+    assert (await world.done(OURS, "agent", "POST", "/requests", body))["payload"] == body["payload"]
+    headers = {"authorization": f"Bearer {world.keys[THEIRS]['agent']}"}
+    assert THEIRS in (await ask(world.app, "GET", f"/resume/{theirs.id}", headers)).text
+
+
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 async def test_a_route_without_its_check_would_be_noticed(world: World) -> None:
     """The red control, for each route: whoever asks is taken for somebody who may."""
@@ -59,7 +68,7 @@ async def test_a_route_that_looks_into_another_workspace_would_be_noticed(world:
     """The same, for each route with an id: whoever asks is taken for somebody of the other workspace."""
     unnoticed = []
     for operation in matrix.operations(world.document):
-        if operation.roles is not None and "{" in operation.template and operation.name not in matrix.CREATES:
+        if operation.roles is not None and operation.has_id and operation.name not in matrix.FREE:
             lax = replace(world, app=TakenFor(world.app, await world.headers(THEIRS, min(operation.roles))))
             unnoticed += [] if await matrix.permissions(lax, operation) else [operation.name]
     assert unnoticed == []
