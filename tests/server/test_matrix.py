@@ -46,9 +46,11 @@ async def test_an_id_that_is_taken_elsewhere_is_as_free_as_any_other(world: Worl
     """Whoever chooses ids and names learns nothing from them about other workspaces."""
     theirs = await matrix.request_to_decide(world, THEIRS, "")
     body = {"requestId": theirs.id, "actionType": "config_update", "payload": {"key": "ours", "value": "1"}}
-    assert (await world.done(OURS, "agent", "POST", "/requests", body))["payload"] == body["payload"]
-    headers = {"authorization": f"Bearer {world.keys[THEIRS]['agent']}"}
-    assert THEIRS in (await ask(world.app, "GET", f"/resume/{theirs.id}", headers)).text
+    assert (await world.done(OURS, "agent", "POST", "/requests", body))["status"] == "pending"
+    for workspace, key in ((OURS, "ours"), (THEIRS, THEIRS)):
+        headers = {"authorization": f"Bearer {world.keys[workspace]['viewer']}"}
+        shown = (await ask(world.app, "GET", f"/api/approvals/{theirs.id}", headers)).json()
+        assert shown["args"]["key"].startswith(key)
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
