@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.canonical import MAX_BYTES, MAX_DEPTH, canonical, digest, parse, plain_json, read
+from interlock.core.canonical import MAX_BYTES, MAX_DEPTH, canonical, canonical_args, digest, parse, plain_json, read
 from interlock.core.errors import InvalidRequest
 from tests.unit.builders import any_text, json_values
 
@@ -394,3 +394,17 @@ def test_the_quick_writer_agrees_with_the_careful_one_on_what_the_program_writes
 def test_what_has_no_json_form_is_not_written() -> None:
     with pytest.raises(TypeError, match="bytes has no JSON form"):
         plain_json({"a": b"x"})
+
+
+@pytest.mark.parametrize("many", [[1] * 10_000, [[[]]] * 5_000, {f"k{number}": 1 for number in range(10_000)}])
+def test_the_arguments_of_a_call_are_no_more_than_people_can_look_at(many: object) -> None:
+    with pytest.raises(InvalidRequest, match="more than 10,000 values"):
+        canonical_args({"a": many})
+    assert canonical(many)
+
+
+def test_ten_thousand_values_are_still_taken() -> None:
+    args = {"a": [1] * 9_998, "b": (None,)}
+    with pytest.raises(InvalidRequest):
+        canonical_args({**args, "c": 1})
+    assert canonical_args({"a": [1] * 9_997, "b": "x" * 500_000, "c": {}}).startswith(b'{"a":[1,1,')

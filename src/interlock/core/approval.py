@@ -269,7 +269,8 @@ def _misfit(approval: Approval) -> Error | None:
 
 
 def _unacknowledged(approval_id: str, alarms: tuple[str, ...], decision: Decision) -> Error | None:
-    missing = [alarm for alarm in alarms if alarm not in decision.seen.acknowledged]
+    acknowledged = frozenset(decision.seen.acknowledged)
+    missing = [alarm for alarm in alarms if alarm not in acknowledged]
     if not missing:
         return None
     message = f"Some arguments may deceive. Look at them and acknowledge: {', '.join(missing)}."

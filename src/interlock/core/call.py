@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, cast, get_args
 
-from interlock.core.canonical import canonical, digest, read
+from interlock.core.canonical import canonical, canonical_args, digest, read
 from interlock.core.changing import made
 from interlock.core.errors import InvalidRequest, Problem
 
@@ -67,7 +67,7 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     _check_name("call_id", call_id, 1)
     for label, value in more.items():
         _check(label, value)
-    data = canonical(args)
+    data = canonical_args(args)
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 

@@ -14,6 +14,7 @@ from interlock.core.errors import InvalidRequest
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
+MAX_VALUES = 10_000  # in the arguments of a call: a card of more takes seconds to make, and days to read
 MAX_DIGITS = 40
 MAX_INTEGER = 10**MAX_DIGITS
 
@@ -27,6 +28,27 @@ def canonical(value: object) -> bytes:
     if len(data) > MAX_BYTES:
         raise InvalidRequest(f"The value takes {len(data):,} bytes; at most {MAX_BYTES:,} are accepted.")
     return data
+
+
+def canonical_args(args: Mapping[str, object]) -> bytes:
+    """Of a call; also bounded by how much a person can look at."""
+    left = MAX_VALUES
+    inner: list[object] = [args]
+    while inner:
+        match inner.pop():
+            case Mapping() as found:
+                values = list(found.values())
+            case list() | tuple() as found:
+                values = list(found)
+            case _:
+                continue
+        left -= len(values)
+        if left < 0:
+            raise InvalidRequest(
+                f"The arguments hold more than {MAX_VALUES:,} values. Store them elsewhere and pass a reference."
+            )
+        inner += values
+    return canonical(args)
 
 
 def parse(data: bytes | str) -> object:

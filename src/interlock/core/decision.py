@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
-from interlock.core.canonical import canonical
+from interlock.core.canonical import canonical, canonical_args
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _edited(args: object) -> bytes:
     if not isinstance(args, Mapping):
         raise InvalidDecision("An edit carries the arguments as an object.", [Problem("/args", "not an object")])
     try:
-        return canonical(args)
+        return canonical_args(args)
     except InvalidRequest as error:
         raise InvalidDecision(error.message, [Problem("/args", error.message)]) from None
 

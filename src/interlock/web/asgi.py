@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Strict, ValidationError
 
 from interlock.core.canonical import parse
 from interlock.core.errors import (
@@ -49,7 +49,8 @@ class Body(BaseModel):
 
 Model = TypeVar("Model", bound=BaseModel)
 T = TypeVar("T")
-Many = Annotated[tuple[T, ...], Strict(strict=False)]  # JSON has lists only, and a strict tuple takes none
+# JSON has lists only, and a strict tuple takes none; a mistake in each item of a long one would be as many messages.
+Many = Annotated[tuple[T, ...], Strict(strict=False), FailFast()]
 
 
 class Answer(NamedTuple):
