@@ -322,3 +322,15 @@ def test_any_structure_is_a_configuration_or_misconfigured(
     except Misconfigured as error:
         shown = error.to_json()
     assert json.dumps(shown)
+
+
+def test_what_the_server_logs_and_whom_it_believes_can_be_set(tmp_path: Path) -> None:
+    file = tmp_path / "interlock.yaml"
+    file.write_text("server: {log: requests, proxies: [127.0.0.1, 10.0.0.0/8]}")
+    server = load_settings(file, {}).server
+    assert (server.log, server.proxies) == ("requests", ("127.0.0.1", "10.0.0.0/8"))
+    file.write_text("server: {log: everything, proxies: [proxy.example]}")
+    with pytest.raises(Misconfigured) as told:
+        load_settings(file, {})
+    assert 'log is "everything"; it is one of none, problems, requests' in told.value.message
+    assert '"proxy.example" is no address or network such as 10.0.0.0/8' in told.value.message

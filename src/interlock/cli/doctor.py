@@ -15,6 +15,7 @@ from interlock import __version__
 from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
+from interlock.cli.surroundings import surroundings
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
@@ -50,6 +51,7 @@ async def examine(options: Options) -> None:
     lines.append(line)
     if settings is not None:
         lines += [line async for line in _database(options, settings)]
+        lines += surroundings(settings)
     public = settings.public() if settings else None
     healthy = all(line.state != "fail" for line in lines)
     if options.json:
