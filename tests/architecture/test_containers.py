@@ -1,0 +1,31 @@
+"""The container files keep up with what they copy and call; they are not built here."""
+
+from pathlib import Path
+
+import yaml
+
+TOP = Path(__file__).resolve().parents[2]
+LINES = (TOP / "Dockerfile").read_text().splitlines()
+
+
+def test_what_is_copied_is_there_and_not_ignored() -> None:
+    copied = [
+        name for line in LINES if line.startswith("COPY ") and "--from" not in line for name in line.split()[1:-1]
+    ]
+    taken = {line[1:] for line in (TOP / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert [name for name in copied if not (TOP / name).exists()] == []
+    assert set(copied) == taken
+
+
+def test_the_server_runs_as_somebody_without_rights_and_is_looked_after() -> None:
+    assert "USER interlock" in LINES
+    assert any(line.startswith("HEALTHCHECK") and "/readyz" in line for line in LINES)
+    assert LINES[-1] == 'CMD ["serve", "--host", "0.0.0.0"]'
+
+
+def test_the_services_belong_together() -> None:
+    services = yaml.safe_load((TOP / "compose.yaml").read_text())["services"]
+    assert set(services["interlock"]["depends_on"]) == {"database"}
+    assert "@database/interlock" in services["interlock"]["environment"]["INTERLOCK_DATABASE_URL"]
+    assert services["interlock"]["ports"] == ["127.0.0.1:8321:8321"]
+    assert services["database"]["environment"]["POSTGRES_DB"] == "interlock"
