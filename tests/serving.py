@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,10 +48,15 @@ class Served:
 
 @contextmanager
 def serving(
-    database: str, folder: Path, *options: str, port: int = 0, environ: Mapping[str, str] | None = None
+    database: str,
+    folder: Path,
+    *options: str,
+    port: int = 0,
+    environ: Mapping[str, str] | None = None,
+    program: Sequence[str] = INTERLOCK,
 ) -> Iterator[Served]:
     """`folder` is where it runs: an interlock.yaml there is its configuration."""
-    command = [*INTERLOCK, "serve", "--port", str(port), "--database", database, *options]
+    command = [*program, "serve", "--port", str(port), "--database", database, *options]
     with (folder / "serve.log").open("a") as log:
         process = subprocess.Popen(
             command, cwd=folder, env={**os.environ, **(environ or {})}, stdout=subprocess.PIPE, stderr=log, text=True

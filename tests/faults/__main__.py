@@ -149,6 +149,15 @@ SUITES = [
         )
         for database in ("sqlite", "postgresql")
     ),
+    *(
+        Suite(
+            f"http-races-{database}",
+            "http_races",
+            ("--database", database, "--clients", "1000", "--duplicates", 10_000, "--servers", servers),
+            {"early-answer": ("--database", database, "--clients", "100", "--broken", "early-answer")},
+        )
+        for database, servers in (("sqlite", "1"), ("postgresql", "2"))
+    ),
     Suite(
         "models",
         "models",

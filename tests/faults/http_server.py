@@ -1,0 +1,71 @@
+"""`interlock`, broken on purpose: `python -m tests.faults.http_server CONTROL serve …`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from interlock.cli import main
+from interlock.gate import Execution, Gate
+from interlock.inbox import Inbox
+from tests.faults import sabotage
+from tests.serving import INTERLOCK
+
+TOP = Path(__file__).resolve().parents[2]
+UNHURRIED = 0.5  # seconds until what was acknowledged is written
+LATER: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be collected before it ran
+
+
+def program(broken: str) -> tuple[Sequence[str], dict[str, str]]:
+    """How such a server is started, and in which environment: it runs in another folder than this one."""
+    if not broken:
+        return INTERLOCK, {}
+    return (sys.executable, "-m", "tests.faults.http_server", broken), {"PYTHONPATH": f"{TOP}:{TOP / 'src'}"}
+
+
+def acknowledged_first() -> None:
+    """People are told that a decision stands, and half a second later it is written."""
+    real = Inbox.decide
+
+    async def decide(self: Inbox, workspace: str, approval_id: str, decision: Any, reviewer: Any) -> Any:
+        async def later() -> None:
+            await asyncio.sleep(UNHURRIED)
+            await real(self, workspace, approval_id, decision, reviewer)
+
+        task = asyncio.create_task(later())
+        LATER.add(task)
+        task.add_done_callback(LATER.discard)
+        return (await self._store.get(workspace, approval_id)).approval
+
+    Inbox.decide = decide  # type: ignore[method-assign]
+
+
+def started_for_all() -> None:
+    """Whoever wants to start an approved call may, again and again; the record knows of the first only."""
+    known: dict[str, Execution] = {}
+    real = Gate.start
+
+    async def start(self: Gate, workspace: str, approval_id: str, *rest: Any) -> Execution:
+        if approval_id not in known:
+            known[approval_id] = await real(self, workspace, approval_id, *rest)
+        return known[approval_id]
+
+    Gate.start = start  # type: ignore[method-assign]
+
+
+CONTROLS: dict[str, Callable[[], None]] = {
+    **sabotage.CONTROLS,
+    "acknowledged-first": acknowledged_first,
+    "started-for-all": started_for_all,
+}
+
+
+if __name__ == "__main__":
+    CONTROLS[sys.argv[1]]()
+    sys.argv = ["interlock", *sys.argv[2:]]
+    os.environ.pop("PYTHONPATH", None)
+    main()

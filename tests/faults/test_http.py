@@ -1,0 +1,30 @@
+"""The server under races, kills and restarts, in small; `make faults` runs all of it. Red controls included."""
+
+import pytest
+
+from tests.faults.reports import caught, report
+
+BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+
+
+@pytest.mark.slow
+@BOTH
+def test_of_1000_clients_one_decides_and_all_others_get_its_decision(database: str) -> None:  # R21, R24
+    result = report("http_races", "--database", database, "--duplicates", "2000")
+    assert result["wrong"] == []
+    assert result["succeeded"] == result["operations"] == 3_000
+    assert (result["crowd"]["200 ok"], result["crowd"]["409 already_decided"]) == (1, 999)
+
+
+@pytest.mark.slow
+def test_two_servers_on_one_database_have_one_winner() -> None:  # R24
+    options = ("--database", "postgresql", "--servers", "2", "--clients", "200", "--duplicates", "500")
+    result = report("http_races", *options)
+    assert result["wrong"] == []
+    assert (result["servers"], result["crowd"]["200 ok"]) == (2, 1)
+
+
+@pytest.mark.slow
+def test_a_server_that_answers_before_it_has_decided_has_several_winners() -> None:
+    """The red control."""
+    assert caught("http_races", "--clients", "100", "--duplicates", "50", "--broken", "early-answer", noticed=" won: ")
