@@ -13,6 +13,7 @@ import selectors
 import socket
 import statistics
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,7 @@ def following_streams(url: str, key: str, count: int) -> Iterator[list[int]]:
 def close(streams: Sequence[socket.socket]) -> None:
     for each in streams:
         each.close()
+    time.sleep(1)  # the server notices, and that is not part of what is measured next
 
 
 def resident(pid: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
@@ -35,6 +36,7 @@ class Reader:
         self.text = b""
         self.aborted = False
         self.messages = 0
+        self._socket = socket.socket()
         self._takes = asyncio.Event()
         self._takes.set()
         self._gone = asyncio.Event()
@@ -45,7 +47,7 @@ class Reader:
             "path": "/api/events",
             "query_string": query.encode(),
             "headers": headers,
-            "extensions": {"interlock.abort": self._abort},
+            "extensions": {"interlock.transport": self},
         }
         self.task = asyncio.create_task(app(scope, self._receive, self._send))
 
@@ -59,6 +61,7 @@ class Reader:
         self._gone.set()
         self._takes.set()
         await self.task
+        self._socket.close()
 
     async def until(self, condition: Callable[[Reader], object]) -> None:
         async with asyncio.timeout(20):
@@ -108,7 +111,10 @@ class Reader:
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
-    def _abort(self) -> None:
+    def get_extra_info(self, name: str) -> socket.socket:
+        return self._socket
+
+    def abort(self) -> None:
         self.aborted = True
         self._gone.set()
         self._takes.set()

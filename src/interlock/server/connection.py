@@ -52,10 +52,10 @@ class Connection(HttpToolsProtocol):
             self._await_head()
 
     def on_message_begin(self) -> None:
-        """Lets a route cut off a reader who takes nothing: to close in order would wait for that reader for ever."""
+        """Lets a route look after its connection: one that is closed in order waits for its reader for ever."""
         self._in_head, self._head = True, 0
         super().on_message_begin()
-        self.scope["extensions"] = {"interlock.abort": self.transport.abort}  # type: ignore[dict-item]
+        self.scope["extensions"] = {"interlock.transport": self.transport}  # type: ignore[dict-item]
 
     def on_headers_complete(self) -> None:
         self._in_head = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
@@ -10,8 +11,10 @@ from typing import Any, cast
 
 from interlock.core.identity import Principal
 from interlock.web.asgi import Answer, Asked, Message, Send, send_answer
-from interlock.web.sse import PIECE, Piece, Wanted
+from interlock.web.sse import Piece, Wanted
 
+TURN = 256 * 1024  # bytes that one reader is sent before it is seen whether they leave
+IN_KERNEL = 64 * 1024  # bytes on their way to one reader; left to itself, the kernel keeps megabytes for each
 STALLED = 30.0  # seconds after which a reader who takes nothing is dropped
 WHO = (b"authorization", b"cookie")  # headers that the next look at who it is needs
 KEPT = ("type", "method", "client", "template", "interlock")  # what the server and its log need of a request
@@ -43,7 +46,7 @@ class Stream:
         """As far as the reader keeps up, which nobody knows before the loop's turn is over; `at` moves with it."""
         size = 0
         for piece in pieces:
-            if size > PIECE:
+            if size > TURN:
                 return _nothing()
             waiting = self.push(piece.message)
             self.at = piece.at
@@ -128,11 +131,15 @@ def _rest(work: Coroutine[Any, Any, None], waits_for: object) -> Generator[Any, 
 
 
 def _abort_of(asked: Asked) -> Callable[[], object]:
-    """Cuts the connection, where the server offers that; else the task that answers is given up."""
-    extensions = asked.scope.get("extensions") or {}
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101  a request is answered in a task
-    abort: Callable[[], object] = extensions.get("interlock.abort", task.cancel)
+    """Cuts the connection, where the server offers it; else the task that answers is given up."""
+    transport = (asked.scope.get("extensions") or {}).get("interlock.transport")
+    if transport is None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  a request is answered in a task
+        return task.cancel
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, IN_KERNEL)
+    abort: Callable[[], object] = transport.abort
     return abort
 
 

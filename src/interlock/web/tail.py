@@ -26,7 +26,7 @@ LOOK_AGAIN = 5  # ticks between two looks at the ledger if nothing woke us
 DOUBT = 3  # ticks for which somebody is looked up again: what other processes changed counts here after a second
 PACE = 0.05  # seconds between two rounds at least
 SLOWEST = 0.5  # and at most, if there is something to tell
-SHARE = 6  # times what a round took, that everybody else has before the next one
+SHARE = 6  # times what telling took, with whatever else the loop did meanwhile, that all others have before the next
 ROUND = 8  # pages of the ledger in one round
 AT_ONCE = 50  # streams that are sent something before everybody else has a turn
 NEAR = 100  # events that the next round tells whoever was behind
@@ -58,7 +58,7 @@ class Tail:
         self._news = asyncio.Event()
         self._ring: Ring | None = None
         self._joining: list[Stream] = []
-        self._groups: dict[Wanted, set[Stream]] = {}
+        self._groups: dict[str, dict[Wanted, set[Stream]]] = {}  # by the approval that they are about
         self._doubted: dict[str, int] = {}
         self._tick = 0
         self._busy = 0.0
@@ -125,15 +125,15 @@ class Tail:
             self._put_off(joining, error)
             return
         await self._look_up(self._doubtful())
+        began = time.thread_time()
         await self._tell(lines, ring.at)
+        self._busy = time.thread_time() - began
         if lines:
             self._site.meters.lag = max(0, self._site.clock() - lines[-1].at) / 1000
         for lot in _lots(joining):
-            began = time.perf_counter()
             for stream in lot:
                 if stream in self.streams:
                     self._admit(stream, ring)
-            self._busy += time.perf_counter() - began
             await asyncio.sleep(0)
         if any(line.kind == "erased" for line in lines):
             ring.clear()  # it may hold what nobody is to see any more
@@ -144,13 +144,11 @@ class Tail:
         ring, lines, size = self._ring, list[Line](), 0
         for _ in range(ROUND):
             page = await self._page(ring.at)
-            began = time.perf_counter()
             for line in map(line_of, page):
                 ring.add(line)
                 lines.append(line)
                 size += len(line.body)
                 self._doubted.update(dict.fromkeys(line.doubted, DOUBT))
-            self._busy += time.perf_counter() - began
             if len(page) < ENTRIES:
                 return ring, lines
             if size > MOST_BYTES // 2:
@@ -164,20 +162,16 @@ class Tail:
             return await anext(found, None) or ()
 
     async def _tell(self, lines: Sequence[Line], at: int) -> None:
-        touched = {line.approval_id for line in lines}
-        for wanted, members in list(self._groups.items()):
-            if wanted.approval_id and wanted.approval_id not in touched:
-                continue
-            told = list(pieces(lines, wanted, at))
-            if told:
-                await self._hand_out(members, told)
+        for approval_id in {"", *(line.approval_id for line in lines)}:
+            for wanted, members in list(self._groups.get(approval_id, {}).items()):
+                told = list(pieces(lines, wanted, at))
+                if told:
+                    await self._hand_out(members, told)
 
     async def _hand_out(self, streams: Collection[Stream], told: Sequence[Piece]) -> None:
         for lot in _lots(streams):
-            began = time.perf_counter()
             for stream in lot:
                 self._push(stream, told)
-            self._busy += time.perf_counter() - began
             await asyncio.sleep(0)
 
     def _push(self, stream: Stream, told: Iterable[Piece]) -> bool:
@@ -200,7 +194,8 @@ class Tail:
             stream.at = at
             stream.behind(self._catch_up(stream))
         else:
-            self._groups.setdefault(stream.wanted, set()).add(stream)
+            about = self._groups.setdefault(stream.wanted.approval_id, {})
+            about.setdefault(stream.wanted, set()).add(stream)
 
     async def _catch_up(self, stream: Stream, waiting: Awaitable[None] | None = None) -> None:
         """At the pace of this one reader, from the ring or the store, until the next round can tell it the rest."""
@@ -233,10 +228,14 @@ class Tail:
 
     def _part(self, stream: Stream) -> None:
         """From its group, which goes with the last of its members."""
-        members = self._groups.get(stream.wanted, set())
+        wanted = stream.wanted
+        about = self._groups.get(wanted.approval_id, {})
+        members = about.get(wanted, set())
         members.discard(stream)
         if not members:
-            self._groups.pop(stream.wanted, None)
+            about.pop(wanted, None)
+        if not about:
+            self._groups.pop(wanted.approval_id, None)
 
     def _put_off(self, joining: Sequence[Stream], error: Error) -> None:
         """The ledger cannot be read just now: who has not begun is told so, the others wait."""
@@ -253,8 +252,8 @@ class Tail:
         slot = self._tick % HEARTBEAT
         if self._ring is not None:
             sign = [Piece(self._ring.at, part(heartbeat(self._ring.at)))]
-            for members in list(self._groups.values()):
-                await self._hand_out([stream for stream in members if stream.slot == slot], sign)
+            everybody = [members for about in self._groups.values() for members in about.values()]
+            await self._hand_out([each for members in everybody for each in members if each.slot == slot], sign)
         await self._look_up([*self._doubtful(), *(stream for stream in self.streams if stream.slot == slot)])
         self._doubted = {name: ticks - 1 for name, ticks in self._doubted.items() if ticks > 1}
 
