@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Approve, Interlock, Proceed, Seen, StoreUnavailable, Waiting, propose
+from interlock import Answered, Approve, Interlock, Proceed, Respond, Seen, StoreUnavailable, Waiting, propose
 from interlock.client import Client, SyncClient
 from interlock.core.call import ToolSpec
 from interlock.core.errors import (
@@ -287,3 +287,27 @@ async def test_what_a_server_decides_cannot_be_given_by_the_program(server: str,
         Interlock(server)
     with pytest.raises(Misconfigured, match="server's address"):
         Interlock("sqlite:///x.db", key=keys["agent"])
+
+
+# R55
+async def test_an_agent_answers_what_people_ask_about_its_call(server: str, keys: Keys, desk: Parts) -> None:
+    async with Client(server, keys["agent"]) as client:
+        told = await client.check(propose("send", {"to": "a"}, "run", "1"), WRITE)
+        waiting = asyncio.create_task(client.wait(told.approval_id, heard=0))
+        await desk.inbox.ask("default", told.approval_id, "Why now?", BOB)
+        woken = await waiting
+        assert isinstance(woken, Waiting)
+        assert woken.questions == (1,)
+        (question,) = await client.questions(told.approval_id)
+        assert (question.number, question.by, question.text) == (1, "bob", "Why now?")
+        assert (await client.answer(told.approval_id, 1, "It is due.")).status == "pending"
+        assert await client.questions(told.approval_id) == []
+
+
+# R37
+async def test_a_question_by_hand_is_answered_by_a_person(server: str, keys: Keys, desk: Parts) -> None:
+    async with Client(server, keys["agent"]) as client:
+        asked = await client.ask("Which colour?", run_id="run", call_id="q", choices=["red", "blue"], requester="ann")
+        assert isinstance(asked, Waiting)
+        await desk.inbox.decide("default", asked.approval_id, Respond("blue"), BOB)
+        assert await client.wait(asked.approval_id) == Answered("blue", asked.approval_id)

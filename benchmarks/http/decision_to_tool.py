@@ -1,0 +1,96 @@
+"""From a decision over HTTP to the tool in another process.
+
+python -m benchmarks.http.decision_to_tool [URL AGENT REVIEWER]
+
+Without them it takes the figure on both databases, with a server of its own for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks.http.figures import child, place
+from tests.postgres import Server
+
+PROGRAM = """
+import asyncio, sys, time
+from interlock import Interlock
+
+lock = Interlock(sys.argv[1], key=sys.argv[2], agent="measured")
+
+@lock.tool(effect="write")
+async def create_issue(title: str) -> int:
+    return time.monotonic_ns()
+
+async def main():
+    for number in range(int(sys.argv[3])):
+        print(await create_issue(f"Fix login {number}"), flush=True)
+
+asyncio.run(main())
+lock.close()
+"""
+SETTLE = 0.02  # seconds after a proposal: the agent is back and waits
+
+
+def measure(url: str, agent: str, reviewer: str, rounds: int) -> dict[str, float]:
+    """The clock is one for all processes of a machine; it starts when the decision is sent."""
+    import httpx2  # noqa: PLC0415  only here
+
+    command = [sys.executable, "-c", PROGRAM, url, agent, str(rounds)]
+    headers = {"authorization": f"Bearer {reviewer}"}
+    spent = []
+    with (
+        httpx2.Client(base_url=url, headers=headers, trust_env=False) as person,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program,
+    ):
+        assert program.stdout is not None
+        for _ in range(rounds):
+            waiting = _pending(person)
+            time.sleep(SETTLE)
+            sent = time.monotonic_ns()
+            path = f"/api/approvals/{waiting['id']}/decision"
+            answer = person.post(path, json={"kind": "approve", "args_sha256": waiting["args_sha256"]})
+            assert answer.status_code == 200, answer.text
+            spent.append((int(program.stdout.readline()) - sent) / 1e6)
+    usual = spent[min(5, rounds - 1) :]  # the first ones open connections
+    return {"p50_ms": statistics.median(usual), "p90_ms": statistics.quantiles(usual, n=10)[-1], "rounds": len(usual)}
+
+
+def _pending(person: Any) -> dict[str, Any]:
+    while True:
+        items = person.get("/api/approvals/pending").json()["items"]
+        if items:
+            return dict(items[0])
+        time.sleep(0.002)
+
+
+def both(rounds: int) -> dict[str, Any]:
+    found = {}
+    with Server() as server:
+        for name in ("sqlite", "postgresql"):
+            with place(server, name, 0) as (served, keys):
+                options = (served.url, keys["agent"], keys["reviewer"], "--rounds", str(rounds))
+                found[name] = child("decision_to_tool", *options)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("where", nargs="*", help="URL AGENT REVIEWER: a server's address and two keys")
+    parser.add_argument("--rounds", type=int, default=100)
+    given = parser.parse_args()
+    if not given.where:
+        print(json.dumps(both(given.rounds)))
+        return
+    url, agent, reviewer = given.where
+    print(json.dumps(measure(url, agent, reviewer, given.rounds)))
+
+
+if __name__ == "__main__":
+    main()
