@@ -6,12 +6,15 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.journeys.programs import PATIENCE, Shell
+from tests.serving import serving
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 PEOPLE = ("carol", "dave")
@@ -25,21 +28,37 @@ def test_there_are_examples() -> None:
 def test_the_example_runs_with_a_person_at_the_command_line(example: Path, shell: Shell) -> None:  # R1, R37
     for name in PEOPLE:
         assert shell("users", "add", name, "--team", "finance").code == 0
-    command = [sys.executable, str(example), shell.url]
-    program = subprocess.Popen(
-        command, cwd=shell.folder, env=shell.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    try:
-        answered = attend(shell, program)
-    finally:
-        program.kill()
-        printed, _ = program.communicate()
+    with other_side(example, shell) as (url, more):
+        program = subprocess.Popen(
+            [sys.executable, str(example), url],
+            cwd=shell.folder,
+            env={**shell.env(), **more},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            answered = attend(shell, program)
+        finally:
+            program.kill()
+            printed, _ = program.communicate()
     assert program.returncode == 0, printed
     assert answered > 0, "it waited for nobody"
     assert printed
     statuses = {item["status"] for item in shell("approvals", "list", "--status", "all", "--json").json["items"]}
     assert statuses <= {"succeeded", "responded"}, printed
     assert shell("audit", "verify").out.startswith("valid: ")
+
+
+@contextmanager
+def other_side(example: Path, shell: Shell) -> Iterator[tuple[str, dict[str, str]]]:
+    """The database; for an agent from afar a server over it, and a key."""
+    if "remote" not in example.stem:
+        yield shell.url, {}
+        return
+    key = shell("keys", "create", "--name", "mailer", "--role", "agent").out.split()[-1]
+    with serving(shell.url, shell.folder) as server:
+        yield server.url, {"INTERLOCK_KEY": key}
 
 
 def attend(shell: Shell, program: subprocess.Popen[str]) -> int:

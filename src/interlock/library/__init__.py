@@ -1,4 +1,4 @@
-"""The object that people import, over a database."""
+"""The object that people import, over a database or a server."""
 
 from interlock.library.interlock import ASK, Interlock
 
