@@ -90,9 +90,10 @@ $(INSTALLED): pyproject.toml requirements/base.txt requirements/build.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt
+$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json
 	@echo 'Installing what the tests need ...'
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m tests.provider
 	@touch $@
 
 # Apart from the rest, since the others that are measured bring a hundred packages.

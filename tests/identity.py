@@ -31,6 +31,7 @@ class Identity:
     codes: dict[str, tuple[str, str, Callable[[], str]]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     issuer: str = ""
+    userinfo: Claims | None = None
 
     def signs_in(self, address: str, *, token: str | None = None, **changes: Any) -> dict[str, str]:
         """What the browser brings back from `address`; `changes` are to the claims, None takes one away."""
@@ -69,6 +70,8 @@ class Identity:
                 return 200, {"keys": [key.as_dict(private=False) for key in self.keys]}
             case "/token":
                 return self._token(form, authorization)
+            case "/userinfo" if self.userinfo is not None and authorization == "Bearer x":
+                return 200, self.userinfo
             case _:
                 return 404, {}
 
@@ -78,6 +81,7 @@ class Identity:
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
             "jwks_uri": f"{self.url}/jwks",
+            **({} if self.userinfo is None else {"userinfo_endpoint": f"{self.url}/userinfo"}),
         }
 
     def _token(self, form: dict[str, str], authorization: str) -> tuple[int, object]:

@@ -245,6 +245,33 @@ async def test_somebody_who_was_removed_stays_out(
     assert await refused(browser, provider.signs_in(await leave(browser)))
 
 
+async def test_what_is_told_only_if_asked_counts_for_the_same_person(
+    browser: httpx2.AsyncClient, provider: Identity, ann: str
+) -> None:
+    provider.userinfo = {"sub": "somebody else", "email": "ann@example.com", "email_verified": True}
+    assert await refused(browser, provider.signs_in(await leave(browser), email=None, email_verified=None))
+    provider.userinfo["sub"] = "ann-at-the-provider"
+    back = provider.signs_in(await leave(browser), email=None, email_verified=None)
+    assert (await come_back(browser, back)).status_code == 303
+    assert (await browser.get("/api/me")).json()["name"] == ann
+
+
+async def test_what_is_told_if_asked_does_not_overrule_what_is_signed(
+    browser: httpx2.AsyncClient, provider: Identity, ann: str
+) -> None:
+    provider.userinfo = {"sub": "ann-at-the-provider", "email": "ann@example.com", "email_verified": True}
+    back = provider.signs_in(await leave(browser), email="eve@example.com", email_verified=None)
+    assert await refused(browser, back)
+    assert ann
+
+
+async def test_a_token_that_is_not_of_this_access_is_refused(
+    browser: httpx2.AsyncClient, provider: Identity, ann: str
+) -> None:
+    assert await refused(browser, provider.signs_in(await leave(browser), at_hash="AAAAAAAAAAAAAAAAAAAAAA"))
+    assert ann
+
+
 async def test_a_provider_that_says_no_is_told(browser: httpx2.AsyncClient, provider: Identity, ann: str) -> None:
     back = provider.signs_in(await leave(browser))
     assert await refused(browser, {"error": "access_denied", "state": back["state"]})
@@ -290,6 +317,16 @@ class TestWithMore:
         assert (await browser.get("/api/me")).json()["teams"] == ["finance"]
         await come_back(browser, provider.signs_in(await leave(browser), groups=[]))
         assert (await browser.get("/api/me")).json()["teams"] == []
+        assert ann
+
+    async def test_an_address_is_not_verified_by_what_is_said_of_another(
+        self, browser: httpx2.AsyncClient, provider: Identity, ann: str
+    ) -> None:
+        provider.userinfo = {"sub": "ann-at-the-provider", "email": "eve@example.com", "email_verified": True}
+        back = provider.signs_in(await leave(browser), email_verified=None)
+        answer = await come_back(browser, back)
+        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+        assert "/userinfo" in provider.asked
         assert ann
 
     @pytest.mark.parametrize(

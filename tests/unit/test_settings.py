@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.conditions import compile_condition
-from interlock.configuration import Action, Channel, QuietHours
+from interlock.configuration import Action, Channel, Oidc, QuietHours
 from interlock.core.errors import Misconfigured
 from interlock.policy_file import load_policy
 from interlock.schemas import check_schema, validate
@@ -257,11 +257,33 @@ verification: {max_comment_length: 501}
         ("routing: {team_routing: {finance: slack}}", 'unknown channel "slack"'),
         ("escalation: {channel: pager}", 'unknown channel "pager"'),
         ("actions: {hire: {shema: {}}}", 'unknown key "shema" in an action; did you mean "schema"?'),
+        ("server: {oidc: {issuer: https://id.example}}", "oidc needs client_id"),
+        ("server: {oidc: {issuer: http://id.example, client_id: x}}", "issuer must begin with https://"),
+        ("server: {oidc: {isuer: https://id.example, client_id: x}}", 'did you mean "issuer"?'),
+        ("server: {oidc: {issuer: https://id.example, client_id: x, role: admin}}", 'role is "admin"'),
         ("server: {port: 1, port: 2}", 'the key "port" appears twice'),
     ],
 )
 def test_what_is_wrong_is_refused(folder: Path, text: str, words: str) -> None:
     assert words in "\n".join(complaints(folder, text))
+
+
+def test_a_provider_has_all_that_is_said_of_it(folder: Path) -> None:
+    text = """\
+server:
+  oidc:
+    issuer: https://id.example/
+    client_id: interlock
+    client_secret: "${SECRET}"
+    role: viewer
+    teams_claim: groups
+    allowed_domains: ["@Example.com", example.org]
+    scopes: [email]
+"""
+    oidc = load(folder, text, {"SECRET": "hunter2"}).server.oidc
+    domains = ("example.com", "example.org")
+    scopes = ("openid", "email")
+    assert oidc == Oidc("https://id.example", "interlock", "hunter2", "default", "viewer", "groups", domains, scopes)
 
 
 # --- what may be shown ------------------------------------------------------------------------------------------------

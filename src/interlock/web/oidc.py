@@ -46,6 +46,11 @@ class Begun(NamedTuple):
     verifier: str
 
 
+class Tokens(NamedTuple):
+    id: str
+    access: str
+
+
 @dataclass(frozen=True, slots=True)
 class Vouched:
     """Whom the provider vouches for. `email` is empty unless it has verified it."""
@@ -93,10 +98,11 @@ class Provider:
             raise _refused("the answer is another provider's")
         if "error" in query or not query.get("code"):
             raise _refused("the provider did not let you in")
-        token = await self._redeemed(query["code"], begun.verifier)
-        return self._vouched(await self._claims(token, begun.nonce))
+        tokens = await self._redeemed(query["code"], begun.verifier)
+        claims = await self._claims(tokens, begun.nonce)
+        return self._vouched({**await self._more(claims, tokens.access), **claims})
 
-    async def _redeemed(self, code: str, verifier: str) -> str:
+    async def _redeemed(self, code: str, verifier: str) -> Tokens:
         document, settings = await self._about(), self._settings
         form = {
             "grant_type": "authorization_code",
@@ -111,22 +117,35 @@ class Provider:
             form |= {"client_secret": settings.client_secret} if settings.client_secret else {}
         auth = httpx2.BasicAuth(settings.client_id, settings.client_secret) if basic else None
         status, answer = await _asked("POST", _endpoint(document, "token_endpoint"), auth, form)
-        token = answer.get("id_token")
-        if status != 200 or not isinstance(token, str):
+        token, access = answer.get("id_token"), answer.get("access_token")
+        if status != 200 or not isinstance(token, str) or not isinstance(access, str):
             raise _refused("the provider does not know this sign-in, or it was used before")
-        return token
+        return Tokens(token, access)
 
-    async def _claims(self, token: str, nonce: str) -> Mapping[str, Any]:
+    async def _claims(self, tokens: Tokens, nonce: str) -> Mapping[str, Any]:
         try:
-            decoded = jwt.decode(token, await self._keys_for(token), algorithms=ALGORITHMS)
+            decoded = jwt.decode(tokens.id, await self._keys_for(tokens.id), algorithms=ALGORITHMS)
             known = {"iss": {"essential": True, "value": self._issuer_said()}}
             audience = {"aud": {"essential": True, "value": self._settings.client_id}}
-            params = {"nonce": nonce, "client_id": self._settings.client_id}
+            params = {"nonce": nonce, "client_id": self._settings.client_id, "access_token": tokens.access}
             claims = CodeIDToken(decoded.claims, decoded.header, {**known, **audience}, params)
             claims.validate(self._clock() // 1000, LEEWAY)
         except (JoseError, ValueError, TypeError, KeyError):
             raise _refused("what the provider says about you is not signed by it, not for us, or not fresh") from None
         return cast(Mapping[str, Any], claims)
+
+    async def _more(self, claims: Mapping[str, Any], access: str) -> Mapping[str, Any]:
+        """What some providers tell only if asked; it counts if it is about the same person."""
+        wanted = {"email", *([self._settings.teams_claim] if self._settings.teams_claim else [])}
+        document = await self._about()
+        if wanted <= claims.keys() or "userinfo_endpoint" not in document:
+            return {}
+        bearer = {"authorization": f"Bearer {access}"}
+        status, told = await _asked("GET", _endpoint(document, "userinfo_endpoint"), headers=bearer)
+        if status != 200 or told.get("sub") != claims.get("sub"):
+            return {}
+        paired = {"email", "email_verified"} if "email" in claims else set()  # one of them says nothing of another's
+        return {key: value for key, value in told.items() if key not in paired}
 
     async def _keys_for(self, token: str) -> KeySet:
         """Looked up again if the token names a key that is not known: providers change them."""
@@ -201,14 +220,19 @@ def _endpoint(document: Mapping[str, Any], name: str) -> str:
 
 
 async def _asked(
-    method: str, address: str, auth: httpx2.BasicAuth | None = None, form: Mapping[str, str] | None = None
+    method: str,
+    address: str,
+    auth: httpx2.BasicAuth | None = None,
+    form: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[int, Mapping[str, Any]]:
     """Goes to the very address that is named: no redirects, no proxies of the environment, no endless answers."""
+    sent = {"accept": "application/json", **(headers or {})}
     try:
         async with (
             asyncio.timeout(SECONDS),
             httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=SECONDS) as client,
-            client.stream(method, address, data=form, auth=auth, headers={"accept": "application/json"}) as answer,
+            client.stream(method, address, data=form, auth=auth, headers=sent) as answer,
         ):
             body = b""
             async for block in answer.aiter_bytes():
