@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 from uuid import UUID
 
+from interlock.beside import beside
 from interlock.core import conversation, execution, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
@@ -245,8 +246,9 @@ class Gate:
     async def _proposal(
         self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]
     ) -> Proposal:
-        shown = redact(call.args, spec, await self._store.secret_key(call.workspace))
-        findings = find(shown.value, spec.known_arguments, shown.secrets)
+        size, key = len(call.args), await self._store.secret_key(call.workspace)
+        shown = await beside(size, lambda: redact(call.args, spec, key))
+        findings = await beside(size, lambda: find(shown.value, spec.known_arguments, shown.secrets))
         if misfits:
             findings += findings_of(misfits)
         chance = secrets.token_hex(26)

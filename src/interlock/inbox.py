@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import cast
 
+from interlock.beside import beside
 from interlock.core import approval as approvals
 from interlock.core import conversation
 from interlock.core import grant as grants
@@ -283,31 +284,35 @@ class Inbox:
         return spec
 
     async def _card(self, stored: Stored, spec: ToolSpec) -> Card:
-        approval, payload = stored.approval, stored.payload
-        subject = approval.subject
-        shown = payload.shown if payload.shown is not None else payload.args
-        value = cast(Args, read(shown or b"{}"))
-        key = await self._store.secret_key(subject.workspace)
-        secrets = redact(payload.args or b"{}", spec, key).secrets
-        facts = {
-            "requester": subject.requester,
-            "agent": " > ".join(subject.agent_path) or subject.agent,
-            "thread": subject.thread_id,
-            "rule": approval.terms.rule or "default",
-            "erased": _erased(approval),
-            "grant": _grant_of(approval),
-        }
-        return make_card(
-            tool=subject.tool,
-            sentence=payload.sentence or (ERASED if approval.erased_by else f"Execute {subject.tool}?"),
-            risk=risk_of(subject.effect, subject.priority),
-            facts=tuple((label, text) for label, text in facts.items() if text),
-            args=value,
-            findings=find(value, spec.known_arguments, secrets) + findings_of(approval.misfits),
-            secrets=secrets,
-            preview=payload.preview or "",
-            agent_says=payload.agent_says or "",
-        )
+        key = await self._store.secret_key(stored.approval.subject.workspace)
+        return await beside(len(stored.payload.args or b""), lambda: _card(stored, spec, key))
+
+
+def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
+    approval, payload = stored.approval, stored.payload
+    subject = approval.subject
+    shown = payload.shown if payload.shown is not None else payload.args
+    value = cast(Args, read(shown or b"{}"))
+    secrets = redact(payload.args or b"{}", spec, key).secrets
+    facts = {
+        "requester": subject.requester,
+        "agent": " > ".join(subject.agent_path) or subject.agent,
+        "thread": subject.thread_id,
+        "rule": approval.terms.rule or "default",
+        "erased": _erased(approval),
+        "grant": _grant_of(approval),
+    }
+    return make_card(
+        tool=subject.tool,
+        sentence=payload.sentence or (ERASED if approval.erased_by else f"Execute {subject.tool}?"),
+        risk=risk_of(subject.effect, subject.priority),
+        facts=tuple((label, text) for label, text in facts.items() if text),
+        args=value,
+        findings=find(value, spec.known_arguments, secrets) + findings_of(approval.misfits),
+        secrets=secrets,
+        preview=payload.preview or "",
+        agent_says=payload.agent_says or "",
+    )
 
 
 def covers_of(users: Iterable[User], name: str, teams: frozenset[str], now: int) -> tuple[Delegation, ...]:

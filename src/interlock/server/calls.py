@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from interlock.beside import beside
 from interlock.core.call import MAX_WORDS, ToolCall, ToolSpec, propose, redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import Forbidden, InvalidRequest
@@ -86,7 +87,8 @@ class Calls:
         body, doors = await asked.json(Proposed), await self._doors(asked)
         if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
             check_size(body.schema_)
-        call, spec = call_of(body, asked.person, doors), _spec(body)
+        call = await beside(len(asked.body), lambda: call_of(body, asked.person, doors))
+        spec = _spec(body)
         outcome = await doors.gate.check(call, spec)
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             key = await self._site.store.secret_key(call.workspace)

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.responses import Response
 
+from interlock.beside import beside
 from interlock.core.decision import Reviewer
 from interlock.inbox import Inbox
 from interlock.server.routing import Caller, Here, response
@@ -46,5 +47,5 @@ AtDesk = Annotated[Desk, Depends(desk)]
 async def shown(site: Site, doors: Doors, approval_id: str, reviewer: Reviewer) -> Answer:
     """One approval, for this person; the ETag is its version."""
     view = await doors.inbox.show(doors.workspace, approval_id)
-    version = str(view.stored.approval.version).encode()
-    return json_answer(view_json(view, site.clock(), reviewer), headers=((b"etag", b'"%b"' % version),))
+    size, etag = len(view.stored.payload.args or b""), b'"%d"' % view.stored.approval.version
+    return await beside(size, lambda: json_answer(view_json(view, site.clock(), reviewer), headers=((b"etag", etag),)))

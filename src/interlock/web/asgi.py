@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, FailFast, Strict, ValidationError
 
+from interlock.beside import beside
 from interlock.core.canonical import parse
 from interlock.core.errors import (
     AlreadyDecided,
@@ -32,7 +32,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 JSON = b"application/json"
-LARGE = 64 * 1024  # bytes
 MAX_KEY = 200
 MAX_QUERY = 100  # parameters
 # Where the database is and what it said is for those who run the server.
@@ -113,7 +112,7 @@ def is_json(headers: Mapping[bytes, bytes]) -> bool:
 
 async def read_json(body: bytes) -> object:
     """Strictly; beside the event loop if it is large."""
-    return parse(body) if len(body) < LARGE else await asyncio.to_thread(parse, body)
+    return await beside(len(body), lambda: parse(body))
 
 
 def checked(model: type[Model], value: object) -> Model:
