@@ -48,7 +48,7 @@ class Proposed(Body):
     description: Annotated[str, Field(max_length=MAX_WORDS)] = ""
     effect: Literal["", "read", "write", "destructive"] = ""
     idempotent: bool = False
-    secret: Many[str] = ()
+    secret: Annotated[Many[str], Field(max_length=100)] = ()
     preview: str | dict[str, object] | list[object] | None = None
     decisions: Many[Literal["approve", "edit", "respond", "reject"]] = ()
     agent_says: str = ""
