@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from interlock.core.erasure import Erasure
+from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger import Entry
 from interlock.shape import entry_json
 from interlock.web import sse, tail
@@ -381,6 +383,26 @@ async def test_who_falls_behind_gets_the_rest_once_and_in_order(
         slow.go_on()
         await slow.until_seq(well.last_id)
     assert slow.seqs == well.seqs == list(range(before + 1, before + 61))
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_store_that_fails_half_way_loses_nothing(
+    parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = listen(keys["viewer"])
+    await reader.until(lambda each: each.text)
+    before, whole, looks = reader.last_id, tail.Tail._page, itertools.count()
+
+    async def page(self: tail.Tail, after: int) -> Sequence[Entry]:
+        if next(looks) % 3:
+            raise StoreUnavailable("just now")
+        return (await whole(self, after))[:1]
+
+    monkeypatch.setattr(tail, "ENTRIES", 1)
+    monkeypatch.setattr(tail.Tail, "_page", page)
+    await work(parts, 5)
+    await reader.until_seq(before + 10)
+    assert reader.seqs == list(range(before + 1, before + 11))
 
 
 async def test_what_was_erased_is_not_told_from_memory(parts: Parts, keys: dict[str, str], listen: Open) -> None:

@@ -61,6 +61,7 @@ class Tail:
         self._groups: dict[str, dict[Wanted, set[Stream]]] = {}  # by the approval that they are about
         self._doubted: dict[str, int] = {}
         self._tick = 0
+        self._owed = False
         self._busy = 0.0
 
     def join(self, stream: Stream) -> None:
@@ -143,7 +144,12 @@ class Tail:
             self._ring = Ring((await self._store.head(self._workspace)).seq)
         ring, lines, size = self._ring, list[Line](), 0
         for _ in range(ROUND):
-            page = await self._page(ring.at)
+            try:
+                page = await self._page(ring.at)
+            except Error:
+                if not lines:
+                    raise
+                break  # what was read is in the ring, and has to be told
             for line in map(line_of, page):
                 ring.add(line)
                 lines.append(line)
@@ -238,7 +244,8 @@ class Tail:
             self._groups.pop(wanted.approval_id, None)
 
     def _put_off(self, joining: Sequence[Stream], error: Error) -> None:
-        """The ledger cannot be read just now: who has not begun is told so, the others wait."""
+        """The ledger cannot be read just now: who has not begun is told so, the others wait for the next tick."""
+        self._owed = True
         for stream in joining:
             if stream.begun:
                 self._joining.append(stream)
@@ -247,7 +254,8 @@ class Tail:
 
     async def _on_tick(self) -> None:
         self._tick += 1
-        if self._tick % LOOK_AGAIN == 0 or self._joining:
+        if self._tick % LOOK_AGAIN == 0 or self._owed:
+            self._owed = False
             self._news.set()
         slot = self._tick % HEARTBEAT
         if self._ring is not None:
