@@ -89,7 +89,9 @@ async def status(parts: Parts, approval_id: str) -> str:
 
 
 async def kinds(parts: Parts, workspace: str = "default") -> list[str]:
-    return [entry.kind async for chunk in parts.store.entries(workspace) for entry in chunk]
+    """Without those about keys: programs from afar need one before anything happens."""
+    told = [entry.kind async for chunk in parts.store.entries(workspace) for entry in chunk]
+    return [kind for kind in told if not kind.startswith("key_")]
 
 
 async def faults(parts: Parts, workspace: str = "default") -> list[Fault]:

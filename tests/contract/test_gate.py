@@ -1,6 +1,7 @@
 """The agent's door."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -21,10 +22,22 @@ from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
 from interlock.wiring import Parts
+from tests.afar import from_afar, known_as
 from tests.places import Place
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 LATER = START + 3_600_000
+
+
+@pytest.fixture(params=["here", "afar"])
+async def parts(request: pytest.FixtureRequest, place: Place, clock: Clock) -> AsyncIterator[Parts]:
+    """The gate of this process, and the same behind a server."""
+    async with opened(place, clock) as doors:
+        if request.param == "here":
+            yield doors
+            return
+        async with from_afar(doors) as others:
+            yield others
 
 
 async def test_a_read_passes_and_leaves_only_a_number(parts: Parts) -> None:  # R1, R15
@@ -322,7 +335,9 @@ async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: Parts) 
 
 
 async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: Parts, clock: Clock) -> None:  # R20, R51
-    draft = Grant("g1", "default", "delete_file", WRITE.sha256, "", frozenset(), "", 0, LATER, max_uses=1)
+    draft = Grant(
+        "g1", "default", "delete_file", known_as(parts, WRITE).sha256, "", frozenset(), "", 0, LATER, max_uses=1
+    )
     await parts.inbox.grant(Grant(**{**_fields(draft), "when": 'args.path.startsWith("/tmp/")'}), BOB)
     outside = await parts.gate.check(call(1, {"path": "/etc/x"}), WRITE)
     assert isinstance(outside, Waiting)
@@ -336,7 +351,7 @@ async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: Parts, cl
 async def test_a_revoked_or_expired_grant_covers_nothing(parts: Parts, clock: Clock) -> None:  # R51
     for number, grant_id in enumerate(("revoked", "expired")):
         end = START + 1_000 * (number + 1)
-        draft = Grant(grant_id, "default", "delete_file", WRITE.sha256, "", frozenset(), "", 0, end)
+        draft = Grant(grant_id, "default", "delete_file", known_as(parts, WRITE).sha256, "", frozenset(), "", 0, end)
         await parts.inbox.grant(draft, BOB)
     await parts.inbox.revoke("default", "revoked", BOB)
     clock.forward(2_000)

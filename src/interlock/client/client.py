@@ -111,13 +111,16 @@ class Client:
             if heard is not None and max(outcome.questions, default=0) > heard:
                 return outcome
 
-    async def start(self, approval_id: str, spec: ToolSpec | None = None) -> Execution:
-        """One winner. A start that is sent again is the same attempt; one whose answer came late is made sure of."""
+    async def start(self, approval_id: str, spec: ToolSpec | None = None, *, attempt: str = "") -> Execution:
+        """One winner. A start that is sent again is the same attempt; one whose answer came late is made sure of.
+
+        Whoever names an `attempt` may send it again themselves, and must never use its name for another one.
+        """
         now = asyncio.get_running_loop().time
         began = now()
         body = {"lease_seconds": self._lease, "spec_sha256": shapes.afar(spec).sha256 if spec else ""}
-        attempt = {"idempotency-key": secrets.token_hex(16)}
-        told = await self._post(approval_id, "start", body, headers=attempt, otherwise=NOT_STARTED)
+        named = {"idempotency-key": attempt} if attempt else _once()
+        told = await self._post(approval_id, "start", body, headers=named, otherwise=NOT_STARTED)
         execution = shapes.execution_of(approval_id, told)
         if now() - began > self._lease / 3:
             await self.renew(approval_id, execution.fence)

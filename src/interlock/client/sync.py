@@ -47,8 +47,8 @@ class SyncClient:
     def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
         return self._run(self._client.wait(approval_id, timeout, heard=heard))
 
-    def start(self, approval_id: str, spec: ToolSpec | None = None) -> Execution:
-        return self._run(self._client.start(approval_id, spec))
+    def start(self, approval_id: str, spec: ToolSpec | None = None, *, attempt: str = "") -> Execution:
+        return self._run(self._client.start(approval_id, spec, attempt=attempt))
 
     def renew(self, approval_id: str, fence: int) -> Standing:
         return self._run(self._client.renew(approval_id, fence))

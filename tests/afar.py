@@ -1,0 +1,100 @@
+"""The gate's door over HTTP, with the parameters that it has here: the same tests can go through both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from interlock.client import Client, Standing
+from interlock.client.shapes import afar
+from interlock.configuration import Settings
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.canonical import read
+from interlock.core.event import Payload
+from interlock.core.execution import DEFAULT_LEASE
+from interlock.core.outcome import Outcome
+from interlock.core.policy import Policy
+from interlock.gate import Execution
+from interlock.server.app import build
+from interlock.server.serve import site_of
+from interlock.web.site import Site
+from interlock.wiring import Parts
+
+URL = "http://127.0.0.1:8321"
+
+
+@asynccontextmanager
+async def from_afar(parts: Parts) -> AsyncIterator[Parts]:
+    """The same parts, but that the gate is on the other side of a server's routes."""
+    here = parts.gate
+    site = await site_of(Settings(), parts)
+    _, key = await parts.accounts.create_key("default", "bot", "agent", "test")
+    transport = httpx2.ASGITransport(app=build(site))
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    http = httpx2.AsyncClient(transport=transport, base_url=URL, headers=headers)
+    parts.gate = FromAfar(site, http, key)  # type: ignore[assignment]
+    try:
+        yield parts
+    finally:
+        parts.gate = here
+        await http.aclose()
+
+
+def known_as(parts: Parts, spec: ToolSpec) -> ToolSpec:
+    """The tool as the record has it: a program from afar declares it, and keeps for itself what it alone can do."""
+    return afar(spec) if isinstance(parts.gate, FromAfar) else spec
+
+
+class FromAfar:
+    """`policy` is set by whoever puts one in force; the server takes it up by itself."""
+
+    policy: Policy
+
+    def __init__(self, site: Site, http: httpx2.AsyncClient, key: str) -> None:
+        self._site = site
+        self._http = http
+        self._key = key
+        self._specs: dict[str, ToolSpec] = {}
+
+    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        self._specs[spec.sha256] = spec
+        return await (await self._client()).check(call, spec)
+
+    async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        return await (await self._client()).ask_as(call)
+
+    async def look(self, workspace: str, approval_id: str) -> Outcome:
+        return await (await self._client()).wait(approval_id, 0)
+
+    async def wait(self, workspace: str, approval_id: str, timeout: float | None = None, **more: Any) -> Outcome:
+        return await (await self._client()).wait(approval_id, timeout, **more)
+
+    async def start(
+        self, workspace: str, approval_id: str, runner: str, lease: int = DEFAULT_LEASE, spec_sha256: str = ""
+    ) -> Execution:
+        client, spec = await self._client(lease), self._specs.get(spec_sha256)
+        if spec_sha256 and spec is None:
+            spec = ToolSpec("another definition")
+        return await client.start(approval_id, spec, attempt=runner if runner.startswith("attempt:") else "")
+
+    async def renew(self, workspace: str, approval_id: str, fence: int, lease: int = DEFAULT_LEASE) -> Standing:
+        return await (await self._client(lease)).renew(approval_id, fence)
+
+    async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Standing:
+        result = None if payload.result is None else read(payload.result)
+        return await (await self._client()).finish(approval_id, fence, result, error="" if ok else payload.error or "?")
+
+    async def abandon(self, workspace: str, approval_id: str, fence: int) -> Standing:
+        return await (await self._client()).abandon(approval_id, fence)
+
+    async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Standing:
+        return await (await self._client()).cancel(approval_id, reason)
+
+    async def _client(self, lease: int = DEFAULT_LEASE) -> Client:
+        await self._site.workspaces.refresh("default")
+        client = Client(URL, self._key, lease_seconds=lease / 1000)
+        client._talk._http = self._http  # the routes of this process, instead of a socket
+        return client
