@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.server import (
@@ -139,8 +140,15 @@ async def _unknown_route(request: Request, error: Exception) -> Response:
         return response(error_answer(NotFound("There is nothing at this address. The routes are listed at /docs.")))
     if error.status_code == 405:
         answer = error_answer(WrongMethod(f"{request.method} is not possible here. The routes are listed at /docs."))
-        return response(answer._replace(headers=((b"allow", (error.headers or {}).get("Allow", "").encode()),)))
+        return response(answer._replace(headers=((b"allow", ", ".join(_methods(request)).encode()),)))
     return response(error_answer(InvalidRequest(str(error.detail))))
+
+
+def _methods(request: Request) -> list[str]:
+    """Of all routes at this address; the framework names those of the first only."""
+    app: FastAPI = request.app
+    found = [route for route in app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in found for method in getattr(route, "methods", None) or ()})
 
 
 async def _broken(request: Request, _: Exception) -> Response:

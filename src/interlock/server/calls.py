@@ -98,10 +98,11 @@ class Calls:
     async def look(self, asked: Asked) -> Answer:
         """With `wait` the answer is held back while there is nothing new, or until the server stops."""
         doors, (approval_id,) = await self._doors(asked), asked.values
-        seconds = _seconds(asked.query.get("wait", "0"))
+        query = asked.query
+        seconds, heard = _seconds(query.get("wait", "0")), _heard(query.get("heard", ""))
         if not seconds:
             return told(await doors.gate.look(doors.workspace, approval_id))
-        return told(await self._waited(doors, approval_id, seconds, _heard(asked.query.get("heard", ""))))
+        return told(await self._waited(doors, approval_id, seconds, heard))
 
     async def start(self, asked: Asked) -> Answer:
         """A start that is sent again under the same Idempotency-Key is the same start."""

@@ -38,7 +38,7 @@ KEY = {
     "in": "header",
     "required": False,
     "description": "The same request under the same key is done once, and answered the same for a day.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]([ -~]*[!-~])?$"},
 }
 OTHER = {
     "description": "Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many "

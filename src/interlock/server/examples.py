@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 _SHA256 = "d2bb3a09ba4d8ad2d4c3b8b9d3f8c9a0a2c0c4a0a7c0d8a9a3e5b1d7c6f4e2a1"
 _ID = "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6"
-_POLICY = "version: 1\nrules:\n  - name: reads are free\n    effect: read\n    then: allow\n"
-_POLICY_JSON = {"version": 1, "rules": [{"name": "reads are free", "effect": "read", "then": "allow"}]}
+_POLICY = {"version": 1, "rules": [{"name": "reads are free", "effect": "read", "then": "allow"}]}
 
 BODIES: Mapping[str, object] = {
     "Proposed": {
@@ -78,9 +77,9 @@ BODIES: Mapping[str, object] = {
 }
 
 ROUTES: Mapping[str, Mapping[str, object]] = {
-    "PUT /api/policy": {"application/yaml": _POLICY, "application/json": _POLICY_JSON},
-    "POST /api/policy/check": {"application/yaml": _POLICY, "application/json": _POLICY_JSON},
-    "POST /api/policy/rehearse": {"application/yaml": _POLICY, "application/json": _POLICY_JSON},
+    "PUT /api/policy": {"application/yaml": _POLICY, "application/json": _POLICY},
+    "POST /api/policy/check": {"application/yaml": _POLICY, "application/json": _POLICY},
+    "POST /api/policy/rehearse": {"application/yaml": _POLICY, "application/json": _POLICY},
     "POST /api/policy/explain": {
         "application/json": {"tool": "fund_transfer", "args": {"amount": 100, "recipient": "ann@example.com"}}
     },

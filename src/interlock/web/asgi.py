@@ -100,8 +100,12 @@ class Asked:
 
 
 def idempotency_key(asked: Asked) -> str:
-    key = asked.headers.get(b"idempotency-key", b"").decode("latin-1")
-    if len(key) > MAX_KEY or not key.isascii() or not key.isprintable():
+    """Empty if there is none."""
+    given = asked.headers.get(b"idempotency-key")
+    if given is None:
+        return ""
+    key = given.decode("latin-1")
+    if not 1 <= len(key) <= MAX_KEY or not key.isascii() or not key.isprintable():
         raise InvalidRequest(f"An Idempotency-Key has 1 to {MAX_KEY} visible ASCII characters.")
     return key
 

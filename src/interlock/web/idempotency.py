@@ -55,11 +55,11 @@ class Repeats:
 
         Gives the answer that was kept, or None after the request was served.
         """
-        principal = await self._principal(asked)
-        if principal is None or not idempotency_key(asked):
+        key, principal = idempotency_key(asked), await self._principal(asked)
+        if principal is None:
             await serve(send)
             return None
-        place = _place(asked, principal)
+        place = _place(principal, key)
         first = self._working.get(place)
         if first is not None:  # whoever sends it again meanwhile gets the same answer a moment later
             await first.wait()
@@ -131,9 +131,9 @@ class Caught:
             await self._send(message)
 
 
-def _place(asked: Asked, principal: Principal) -> Place:
+def _place(principal: Principal, key: str) -> Place:
     """The role is part of it: a key with fewer rights is told nothing that one with more was told."""
-    return Place(principal.workspace, f"{principal.role}:{principal.actor}", idempotency_key(asked))
+    return Place(principal.workspace, f"{principal.role}:{principal.actor}", key)
 
 
 def _digest(asked: Asked) -> str:
