@@ -17,7 +17,7 @@ from interlock.web.front import Hot, Live
 
 STREAM = {
     "description": "An event stream without an end.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {"schema": {"type": "object"}}},  # of each event
 }
 
 
