@@ -107,7 +107,9 @@ def database_of(url: str, clock: Clock | None = None, point: Point | None = None
 
             return PostgresDatabase(url, clock, point)
         case "http" | "https":
-            raise Misconfigured("This is the address of a server. Name its database: sqlite:///file.db or postgresql://….")
+            raise Misconfigured(
+                "This is the address of a server. Name its database: sqlite:///file.db or postgresql://…."
+            )
         case _:
             raise Misconfigured(
                 f"The database address {hidden(url)!r} is not one. Use sqlite:///file.db, sqlite:////folder/file.db "
