@@ -59,8 +59,15 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
             say("There are a few demo calls to decide. They are made up, and nothing happens when they are approved.")
         for line in await _welcome(site, listening):
             say(line)
-        gc.freeze()
+        _collect_rarely()
         await server.serve(sockets=[listening])
+
+
+def _collect_rarely() -> None:
+    """What a request leaves is gone with its last reference; to look for the little that is not costs more."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 async def site_of(settings: Settings, parts: Parts) -> Site:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -247,6 +247,7 @@ def _shape(method: str, parts: list[str]) -> tuple[str, int, str, str]:
             return method, 0, "", ""
 
 
+@lru_cache(maxsize=100)
 def _is_address(host: str) -> bool:
     """A number cannot be pointed elsewhere, as a name can."""
     bare = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
