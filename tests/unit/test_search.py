@@ -12,6 +12,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Payload, Stored
+from interlock.core.policy import Ask, Rung, Stage
 from interlock.core.ports import Query
 from interlock.core.search import (
     LONGEST_TEXT,
@@ -28,7 +29,7 @@ from interlock.core.search import (
     words_of,
 )
 from interlock.core.voting import Vote
-from tests.unit.builders import NOW, any_text, json_values, requested
+from tests.unit.builders import FINANCE, LEGAL, NOW, any_text, json_values, requested
 
 SECRETIVE = ToolSpec("pay", "write", secret=("key", "/cards/*/number"))
 scalars = st.none() | st.booleans() | st.integers(-(10**39), 10**39) | st.floats(allow_nan=False, allow_infinity=False)
@@ -195,6 +196,17 @@ def test_a_filter_meets_exactly_what_it_names(right: dict[str, Any], wrong: dict
     stored = stored._replace(approval=approval)
     assert both(stored, **right)
     assert not both(stored, **wrong)
+
+
+def test_a_team_meets_what_it_may_decide_now_or_once_it_is_escalated() -> None:  # R36
+    rung = Rung(1, LEGAL)
+    asked = requested(Ask("two", (Stage(FINANCE), Stage()), ladder=(rung,)))
+    for team in ("finance", "legal"):
+        assert matches(asked, Query(team=team))
+        assert set(wanted_by("default", Query(team=team)).words) <= set(words_of(asked).split())
+    assert not matches(asked, Query(team="ops"))
+    assert is_search(Query(team="ops"))
+    assert not matches(requested(), Query(team="finance"))
 
 
 def test_an_argument_is_found_inside_objects_and_lists() -> None:
