@@ -158,6 +158,18 @@ SUITES = [
         )
         for database, servers in (("sqlite", "1"), ("postgresql", "2"))
     ),
+    *(
+        Suite(
+            f"http-kills-{database}",
+            "http_kills",
+            ("--database", database, "--agents", 1_000, "--kills", 20),
+            {
+                name: ("--database", database, "--agents", "50", "--kills", "1", "--broken", name)
+                for name in ("acknowledged-first", "started-for-all")
+            },
+        )
+        for database in ("sqlite", "postgresql")
+    ),
     Suite(
         "models",
         "models",

@@ -28,3 +28,25 @@ def test_two_servers_on_one_database_have_one_winner() -> None:  # R24
 def test_a_server_that_answers_before_it_has_decided_has_several_winners() -> None:
     """The red control."""
     assert caught("http_races", "--clients", "100", "--duplicates", "50", "--broken", "early-answer", noticed=" won: ")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@BOTH
+def test_a_killed_server_loses_nothing_and_all_agents_go_on_by_themselves(database: str) -> None:  # R24, R46
+    result = report("http_kills", "--database", database, "--agents", "100", "--kills", "3")
+    assert result["wrong"] == []
+    assert result["faults"] == 3
+    assert min(result["waiting"]) > 10, "agents waited when it was killed"
+    assert result["calls"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("broken", "noticed"),
+    [("acknowledged-first", "is pending after the kill"), ("started-for-all", "was started by 2 of 2")],
+)
+def test_a_server_that_says_too_much_is_noticed(broken: str, noticed: str) -> None:
+    """The red control."""
+    assert caught("http_kills", "--agents", "50", "--kills", "1", "--broken", broken, noticed=noticed)
