@@ -20,7 +20,7 @@ Error
 │   └── FindingsNotAcknowledged   findings_not_acknowledged
 ├── StoreUnavailable          503 store_unavailable
 │   └── ClockBehind               clock_behind          the clock went back: approving is refused
-├── Misconfigured             exit 2                    policy, settings or wiring
+├── Misconfigured             503 misconfigured         policy, settings or wiring; exit 2 on the command line
 ├── DeliveryFailed            a channel could not deliver
 └── NotRun                    raised to the program whose call did not run
     ├── CallRefused               denied, rejected, expired or cancelled
@@ -146,7 +146,7 @@ class ClockBehind(StoreUnavailable):
 
 
 class Misconfigured(Error):
-    code = "misconfigured"
+    code, status = "misconfigured", 503
 
 
 class DeliveryFailed(Error):
