@@ -83,7 +83,7 @@ async def one_call(lock: Interlock, desk: Parts) -> list[str]:
     return ran
 
 
-# R3, R42, R46
+# R3, R23, R46
 @pytest.mark.parametrize("act", ["lose", "refuse", "busy"])
 async def test_whichever_answer_is_lost_the_tool_runs_once(net: Between, keys: Keys, desk: Parts, act: Act) -> None:
     """One program after another; each loses another one of its answers."""
@@ -132,7 +132,7 @@ async def test_a_finish_whose_answer_got_lost_is_told_again(net: Between, keys: 
     assert (await kinds(desk)).count("succeeded") == 1
 
 
-# R42
+# R23
 async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys, desk: Parts) -> None:
     with serving_here(place.url) as url, between(url) as net:
         client = Client(net.url, keys["agent"], patience=0.1)
@@ -224,7 +224,7 @@ def test_the_sync_client_does_the_same(server: str, keys: Keys) -> None:
         assert "SyncClient" in repr(agent)
 
 
-# R12
+# R2, R45
 async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys: Keys, desk: Parts) -> None:
     def preview(args: Any) -> str:
         return f"{len(args)} arguments"

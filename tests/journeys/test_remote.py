@@ -102,7 +102,7 @@ async def approve(desk: Parts, stored: Stored) -> None:
     await desk.inbox.decide("default", stored.approval.id, Approve(Seen(stored.approval.args_sha256)), BOB)
 
 
-# R42, R46
+# R23, R46
 async def test_a_program_that_is_killed_and_started_again_asks_nothing_twice(
     desk: Parts, key: str, place: Place, tmp_path: Path
 ) -> None:
@@ -126,7 +126,7 @@ async def test_a_program_that_is_killed_and_started_again_asks_nothing_twice(
     assert await faults(desk) == []
 
 
-# R3, R42
+# R3, R23
 async def test_programs_that_wait_go_on_when_their_server_was_killed(
     desk: Parts, key: str, place: Place, tmp_path: Path, port: int
 ) -> None:

@@ -185,7 +185,7 @@ async def test_agents_and_viewers_do_nothing_with_approvals(client: As, keys: Ke
         assert (await person.get(f"/api/approvals/{told['approval_id']}")).status_code == 403
 
 
-# R36
+# R36, R42
 async def test_many_are_decided_at_once_and_each_has_its_own_end(client: As, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = [await propose(agent, call_id=f"c{number}") for number in range(4)]

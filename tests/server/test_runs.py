@@ -26,7 +26,7 @@ async def end(agent: httpx2.AsyncClient, run: dict[str, Any], verb: str) -> int:
     return answer.status_code
 
 
-async def test_a_run_is_resumed_once_its_lease_lapsed(client: As, keys: Keys, clock: Clock) -> None:  # R42
+async def test_a_run_is_resumed_once_its_lease_lapsed(client: As, keys: Keys, clock: Clock) -> None:  # R23
     agent = client(keys["agent"])
     first = await take_up(agent, runner="one", lease_seconds=30)
     assert (first["resumed"], first["api"]) == (False, 1)
@@ -43,7 +43,7 @@ async def test_to_ask_for_a_run_twice_opens_one(client: As, keys: Keys, parts: P
     assert (await kinds(parts)).count("run_opened") == 1
 
 
-async def test_a_program_that_certainly_ended_is_followed_at_once(client: As, keys: Keys) -> None:  # R42
+async def test_a_program_that_certainly_ended_is_followed_at_once(client: As, keys: Keys) -> None:  # R23
     agent = client(keys["agent"])
     first = await take_up(agent, runner="one")
     listed = (await agent.get("/api/runs", params={"agent": "mailer"})).json()["items"]
@@ -107,7 +107,7 @@ async def test_an_interrupted_tool_is_unknown(client: As, keys: Keys) -> None:  
     assert (await agent.get(path)).json()["outcome"] == "finished"
 
 
-async def test_a_description_is_no_part_of_the_tools_definition(client: As, keys: Keys, parts: Parts) -> None:  # R12
+async def test_a_description_is_no_part_of_the_tools_definition(client: As, keys: Keys, parts: Parts) -> None:  # R2
     agent = client(keys["agent"])
     body = {"tool": "send", "args": {}, "run_id": "run", "effect": "write"}
     for number in "12":
