@@ -170,6 +170,15 @@ SUITES = [
         )
         for database in ("sqlite", "postgresql")
     ),
+    *(
+        Suite(
+            f"http-restart-{database}",
+            "http_restart",
+            ("--database", database, "--pending", 1_000_000, "--times", "3"),
+            {"counts-all": ("--database", database, "--pending", "20000", "--times", "1", "--broken", "counts-all")},
+        )
+        for database in ("sqlite", "postgresql")
+    ),
     Suite(
         "models",
         "models",

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from interlock.cli import main
+from interlock.core.ports import Query
 from interlock.gate import Execution, Gate
 from interlock.inbox import Inbox
+from interlock.stores.store import SqlStore
 from tests.faults import sabotage
 from tests.serving import INTERLOCK
 
@@ -57,10 +59,24 @@ def started_for_all() -> None:
     Gate.start = start  # type: ignore[method-assign]
 
 
+def counts_all() -> None:
+    """Before it opens, it looks at every approval once: what grows with the database."""
+    real = SqlStore.open
+
+    async def open_(self: SqlStore) -> None:
+        await real(self)
+        cursor: str | None = ""
+        while cursor is not None:
+            cursor = (await self.list("default", Query(limit=500, cursor=cursor))).next
+
+    SqlStore.open = open_  # type: ignore[method-assign]
+
+
 CONTROLS: dict[str, Callable[[], None]] = {
     **sabotage.CONTROLS,
     "acknowledged-first": acknowledged_first,
     "started-for-all": started_for_all,
+    "counts-all": counts_all,
 }
 
 

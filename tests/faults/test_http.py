@@ -50,3 +50,20 @@ def test_a_killed_server_loses_nothing_and_all_agents_go_on_by_themselves(databa
 def test_a_server_that_says_too_much_is_noticed(broken: str, noticed: str) -> None:
     """The red control."""
     assert caught("http_kills", "--agents", "50", "--kills", "1", "--broken", broken, noticed=noticed)
+
+
+@pytest.mark.slow
+@BOTH
+def test_a_start_over_20000_pending_reads_no_more_than_over_one(database: str) -> None:  # R46
+    """How long it takes over a million is measured by `make faults`; here only what does not depend on the machine."""
+    result = report("http_restart", "--database", database, "--pending", "20000", "--times", "1", "--within", "60")
+    assert result["wrong"] == []
+    assert result["succeeded"] == 1
+
+
+@pytest.mark.slow
+@BOTH
+def test_a_start_that_looks_at_every_approval_is_noticed(database: str) -> None:
+    """The red control."""
+    options = ("--database", database, "--pending", "20000", "--times", "1", "--within", "60")
+    assert caught("http_restart", *options, "--broken", "counts-all", noticed="when there was one")
