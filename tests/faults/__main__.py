@@ -179,6 +179,18 @@ SUITES = [
         )
         for database in ("sqlite", "postgresql")
     ),
+    *(
+        Suite(
+            f"http-histories-{database}",
+            "http_histories",
+            ("--database", database, "--operations", 100_000, "--kills", 20),
+            {
+                name: ("--database", database, "--operations", "2000", "--kills", "0", "--broken", name)
+                for name in ("early-answer", "first-arguments")
+            },
+        )
+        for database in ("sqlite", "postgresql")
+    ),
     Suite(
         "models",
         "models",

@@ -180,7 +180,9 @@ class Client:
 
     def effect(self, life: Life, started: Execution) -> None:
         """One line for each time that the tool ran: with which arguments, under which key."""
-        line = f"{life.number} {digest(started.args)} {started.idempotency_key} {started.fence}\n"
+        self.append(f"{life.number} {digest(started.args)} {started.idempotency_key} {started.fence}\n")
+
+    def append(self, line: str) -> None:
         os.write(self._effects, line.encode())
 
     async def do_renew(self, life: Life) -> None:

@@ -67,3 +67,29 @@ def test_a_start_that_looks_at_every_approval_is_noticed(database: str) -> None:
     """The red control."""
     options = ("--database", database, "--pending", "20000", "--times", "1", "--within", "60")
     assert caught("http_restart", *options, "--broken", "counts-all", noticed="when there was one")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@BOTH
+def test_histories_over_http_have_an_explanation(database: str) -> None:  # R24, R46
+    result = report("http_histories", "--database", database, "--operations", "3000", "--kills", "2")
+    assert result["wrong"] == []
+    assert result["linearizable"] == result["operations"] >= 3_000
+    assert result["succeeded"] * 2 >= result["operations"]
+    assert result["effects"] > 50
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("broken", "noticed"),
+    [
+        ("early-answer", "no order explains"),
+        ("start-unchecked", "ran 2 times"),
+        ("first-arguments", "ran with other arguments than were approved"),
+    ],
+)
+def test_histories_of_a_broken_server_have_none(broken: str, noticed: str) -> None:
+    """The red control."""
+    assert caught("http_histories", "--operations", "2000", "--kills", "0", "--broken", broken, noticed=noticed)

@@ -1,0 +1,280 @@
+"""A storm over HTTP: random operations on few approvals by many clients, while the server is killed and started again.
+
+    python -m tests.faults.http_histories [--database sqlite|postgresql] [--operations N] [--kills N] [--broken CONTROL]
+
+The operations are those of `storm.py`, by keys of people and of an agent. A request whose answer did not come is lost:
+it may have happened or not. Judged as a storm is: effects, rows, ledger, and the history of each approval has to be
+linearizable. Prints one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import socket
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from interlock.core.canonical import canonical, digest
+from interlock.core.errors import Error, StoreUnavailable
+from interlock.durations import parse_time
+from interlock.wiring import wire
+from tests.faults import clients, http_server
+from tests.faults.aftermath import judge
+from tests.faults.clients import DID, PEOPLE, POLICY, SPECS, Life, terms_of, tool_of
+from tests.faults.histories import LOST, Recorder, short
+from tests.faults.storm import opened
+from tests.models.model import Answer, Op
+from tests.serving import Served, serving
+
+LANES = 32  # approvals that are under way at once
+SEATS = 3  # clients at each
+STALLED = 120.0  # seconds without any progress
+CONTROLS = ("early-answer", "start-unchecked", "first-arguments")
+
+
+class Told(Error):
+    """An error, in the server's words."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__(body["message"], **{name: body[name] for name in ("decision", "status") if name in body})
+        self.code = body["error"]
+
+
+class Afar(clients.Client):
+    """The same client; all that it does, it asks the server to do."""
+
+    def __init__(self, http: httpx2.AsyncClient, keys: dict[str, str], *rest: Any) -> None:
+        super().__init__(None, *rest)  # type: ignore[arg-type]  # whatever used the parts is asked for below
+        self._http, self._keys = http, keys
+
+    async def ask(self, who: str, path: str, body: object = None) -> Any:
+        """Raises StoreUnavailable if nobody knows whether it happened."""
+        headers = {"authorization": f"Bearer {self._keys[who]}", "prefer": "return=minimal"}
+        method = "GET" if body is None else "POST"
+        try:
+            answer = await self.connected(method, path, json=body, headers=headers)
+            told = answer.json()
+        except (httpx2.HTTPError, ValueError):
+            raise StoreUnavailable("no answer") from None
+        if answer.status_code >= 500:
+            raise StoreUnavailable(answer.text)
+        if answer.status_code >= 400:
+            raise Told(told)
+        return told
+
+    async def connected(self, *what: Any, **how: Any) -> httpx2.Response:
+        """A server that is not there has done nothing: it is asked again."""
+        while True:
+            try:
+                return await self._http.request(*what, **how)
+            except httpx2.ConnectError:
+                await asyncio.sleep(self.chance.uniform(0.02, 0.1))
+
+    async def propose(self, life: Life, args: object) -> None:
+        tool, call = tool_of(life.number), clients.call_of(life.number, args)
+        body = {"tool": tool, "args": args, "run_id": "storm", "call_id": f"c{life.number}", "initiated_by": "rita"}
+        body |= {"effect": "write", "idempotent": SPECS[tool].idempotent}
+
+        async def work() -> Answer:
+            told = await self.ask("agent", "/api/calls", body)
+            life.id, life.digest = told["approval_id"], told["args_sha256"]
+            return Answer("ok", told["status"])
+
+        answer = await self.record(life, Op("propose", args=short(digest(call.args))), work)
+        life.done = answer is LOST or not life.id
+
+    async def do_look(self, life: Life) -> None:
+        """As the agent hears it."""
+
+        async def work() -> Answer:
+            told = await self.ask("agent", f"/api/calls/{life.id}")
+            life.digest = told["args_sha256"]
+            return Answer("ok", told["status"])
+
+        await self.record(life, Op("hear"), work)
+
+    async def do_cancel(self, life: Life) -> None:
+        await self.step_of(life, Op("cancel", "agent:bot"), "cancel", {})
+
+    async def do_start(self, life: Life) -> None:
+        lease = self.chance.choice(self.leases)
+
+        async def work() -> Answer:
+            told = await self.ask("agent", f"/api/calls/{life.id}/start", {"lease_seconds": lease / 1000})
+            args, until = digest(canonical(told["args"])), parse_time(told["lease_until"])
+            life.mine, life.fence = told, told["fence"]
+            line = f"{life.number} {args} {told['idempotency_key']} {told['fence']}\n"
+            self.append(line)
+            return Answer("ok", None, None, short(args), None, told["fence"], None, until)
+
+        life.mine = None
+        await self.record(life, Op("start", self.recorder.name), work)
+
+    async def do_renew(self, life: Life) -> None:
+        await self.step_of(life, Op("renew", fence=life.fence), "renew", {"fence": life.fence, "lease_seconds": 2})
+
+    async def finish(self, life: Life, fence: int, payload: Any) -> None:
+        ok = life.mine is not None and payload.error is None
+        end = {"result": json.loads(DID)} if ok else {"error": "no"}
+        body = {"fence": fence, "ok": ok, **end}
+        answer = await self.step_of(life, Op("finish", fence=fence, ok=ok), "finish", body)
+        life.mine = None if answer.code == "ok" else life.mine
+
+    async def do_abandon(self, life: Life) -> None:
+        await self.step_of(life, Op("abandon", fence=life.fence), "abandon", {"fence": life.fence})
+        life.mine = None
+
+    def do_decide(self, name: str) -> Any:
+        async def decide(life: Life) -> None:
+            person = self.chance.choice(self.people).name
+            seen = {"blind": None, "stale": "0" * 64}.get(name, life.digest or None)
+            kind = name if name in ("edit", "respond", "reject") else "approve"
+            args = {"n": life.number, "by": person, "at": self.chance.getrandbits(40)}
+            op = Op(kind, person, seen and short(seen), short(digest(canonical(args))) if kind == "edit" else "")
+            body: dict[str, object] = {"kind": kind} | ({"args_sha256": seen} if seen else {})
+            if kind == "edit":
+                op, body = op._replace(quorum=terms_of(life.number).quorum), {**body, "args": args}
+            if kind == "respond":
+                body["message"] = "Ask me tomorrow."
+
+            async def work() -> Answer:
+                told = await self.ask(person, f"/api/approvals/{life.id}/decision", body)
+                life.digest = told["args_sha256"]
+                by = told["decision"]["by"] if told["decision"] else ""
+                return Answer("ok", None, told["version"], short(told["args_sha256"]), by)
+
+            await self.record(life, op, work)
+
+        return decide if name != "intrude" else self.do_look  # who may is asked before what is there
+
+    async def do_undo(self, life: Life) -> None:
+        person = self.chance.choice(self.people).name
+        await self.desk_of(life, Op("undo", person), person, "undo", {})
+
+    async def do_resolve(self, life: Life) -> None:
+        person, ok = self.chance.choice(self.people).name, self.chance.random() < 0.5
+        body = {"ok": ok, "note": "seen"}
+        await self.desk_of(life, Op("resolve", person, ok=ok), person, "resolve-unknown", body)
+
+    async def step_of(self, life: Life, op: Op, verb: str, body: dict[str, object]) -> Answer:
+        async def work() -> Answer:
+            return Answer("ok", (await self.ask("agent", f"/api/calls/{life.id}/{verb}", body))["status"])
+
+        return await self.record(life, op, work)
+
+    async def desk_of(self, life: Life, op: Op, person: str, verb: str, body: dict[str, object]) -> None:
+        async def work() -> Answer:
+            await self.ask(person, f"/api/approvals/{life.id}/{verb}", body)
+            return Answer("ok")  # what is shown with it was read a moment later
+
+        await self.record(life, op, work)
+        life.status = "in doubt"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--operations", type=int, default=3_000)
+    parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument("--broken", choices=CONTROLS, default="")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, opened(options.database, Path(name)) as (database, server):
+        folder = Path(name)
+        if options.broken and server:
+            with server.connect("storm") as connection:  # its own refusals would hide what the code does wrong
+                connection.execute("alter table approvals disable trigger user")
+        keys = asyncio.run(prepared(database))
+        began = time.monotonic()
+        asyncio.run(blow(database, folder, keys, options))
+        verdict = judge(database, folder, {})
+        print(json.dumps(said(options, verdict, began)))
+
+
+def said(options: argparse.Namespace, verdict: Any, began: float) -> dict[str, Any]:
+    return {
+        "suite": "http-histories",
+        "database": options.database,
+        "operations": verdict.operations,
+        "succeeded": verdict.succeeded,
+        "faults": options.kills,
+        "wrong": verdict.samples(),
+        "seconds": round(time.monotonic() - began, 1),
+        "approvals": verdict.approvals,
+        "effects": verdict.effects,
+        "linearizable": verdict.linearizable,
+        "lost": verdict.lost,
+        "counts": dict(sorted(verdict.counts.items())),
+        "statuses": dict(sorted(verdict.statuses.items())),
+    }
+
+
+async def prepared(database: str) -> dict[str, str]:
+    parts = wire(database)
+    await parts.store.open()
+    await parts.put_policy("default", POLICY, "ada", {})
+    keys = {"agent": (await parts.accounts.create_key("default", "bot", "agent", "test"))[1]}
+    for person in PEOPLE:
+        keys[person.name] = (await parts.accounts.create_key("default", person.name, person.role, "test"))[1]
+    await parts.store.close()
+    return keys
+
+
+async def blow(database: str, folder: Path, keys: dict[str, str], options: argparse.Namespace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program, environ = http_server.program(options.broken)
+    with ExitStack() as lives:
+
+        def start() -> Served:
+            return lives.enter_context(serving(database, folder, port=port, program=program, environ=environ))
+
+        served = await asyncio.to_thread(start)
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+        async with httpx2.AsyncClient(base_url=served.url, timeout=30, limits=limits) as http:
+            recorder, stop = Recorder(folder, "afar"), asyncio.Event()
+            seats = [Afar(http, keys, recorder, folder, "afar", seed) for seed in range(LANES * SEATS)]
+            lanes = [Lane(seats[n::LANES], n, stop) for n in range(LANES)]
+            work = [asyncio.create_task(lane.follow(seat)) for lane in lanes for seat in lane.seats]
+            for fault in range(options.kills):
+                await reached(seats, options.operations * (fault + 1) // (options.kills + 1), work)
+                await asyncio.to_thread(served.kill)
+                served = await asyncio.to_thread(start)
+            await reached(seats, options.operations, work)
+            stop.set()
+            await asyncio.gather(*work)
+
+
+class Lane:
+    """One approval after the other; all seats are at the same one, and some linger."""
+
+    def __init__(self, seats: list[Afar], number: int, stop: asyncio.Event) -> None:
+        self.seats, self._number, self._stop = seats, number, stop
+
+    async def follow(self, client: Afar) -> None:
+        while not self._stop.is_set():
+            number = self._number
+            await client.play(number, lambda: self._number)
+            if self._number == number:
+                self._number = number + LANES
+
+
+async def reached(seats: list[Afar], operations: int, work: list[asyncio.Task[None]]) -> None:
+    last, moved = -1, time.monotonic()
+    while (done := sum(seat.operations for seat in seats)) < operations:
+        if done != last:
+            last, moved = done, time.monotonic()
+        failed = [task for task in work if task.done()]
+        if time.monotonic() - moved > STALLED or failed:
+            raise RuntimeError(f"the storm came to a halt after {done} operations: {failed[:1]}")
+        await asyncio.sleep(0.02)
+
+
+if __name__ == "__main__":
+    main()
