@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -40,4 +41,5 @@ class Deciding:
         approval = await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
         if asked.headers.get(b"prefer") == MINIMAL:
             return json_answer(decided_json(approval, self._site.clock()), 200, ((b"preference-applied", MINIMAL),))
+        await asyncio.sleep(0)  # the agent that waits for this looks first
         return await shown(self._site, doors, approval_id, reviewer)
