@@ -18,7 +18,7 @@ LISTED = 10_000
 
 def tables(figures: Figures) -> list[Table]:
     """In the order of the page."""
-    parts = (contest, durability, shares, unasked, lookup, growth, parked, ledger, aims)
+    parts = (contest, durability, shares, unasked, lookup, growth, parked, http, ledger, aims)
     return [part(figures) for part in parts]
 
 
@@ -133,6 +133,28 @@ def parked(figures: Figures) -> Table:
         "All that wait are listed, and the time is given for 10,000 of them.",
     ]
     return Table("Calls that wait", head, rows, notes)
+
+
+def http(figures: Figures) -> Table:
+    taken = figures["http"]
+    labels = {
+        "cycles": "create and decide, 64 connections, cycles per second",
+        "whole": "the same, with the whole approval in each answer",
+        "to_tool_ms": "decision over HTTP to the tool in another process, p50, ms",
+    }
+    rows = [
+        [label, *(text for name in ("sqlite", "postgresql") for text in rate(taken[name][what]))]
+        for what, label in labels.items()
+    ]
+    shares = [f"{taken[name]['beside_streams']['cycles_per_second']:.2f}" for name in ("sqlite", "postgresql")]
+    rows.append(["share left beside 1,000 idle and 100 stalled streams", shares[0], NONE, shares[1], NONE])
+    stream = taken["stream"]
+    notes = [
+        "One `interlock serve` with its worker; the load and the agent are processes of their own on the same machine, "
+        "over loopback. The agent is the library with the server's address. "
+        f"{stream['streams']:,} idle event streams took {number(stream['kib_per_stream'])} KiB each.",
+    ]
+    return Table("The server", ["over HTTP", "SQLite", "spread", "PostgreSQL", "spread"], rows, notes)
 
 
 def ledger(figures: Figures) -> Table:

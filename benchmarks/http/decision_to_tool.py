@@ -13,9 +13,11 @@ import statistics
 import subprocess
 import sys
 import time
+from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlsplit
 
-from benchmarks.http.figures import child, place
+from benchmarks.http.servers import DATABASES, child, place
 from tests.postgres import Server
 
 PROGRAM = """
@@ -40,40 +42,46 @@ SETTLE = 0.02  # seconds after a proposal: the agent is back and waits
 
 def measure(url: str, agent: str, reviewer: str, rounds: int) -> dict[str, float]:
     """The clock is one for all processes of a machine; it starts when the decision is sent."""
-    import httpx2  # noqa: PLC0415  only here
-
     command = [sys.executable, "-c", PROGRAM, url, agent, str(rounds)]
-    headers = {"authorization": f"Bearer {reviewer}"}
-    spent = []
-    with (
-        httpx2.Client(base_url=url, headers=headers, trust_env=False) as person,
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program,
-    ):
+    person, spent = Person(url, reviewer), []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         for _ in range(rounds):
-            waiting = _pending(person)
+            waiting = person.pending()
             time.sleep(SETTLE)
             sent = time.monotonic_ns()
-            path = f"/api/approvals/{waiting['id']}/decision"
-            answer = person.post(path, json={"kind": "approve", "args_sha256": waiting["args_sha256"]})
-            assert answer.status_code == 200, answer.text
+            said = {"kind": "approve", "args_sha256": waiting["args_sha256"]}
+            person.ask("POST", f"/api/approvals/{waiting['id']}/decision", said)
             spent.append((int(program.stdout.readline()) - sent) / 1e6)
     usual = spent[min(5, rounds - 1) :]  # the first ones open connections
     return {"p50_ms": statistics.median(usual), "p90_ms": statistics.quantiles(usual, n=10)[-1], "rounds": len(usual)}
 
 
-def _pending(person: Any) -> dict[str, Any]:
-    while True:
-        items = person.get("/api/approvals/pending").json()["items"]
-        if items:
-            return dict(items[0])
-        time.sleep(0.002)
+class Person:
+    """Somebody with a key and a connection, who takes little time to speak."""
+
+    def __init__(self, url: str, key: str) -> None:
+        parts = urlsplit(url)
+        self._connection = HTTPConnection(parts.hostname or "", parts.port)
+        self._headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+
+    def pending(self) -> dict[str, Any]:
+        while not (items := self.ask("GET", "/api/approvals/pending")["items"]):
+            time.sleep(0.002)
+        return dict(items[0])
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        self._connection.request(method, path, None if body is None else json.dumps(body), self._headers)
+        answer = self._connection.getresponse()
+        told = answer.read()
+        assert answer.status == 200, told
+        return json.loads(told)
 
 
 def both(rounds: int) -> dict[str, Any]:
     found = {}
     with Server() as server:
-        for name in ("sqlite", "postgresql"):
+        for name in DATABASES:
             with place(server, name, 0) as (served, keys):
                 options = (served.url, keys["agent"], keys["reviewer"], "--rounds", str(rounds))
                 found[name] = child("decision_to_tool", *options)

@@ -1,52 +1,41 @@
-"""All figures of the server, each database in turn: `python -m benchmarks.http.figures` takes these alone."""
+"""All figures of the server, both databases in turn: `python -m benchmarks.http.figures` takes these alone."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import resource
 from typing import Any
 
+from benchmarks.http import streams
+from benchmarks.http.servers import DATABASES, child, load, place
 from tests.postgres import Server
-from tests.serving import Served, keys_at, serving
 
-CONNECTIONS = 64
+DECISIONS = 60  # of one round
 
 
 def figures(server: Server, rounds: int, seconds: float) -> dict[str, Any]:
-    """By database; within a round both have their turn."""
-    found: dict[str, dict[str, list[Any]]] = {"sqlite": {"cycles": []}, "postgresql": {"cycles": []}}
+    """Within a round both databases have their turn; `whole` is with the whole approval in each answer."""
+    allow_many_files()
+    found: dict[str, Any] = {name: {"cycles": [], "whole": [], "to_tool_ms": []} for name in DATABASES}
     for number in range(rounds):
-        for name, taken in found.items():
+        for name in DATABASES:
             with place(server, name, number) as (served, keys):
-                options = (served.url, keys["agent"], keys["reviewer"], "--seconds", str(seconds))
-                taken["cycles"].append(child("cycles", *options, "--connections", str(CONNECTIONS)))
+                taken = found[name]
+                taken["cycles"].append(child("cycles", *load(served, keys, seconds))["cycles_per_second"])
+                whole = child("cycles", *load(served, keys, seconds / 2, "--whole"))
+                taken["whole"].append(whole["cycles_per_second"])
+                decided = (served.url, keys["agent"], keys["reviewer"], "--rounds", str(DECISIONS))
+                taken["to_tool_ms"].append(child("decision_to_tool", *decided)["p50_ms"])
+    for name in DATABASES:
+        found[name]["beside_streams"] = streams.deciding(server, name, rounds, seconds)["left"]
+    found["stream"] = streams.memory(server)
     return found
 
 
-@contextmanager
-def place(server: Server, name: str, number: int) -> Iterator[tuple[Served, dict[str, str]]]:
-    """A server of its own over an empty database, with a key for each role."""
-    with tempfile.TemporaryDirectory() as folder:
-        base = f"http{number}"
-        url = f"sqlite:///{folder}/interlock.db" if name == "sqlite" else server.create_database(base)
-        keys = asyncio.run(keys_at(url))
-        with serving(url, Path(folder)) as served:
-            yield served, keys
-        if name != "sqlite":
-            server.drop_database(base)
-
-
-def child(module: str, *options: str) -> dict[str, Any]:
-    """The load comes from a process of its own, as it would."""
-    command = [sys.executable, "-m", f"benchmarks.http.{module}", *options]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+def allow_many_files() -> None:
+    """Every stream is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def main() -> None:

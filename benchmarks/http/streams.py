@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.http.figures import CONNECTIONS, child, place
+from benchmarks.http.servers import child, load, place
 from tests.postgres import Server
 from tests.serving import Served
 
@@ -91,22 +91,14 @@ def deciding(server: Server, kind: str, rounds: int, seconds: float) -> dict[str
     """Cycles per second alone and beside idle and stalled streams, in turn on the same server."""
     alone, beside = [], []
     with place(server, kind, 0) as (served, keys):
-        load = (
-            served.url,
-            keys["agent"],
-            keys["reviewer"],
-            "--seconds",
-            str(seconds),
-            "--connections",
-            str(CONNECTIONS),
-        )
-        child("cycles", *load)
+        options = load(served, keys, seconds)
+        child("cycles", *options)
         for _ in range(rounds):
-            alone.append(_taken(served, load, seconds))
+            alone.append(_taken(served, options, seconds))
             streams = idle_streams(served.url, keys["viewer"], IDLE) + stalled_streams(
                 served.url, keys["viewer"], STALLED
             )
-            beside.append(_taken(served, load, seconds))
+            beside.append(_taken(served, options, seconds))
             close(streams)
         resident_mib = resident(served.process.pid) / 2**20
     return {"alone": alone, "beside": beside, "left": _shares(alone, beside), "resident_mib": resident_mib}
@@ -116,32 +108,19 @@ def following(server: Server, kind: str, count: int, rounds: int, seconds: float
     """The same beside streams that are told everything, and read it."""
     alone, beside = [], []
     with place(server, kind, 0) as (served, keys):
-        load = (
-            served.url,
-            keys["agent"],
-            keys["reviewer"],
-            "--seconds",
-            str(seconds),
-            "--connections",
-            str(CONNECTIONS),
-        )
-        child("cycles", *load)
+        options = load(served, keys, seconds)
+        child("cycles", *options)
         for _ in range(rounds):
-            alone.append(_taken(served, load, seconds))
+            alone.append(_taken(served, options, seconds))
             with following_streams(served.url, keys["viewer"], count) as came:
-                beside.append(_taken(served, load, seconds))
+                beside.append(_taken(served, options, seconds))
     return {"streams": count, "alone": alone, "beside": beside, "left": _shares(alone, beside), "mib": came[0] / 2**20}
 
 
-def _load(served: Served, keys: Mapping[str, str], seconds: float) -> tuple[str, ...]:
-    options = ("--seconds", str(seconds), "--connections", str(CONNECTIONS))
-    return served.url, keys["agent"], keys["reviewer"], *options
-
-
-def _taken(served: Served, load: Sequence[str], seconds: float) -> dict[str, float]:
+def _taken(served: Served, options: Sequence[str], seconds: float) -> dict[str, float]:
     """On a machine with other work the processor's time says more than the clock's."""
     before = processor(served.process.pid)
-    rate = child("cycles", *load)["cycles_per_second"]
+    rate = child("cycles", *options)["cycles_per_second"]
     spent = processor(served.process.pid) - before
     return {"cycles_per_second": rate, "processor_ms": spent * 1000 / (rate * seconds)}
 

@@ -119,6 +119,8 @@ def figures() -> dict[str, Any]:
     known: dict[str, Any] = {"error": "", "twice": {"afterwards": 1, "at_once": 2}, "durable": "synchronous=FULL"}
     missing = {"name": "other", "title": "Other", "database": "postgresql", "error": "not installed", "twice": {}}
     growing = {size: {"one_us": 9.0, "many_us": 3.0, "decide_ms": 1.0, "page_ms": 0.4} for size in ("1000", "1000000")}
+    rates_over_http = {"cycles": [2_100.0, 1_900.0], "whole": [1_500.0], "to_tool_ms": [4.0, 6.0]}
+    served: dict[str, Any] = {**rates_over_http, "beside_streams": {"cycles_per_second": 0.9}}
     return {
         "machine": {"machine": "2 cores"},
         "rounds": 2,
@@ -137,6 +139,7 @@ def figures() -> dict[str, Any]:
             },
             missing,
         ],
+        "http": {"sqlite": served, "postgresql": served, "stream": {"streams": 5_000, "kib_per_stream": 11.0}},
         "reads": {"sqlite": {"wall_us": 9.0, "cpu_us": 8.0}},
         "unasked": {"Other": {"with_us": 300.0, "without_us": 200.0, "cost_us": 100.0}},
         "lookup": {"1000": {"plain_us": 1.0, "condition_us": 9.0, "load_s": 0.1}},

@@ -1,0 +1,44 @@
+"""A server to measure, and the load that comes from a process of its own, as it would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.postgres import Server
+from tests.serving import Served, keys_at, serving
+
+CONNECTIONS = 64
+DATABASES = ("sqlite", "postgresql")
+
+
+@contextmanager
+def place(server: Server, name: str, number: int = 0) -> Iterator[tuple[Served, dict[str, str]]]:
+    """`interlock serve` over an empty database of its own, with a key for each role."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = f"http{number}"
+        url = f"sqlite:///{folder}/interlock.db" if name == "sqlite" else server.create_database(base)
+        keys = asyncio.run(keys_at(url))
+        with serving(url, Path(folder)) as served:
+            yield served, keys
+        if name != "sqlite":
+            server.drop_database(base)
+
+
+def load(served: Served, keys: dict[str, str], seconds: float, *more: str) -> tuple[str, ...]:
+    """The options of `cycles`."""
+    told = (served.url, keys["agent"], keys["reviewer"])
+    return (*told, "--seconds", str(seconds), "--connections", str(CONNECTIONS), *more)
+
+
+def child(module: str, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", f"benchmarks.http.{module}", *options]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
