@@ -90,8 +90,11 @@ async def status(parts: Parts, approval_id: str) -> str:
 
 async def kinds(parts: Parts, workspace: str = "default") -> list[str]:
     """Without those about keys: programs from afar need one before anything happens."""
-    told = [entry.kind async for chunk in parts.store.entries(workspace) for entry in chunk]
-    return [kind for kind in told if not kind.startswith("key_")]
+    return [kind for kind in await every_kind(parts, workspace) if not kind.startswith("key_")]
+
+
+async def every_kind(parts: Parts, workspace: str = "default") -> list[str]:
+    return [entry.kind async for chunk in parts.store.entries(workspace) for entry in chunk]
 
 
 async def faults(parts: Parts, workspace: str = "default") -> list[Fault]:

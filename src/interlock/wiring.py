@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.accounts import Accounts
+from interlock.accounts.accounts import Accounts
 from interlock.conditions import compile_condition
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy

@@ -58,6 +58,8 @@ class Worker:
         done += await self._recover() + await self._forget()
         with suppress(Error):  # what is not searchable yet is so after another sweep
             await self._store.index(SETTLED)
+        with suppress(Error):  # what has ended lets nobody in, deleted or not
+            await self._delete_ended()
         return done
 
     async def _recover(self) -> int:

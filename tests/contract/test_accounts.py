@@ -8,18 +8,18 @@ from typing import cast
 
 import pytest
 
-from interlock.accounts import ANSWERS, HOUR, KEPT, OF_A_NAME, OF_AN_ADDRESS, SESSION, USED, Accounts
+from interlock.accounts.accounts import ANSWERS, HOUR, KEPT, OF_A_NAME, OF_AN_ADDRESS, SESSION, USED, Accounts
+from interlock.accounts.members import SESSIONS
 from interlock.core.erasure import Erasure
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
 from interlock.core.event import TIME
 from interlock.core.identity import Principal
 from interlock.core.policy import People
 from interlock.core.ports import AccountStore, User
-from interlock.members import SESSIONS
 from interlock.wiring import Parts
 from interlock.worker import TIDY_EVERY
 from tests.places import Place
-from tests.support import ADA, START, Clock, faults, kinds, opened
+from tests.support import ADA, START, Clock, every_kind, faults, opened
 
 PASSWORD = "correct horse battery"
 Told = tuple[str, dict[str, object], dict[str, object] | None]
@@ -64,7 +64,7 @@ async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: Parts) -> None
     assert not await lets_in(parts.accounts, secret)
     again = await parts.accounts.revoke_key("default", key.id, "eve")
     assert again.revoked_at == revoked.revoked_at
-    assert [kind for kind in await kinds(parts) if kind.startswith("key")] == ["key_created", "key_revoked"]
+    assert [kind for kind in await every_kind(parts) if kind.startswith("key")] == ["key_created", "key_revoked"]
     assert await faults(parts) == []
 
 
@@ -175,7 +175,7 @@ async def test_when_a_key_was_used_is_noted_once_a_minute(parts: Parts, clock: C
     assert await used() == START
     clock.forward(KEPT)
     assert await used() == START + USED - 1 + KEPT
-    assert await kinds(parts) == ["key_created"], key.id
+    assert await every_kind(parts) == ["key_created"], key.id
 
 
 async def test_many_who_come_at_once_with_one_key_make_one_look_up(parts: Parts, clock: Clock) -> None:
@@ -316,7 +316,7 @@ async def test_who_is_away_says_who_decides_meanwhile(parts: Parts) -> None:  # 
 async def test_what_cannot_be_somebody_is_refused(parts: Parts, name: str, role: str, team: str, email: str) -> None:
     with pytest.raises(InvalidRequest):
         await parts.accounts.add_user("default", name, role, "ada", frozenset({team} - {""}), email)
-    assert await kinds(parts) == []
+    assert await every_kind(parts) == []
 
 
 async def test_a_workspace_is_made_once_and_listed(parts: Parts) -> None:
@@ -461,7 +461,7 @@ async def test_failures_are_recorded_once_a_second_for_a_name(parts: Parts, cloc
         (TIME, {}, {"address": "192.0.2.7", "name": "nobody"}),
         (TIME, {}, {"address": "", "name": "bob"}),
     ]
-    assert await kinds(parts, "acme") == [], "nobody can make a ledger by a wrong name"
+    assert await every_kind(parts, "acme") == [], "nobody can make a ledger by a wrong name"
     assert await faults(parts) == []
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from interlock.accounts.passwords import LONGEST, NOBODY, check_password, hash_password, is_password
 from interlock.core.errors import InvalidRequest
-from interlock.passwords import LONGEST, NOBODY, check_password, hash_password, is_password
 
 PASSWORD = "correct horse battery"
 

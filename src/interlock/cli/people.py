@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from interlock.accounts.passwords import LONGEST, check_password
 from interlock.cli import asking
 from interlock.cli.output import print_json, say, show, table
 from interlock.cli.shared import Desk, at_terminal, command, kept, made
@@ -17,7 +18,6 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_email, check_name
 from interlock.core.ports import User
 from interlock.durations import parse_duration, rfc3339
-from interlock.passwords import LONGEST, check_password
 from interlock.words import counted, listed
 
 app = typer.Typer()

@@ -7,7 +7,7 @@ import asyncio
 from interlock.cli.output import say
 from interlock.cli.shared import Options
 from interlock.web.logs import Log
-from interlock.web.running import on_signal, take_logs, tidying, working
+from interlock.web.running import on_signal, take_logs, working
 from interlock.wiring import wall_clock, wire
 
 
@@ -28,7 +28,7 @@ async def work(options: Options) -> None:
     take_logs(log)
     try:
         with on_signal(told.set):
-            async with working(log, parts.worker.run, tidying(parts.accounts.sweep)):
+            async with working(log, parts.worker.run):
                 say(f"Interlock's worker is running on {parts.store.name}.")
                 log.tell("info", "start", database=parts.store.name)
                 await told.wait()

@@ -23,7 +23,7 @@ from interlock.server.connection import MOST, Connection
 from interlock.server.demo import fill
 from interlock.stores.store import SqlStore
 from interlock.web.logs import Log
-from interlock.web.running import GRACE, on_signal, take_logs, tidying, working
+from interlock.web.running import GRACE, on_signal, take_logs, working
 from interlock.web.site import Site
 from interlock.wiring import Parts, doors_of, wall_clock, wire
 from interlock.workspaces import Workspaces
@@ -53,8 +53,7 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
         server = Server(site)
         stack.enter_context(on_signal(server.stop))
         if worker:
-            tidy = tidying(parts.accounts.sweep)
-            await stack.enter_async_context(working(site.log, parts.worker.run, tidy))
+            await stack.enter_async_context(working(site.log, parts.worker.run))
         if demo and await fill(site):
             say("There are a few demo calls to decide. They are made up, and nothing happens when they are approved.")
         for line in await _welcome(site, listening):

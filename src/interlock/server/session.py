@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from interlock.accounts import SESSION
+from interlock.accounts.accounts import SESSION
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import Principal
 from interlock.server.routing import ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
-from interlock.accounts import Accounts
+from interlock.accounts.accounts import Accounts
 from interlock.core.errors import Forbidden, Unauthenticated
 from interlock.core.identity import Principal
 from interlock.web.asgi import Asked, Header

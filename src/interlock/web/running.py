@@ -8,12 +8,9 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-from interlock.core.errors import Error
 from interlock.web.logs import Log, Passed
 
 GRACE = 10  # seconds that what was begun gets to end when the program stops
-TIDY_EVERY = 60.0  # seconds
-LOTS = 20  # of what has ended, in one go
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Run = Callable[[asyncio.Event], Awaitable[None]]
 
@@ -64,20 +61,6 @@ async def working(log: Log, *runs: Run) -> AsyncIterator[None]:
         stop.set()
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*tasks), GRACE)
-
-
-def tidying(sweep: Callable[[], Awaitable[int]]) -> Run:
-    """Deletes what has ended, such as old sessions, in small lots."""
-
-    async def run(stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            with suppress(Error):  # a database in trouble is tried again
-                for _ in range(LOTS):
-                    if not await sweep():
-                        break
-            await pause(stop, TIDY_EVERY)
-
-    return run
 
 
 async def pause(stop: asyncio.Event, seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from interlock.accounts import Accounts
+from interlock.accounts.accounts import Accounts
 from interlock.configuration import Settings
 from interlock.core.ports import Clock
 from interlock.stores.store import SqlStore

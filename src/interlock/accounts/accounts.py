@@ -12,7 +12,9 @@ from hashlib import sha256
 from ipaddress import ip_address, ip_network
 from typing import TypeVar
 
-from interlock import members
+from interlock.accounts import members
+from interlock.accounts.lookups import Found, Lookups
+from interlock.accounts.passwords import check_password, hash_password, is_password
 from interlock.core.attempts import Attempts
 from interlock.core.errors import Error, InvalidRequest, TooManyRequests, Unauthenticated
 from interlock.core.event import TIME, Event
@@ -32,8 +34,6 @@ from interlock.core.identity import (
 )
 from interlock.core.policy import People
 from interlock.core.ports import AccountStore, Book, Clock, User
-from interlock.lookups import Found, Lookups
-from interlock.passwords import check_password, hash_password, is_password
 
 T = TypeVar("T")
 HOUR = 3_600_000
