@@ -1,0 +1,89 @@
+"""What only a socket can do: requests that two programs would read differently, against a real server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.serving import Served, serving
+
+PATIENCE = 1.0  # seconds for an answer that may not come
+HIDDEN = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+HEAD = b"POST /api/calls HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("wire")
+    with serving(f"sqlite:///{folder}/interlock.db", Path(folder)) as served:
+        yield served
+
+
+def said(server: Served, request: bytes) -> bytes:
+    """All that comes back until the server closes the connection, or waits for more."""
+    port = int(server.url.rpartition(":")[2])
+    parts = []
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
+        connection.sendall(request)
+        with suppress(TimeoutError):
+            while part := connection.recv(65_536):
+                parts.append(part)
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
+        b"Content-Length: 4\r\nContent-Length: 52\r\n",
+        b"Content-Length: 4\r\nContent-Length: 4\r\n",
+        b"Content-Length: 4, 4\r\n",
+        b"Content-Length: +4\r\n",
+        b"Content-Length: 0x4\r\n",
+        b"Content-Length : 4\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+        b"Transfer-Encoding:\x0bchunked\r\n",
+    ],
+)
+def test_no_request_is_hidden_in_the_body_of_another(server: Served, framing: bytes) -> None:  # R36
+    """A proxy that reads the length otherwise would let the second one through as somebody else's."""
+    answer = said(server, HEAD + framing + b"\r\n0\r\n\r\n" + HIDDEN)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer[:200]
+    assert b'"status":"ok"' not in answer
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.0\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+        b"GET http://evil.example/healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost : 127.0.0.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\n Host: 127.0.0.1\r\n\r\n",
+        b"TRACE /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Secret: mirrored\r\nConnection: close\r\n\r\n",
+        b"CONNECT evil.example:443 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /healthz HTTP/9.9\r\nHost: 127.0.0.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+    ],
+)
+def test_an_odd_request_gets_nothing(server: Served, request_: bytes) -> None:
+    answer = said(server, request_)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer[:200]
+    assert b"mirrored" not in answer
+    assert b'"status":"ok"' not in answer
+
+
+def test_the_server_is_still_there(server: Served) -> None:
+    """So that the tests above are not about a server that fell over."""
+    assert b'"status":"ok"' in said(server, HIDDEN)
