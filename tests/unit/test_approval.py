@@ -90,6 +90,15 @@ def test_an_approval_says_who_decided_what_when_and_by_which_channel() -> None:
     assert (change.error, change.payload) == (None, None)
 
 
+# R11, R41
+def test_a_reason_goes_with_an_approval_too() -> None:
+    approval = pending()
+    change = decide(approval, approve(approval, reason="urgent", comment="fine"), ALICE, at(NOW + 5))
+    assert change.state.decision == Decided("approve", "alice", NOW + 5, "web", "urgent", "fine")
+    _, _, _, content = only_event(change)
+    assert (content or {})["reason"] == "urgent"
+
+
 # R41, R48
 def test_a_vote_that_is_not_the_last_leaves_the_call_pending() -> None:
     approval = pending(TWO_OF_FINANCE)

@@ -14,7 +14,7 @@ from interlock.core import voting
 from interlock.core.call import Subject
 from interlock.core.canonical import canonical
 from interlock.core.changing import but, moved
-from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer
+from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import (
     AlreadyDecided,
     AlreadyStarted,
@@ -132,7 +132,7 @@ def decide(
     edited = prepared if isinstance(prepared, Edited) else None
     match decision:
         case Approve():
-            return _approve(approval, decision.seen.comment, reviewer, moment)
+            return _approve(approval, decision.seen, reviewer, moment)
         case Edit():
             return _edit(approval, decision, reviewer, moment, edited)
         case Respond():
@@ -281,7 +281,7 @@ def _refused(approval: Approval, decision: Decision, reviewer: Reviewer, error: 
     return refused(approval, decision.kind, reviewer, error, args_sha256=decision.seen.args_sha256)
 
 
-def _approve(approval: Approval, comment: str, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
+def _approve(approval: Approval, seen: Seen, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
     _refuse_if_behind(moment)
     stage = voting.open_stage(approval)
     seat = voting.seat(approval, reviewer, stage)
@@ -290,8 +290,10 @@ def _approve(approval: Approval, comment: str, reviewer: Reviewer, moment: Momen
         return Change(approval)  # the same person's second vote changes nothing
     vote = Vote(reviewer.name, seat, stage, approval.args_sha256, moment.now, reviewer.via)
     counted = but(approval, votes=(*approval.votes, vote))
-    decided = Decided("edit" if approval.editors else "approve", reviewer.name, moment.now, reviewer.via, "", comment)
-    content: dict[str, object] = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": comment}
+    kind, words = "edit" if approval.editors else "approve", (seen.reason, seen.comment)
+    decided = Decided(kind, reviewer.name, moment.now, reviewer.via, *words)
+    content: dict[str, object] = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": seen.comment}
+    content |= {"reason": seen.reason} if seen.reason else {}
     content |= {"seat": seat} if seat != reviewer.name else {}
     content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
     if voting.open_stage(counted) < len(approval.terms.stages):
@@ -344,7 +346,7 @@ def _edit(
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
     if "approve" not in terms.decisions or voting.seat(fresh, reviewer, 0) is None:
         return change._replace(payload=payload)
-    vote = _approve(fresh, decision.seen.comment, reviewer, moment)
+    vote = _approve(fresh, decision.seen, reviewer, moment)
     return vote._replace(events=change.events + vote.events, payload=payload)
 
 

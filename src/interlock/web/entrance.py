@@ -16,7 +16,7 @@ from interlock.web.proxies import Proxies
 from interlock.web.site import Site
 
 LONGEST = 90.0  # seconds until an answer has to begin: longer than any long poll
-REFUSALS = frozenset({401, 403, 408, 413, 421, 429})
+REFUSALS = frozenset({401, 403, 408, 413, 421, 429, 503})
 _ID = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 
 
