@@ -125,7 +125,9 @@ async def test_a_name_that_leads_here_is_not_ours(world: World, host: str) -> No
         assert (got.status, got.error) == (421, "wrong_host"), path
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8321", "localhost", "localhost:8321", "[::1]:8321", "192.0.2.7:8321"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8321", "localhost", "localhost:8321", "LOCALHOST:9000", "[::1]:8321", "192.0.2.7:8321"]
+)
 async def test_a_number_cannot_be_pointed_elsewhere(world: World, host: str) -> None:
     assert (await ask(world.app, "GET", "/healthz", {"host": host})).status == 200
 

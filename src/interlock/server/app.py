@@ -68,7 +68,7 @@ def build(site: Site) -> Entrance:
     auth = Auth(site.accounts, settings.public_url)
     hot = hot_routes(site, auth)
     rest = framework(site, auth, hot)
-    hosts = hosts_of(settings.host, settings.port, settings.public_url)
+    hosts = hosts_of(settings.host, settings.public_url)
     repeats = Repeats(site.store.answers, auth)
     return Entrance(site, Front(auth, repeats, hot, rest, hosts, site.meters))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -47,6 +48,8 @@ PLAIN: tuple[Header, ...] = (
 
 # Each header costs the server's protocol two look-ups, and a program that reads JSON needs no more than these.
 BRIEF = tuple(header for header in PLAIN if header[0] in (b"cache-control", b"x-content-type-options"))
+
+_HOST = re.compile(rb"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 Handle = Callable[[Asked], Awaitable[Answer]]
 Stream = Callable[[Asked, Receive, Send], Awaitable[None]]
@@ -155,8 +158,8 @@ class Front:
 
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
         """Another site's name that leads to this address must not reach it: a browser would take us for that site."""
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        if host in self._hosts or _is_address(host):
+        name = _name(headers.get(b"host", b""))
+        if name in self._hosts or _is_address(name):
             return
         raise Misdirected("This server does not go by this name. Set server.public_url to the address that people use.")
 
@@ -182,10 +185,9 @@ class Front:
         await self._rest(asked.scope, replay, covered)
 
 
-def hosts_of(host: str, port: int, public_url: str) -> set[str]:
-    """The names under which this server may be called."""
-    names = {"localhost", host.lower()} | ({urlsplit(public_url).netloc.lower()} if public_url else set())
-    return names | {f"{name}:{port}" for name in names}
+def hosts_of(host: str, public_url: str) -> set[str]:
+    """The names under which this server may be called; at which port is nobody's trick."""
+    return {"localhost", host.lower(), urlsplit(public_url).hostname or "localhost"}
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
@@ -248,11 +250,17 @@ def _shape(method: str, parts: list[str]) -> tuple[str, int, str, str]:
 
 
 @lru_cache(maxsize=100)
-def _is_address(host: str) -> bool:
+def _name(host: bytes) -> str:
+    """Without the port; empty for what is no host."""
+    found = _HOST.fullmatch(host.lower())
+    return (found[1] or found[2] or b"").decode() if found else ""
+
+
+@lru_cache(maxsize=100)
+def _is_address(name: str) -> bool:
     """A number cannot be pointed elsewhere, as a name can."""
-    bare = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     try:
-        ipaddress.ip_address(bare)
+        ipaddress.ip_address(name)
     except ValueError:
         return False
     return True
