@@ -20,6 +20,7 @@ import httpx2
 
 from interlock.configuration import Settings
 from interlock.server.serve import Server, site_of
+from interlock.web.logs import Log
 from interlock.wiring import Parts, wire
 
 INTERLOCK = (sys.executable, "-m", "interlock")
@@ -91,7 +92,9 @@ async def _serve_here(database: str, listening: socket.socket, ready: Future[Cal
     try:
         parts = wire(database)
         await parts.store.open()
-        server = Server(await site_of(Settings(), parts))
+        site = await site_of(Settings(), parts)
+        site.log = Log(parts.clock, write=lambda _: None)  # what a test is about is seen elsewhere
+        server = Server(site)
     except BaseException as error:
         ready.set_exception(error)
         raise
