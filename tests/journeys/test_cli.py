@@ -563,7 +563,7 @@ async def test_without_a_file_the_policy_in_force_explains(shell: Shell) -> None
     ("call", "words"),
     [
         ([], "A call is an object"),
-        ({"tool": "x", "arg": {}}, "Did you mean args?"),
+        ({"tool": "x", "arg": {}}, 'did you mean "args"?'),
         ({"tool": "x", "args": []}, "arguments of a call are an object"),
         ({"tool": "x", "effect": "boom"}, "effect is 'boom'"),
         ({"tool": "x", "expires_in": "soon"}, "is not a duration"),
