@@ -153,6 +153,7 @@ def http(figures: Figures) -> Table:
         "One `interlock serve` with its worker; the load and the agent are processes of their own on the same machine, "
         "over loopback. The agent is the library with the server's address. "
         f"{stream['streams']:,} idle event streams took {number(stream['kib_per_stream'])} KiB each.",
+        *(["Taken in a run of its own, later than the other tables."] if taken.get("apart") else []),
     ]
     return Table("The server", ["over HTTP", "SQLite", "spread", "PostgreSQL", "spread"], rows, notes)
 

@@ -1,9 +1,14 @@
-"""All figures of the server, both databases in turn: `python -m benchmarks.http.figures` takes these alone."""
+"""All figures of the server, both databases in turn.
+
+python -m benchmarks.http.figures [--into FILE]        takes these alone, and puts them beside those that a run kept
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
+from pathlib import Path
 from typing import Any
 
 from benchmarks.http import streams
@@ -39,8 +44,14 @@ def allow_many_files() -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", type=Path, help="a file that `python -m benchmarks --json` made")
+    given = parser.parse_args()
     with Server() as server:
-        print(json.dumps(figures(server, 3, 3.0), indent=2))
+        found = {"apart": True, **figures(server, 3, 3.0)}
+    print(json.dumps(found, indent=2))
+    if given.into:
+        given.into.write_text(json.dumps({**json.loads(given.into.read_text()), "http": found}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
