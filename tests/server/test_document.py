@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from interlock.server.document import Document, body_models, operations
-from interlock.server.handbook import handbook
+from interlock.server.document.handbook import handbook
+from interlock.server.document.openapi import Document, body_models, operations
 from interlock.server.models import Shown
 from tests.server.conftest import As
 from tests.server.test_calls import propose
@@ -45,7 +45,7 @@ async def test_every_route_says_what_it_does_who_may_and_how_it_fails(made: Docu
 async def test_every_body_has_an_example_that_fits(made: Document) -> None:
     for method, path, operation in operations(made):
         for kind, content in operation.get("requestBody", {}).get("content", {}).items():
-            assert "example" in content, f"{method} {path}: give an example in server/examples.py"
+            assert "example" in content, f"{method} {path}: give an example in server/document/examples.py"
             if kind == "application/json":
                 assert fits(made, content["schema"], content["example"]), f"{method} {path}"
 
@@ -100,4 +100,4 @@ async def test_the_page_is_plain_and_has_every_route(client: As, made: Document)
 
 async def test_the_handbook_is_up_to_date(made: Document) -> None:
     stored = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
-    assert handbook(made) == stored, "run: python -m interlock.server.handbook > docs/http.md"
+    assert handbook(made) == stored, "run: python -m interlock.server.document.handbook > docs/http.md"

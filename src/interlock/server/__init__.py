@@ -1,1 +1,1 @@
-"""The HTTP interface: `app.py` puts it together, each other file is one group of routes."""
+"""The HTTP interface: `app.py` puts it together, `document` describes it, most other files are a group of routes."""

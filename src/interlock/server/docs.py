@@ -10,8 +10,8 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 
 from interlock import __version__
-from interlock.server.document import ABOUT, Document, describe
-from interlock.server.manual import Field, Group, Model, Route, answers, groups
+from interlock.server.document.manual import Field, Group, Model, Route, answers, groups
+from interlock.server.document.openapi import ABOUT, Document, describe
 from interlock.web.asgi import encoded
 
 POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -58,7 +58,7 @@ HOT = {
     ),
     "POST /api/calls/{approval_id}/start": Described(
         "Takes the right to run an approved call: one caller gets it. The same start sent again under the same "
-        "Idempotency-Key is the same start.",
+        "Idempotency-Key is the same start: make it at random for each, and never out of the call.",
         _gives(models.Started),
         Start,
         fails=(404, 409, 410),

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from interlock.core.errors import NotFound
 from interlock.core.identity import ROLES, Principal
 from interlock.web.asgi import Answer, Asked
-from interlock.web.auth import Auth, check_role
+from interlock.web.auth import Auth, check_allowed
 from interlock.web.front import Hot, Live
 from interlock.web.site import Site
 
@@ -59,7 +59,7 @@ def may(roles: frozenset[str]) -> dict[str, Any]:
     async def check(request: Request) -> None:
         asked, auth = _asked(request), _auth(request)
         asked.principal = await auth.principal(asked)
-        check_role(asked.principal, roles)
+        check_allowed(asked.principal, roles)
 
     extra = {"x-roles": [role for role in ROLES if role in roles], "security": [{"key": []}, {"session": []}]}
     return {"dependencies": [Depends(check)], "openapi_extra": extra}

@@ -60,7 +60,7 @@ class Auth:
         return b"set-cookie", f"{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}".encode()
 
 
-def check_role(principal: Principal, roles: Collection[str]) -> None:
+def check_allowed(principal: Principal, roles: Collection[str]) -> None:
     if principal.role not in roles:
         raise Forbidden(_refusal(principal, roles))
 

@@ -29,7 +29,7 @@ from interlock.web.asgi import (
     read_json,
     send_answer,
 )
-from interlock.web.auth import Auth, check_role
+from interlock.web.auth import Auth, check_allowed
 from interlock.web.deadlines import Deadlines
 from interlock.web.idempotency import Repeats, may_repeat
 from interlock.web.meters import Meters
@@ -119,7 +119,7 @@ class Front:
                 await self._pass_on(asked, receive, send)
                 return
             asked.principal = await self._auth.principal(asked)
-            check_role(asked.principal, hot.roles)
+            check_allowed(asked.principal, hot.roles)
             match hot:
                 case Hot():
                     await send_answer(send, await hot.handle(asked), BRIEF)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from interlock.server.document import Document, Operation, operations
+from interlock.server.document.openapi import Document, Operation, operations
 
 HOST = "http://127.0.0.1:8321"
 Schema = Mapping[str, Any]

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from interlock import __version__
-from interlock.server.examples import BODIES, ROUTES
-from interlock.server.words import FIELDS
+from interlock.server.document.examples import BODIES, ROUTES
+from interlock.server.document.words import FIELDS
 
 ABOUT = (
     "An agent proposes a tool call; a policy lets it pass, refuses it, or asks people; they approve, edit, answer or "

@@ -1,4 +1,4 @@
-"""Writes docs/http.md out of the document: `python -m interlock.server.handbook > docs/http.md`."""
+"""Writes docs/http.md out of the document: `python -m interlock.server.document.handbook > docs/http.md`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from interlock.configuration import Settings
 from interlock.server.app import framework, hot_routes
 from interlock.server.docs import Manual, who
-from interlock.server.document import ABOUT, Document
-from interlock.server.manual import Field, Model, Route, answers, groups
+from interlock.server.document.manual import Field, Model, Route, answers, groups
+from interlock.server.document.openapi import ABOUT, Document
 from interlock.web.auth import Auth
 from interlock.web.logs import Log
 from interlock.web.site import Site
