@@ -63,15 +63,16 @@ mutants: $(DEV_INSTALLED) ## mistakes made on purpose in the rules and the verif
 	@$(BIN)/python -m tests.mutants --workers $(WORKERS)
 
 # Keeps the pins that still fit; `make lock UPGRADE=--upgrade` takes the newest of all.
+EXTRAS := --extra postgres --extra server --extra chat --extra mcp --extra demo
 LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header
 lock: ## pin the requirements again, with hashes
 	@test -x $(LOCK_VENV)/bin/uv || $(PYTHON) -m venv $(LOCK_VENV)
 	@$(LOCK_VENV)/bin/python -m pip install -qq '$(LOCK_TOOL)'
-	@$(LOCK) pyproject.toml --extra postgres --extra server -o requirements/base.txt
+	@$(LOCK) pyproject.toml $(EXTRAS) -o requirements/base.txt
 	@$(LOCK) requirements/build.in -c requirements/base.txt -o requirements/build.txt
-	@$(LOCK) pyproject.toml --extra server requirements/dev.in -c requirements/base.txt -c requirements/build.txt -o requirements/dev.txt
-	@$(LOCK) pyproject.toml --extra postgres --extra server --extra bench -c requirements/base.txt -c requirements/build.txt \
+	@$(LOCK) pyproject.toml $(EXTRAS) requirements/dev.in -c requirements/base.txt -c requirements/build.txt -o requirements/dev.txt
+	@$(LOCK) pyproject.toml $(EXTRAS) --extra bench -c requirements/base.txt -c requirements/build.txt \
 		-c requirements/dev.txt -o requirements/bench.txt
 	@! grep -nE '://|^-' requirements/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
 

@@ -144,6 +144,8 @@ class Settings:
     agents: Mapping[str, Agent] = field(default_factory=dict)
     mcp_servers: Mapping[str, Free] = field(default_factory=dict)
     documents: tuple[Path, ...] = ()
+    tools: Mapping[str, Free] = field(default_factory=dict)
+    models: Mapping[str, Free] = field(default_factory=dict)
     fault: str = ""
     file: Path | None = None
     shown: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -186,7 +188,7 @@ READY_ACTIONS: Mapping[str, Action] = MappingProxyType(
 
 SECTIONS = (
     *("storage", "server", "policy", "actions", "routing", "verification", "escalation", "audit"),
-    *("channels", "agents", "mcp_servers", "documents"),
+    *("channels", "agents", "mcp_servers", "documents", "tools", "models"),
 )
 _SECRET_KEY = re.compile(r"secret|token|passw|credential|authorization|cookie|(^|[_-]|api)key$", re.IGNORECASE)
 _PASSWORD = re.compile(

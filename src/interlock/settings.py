@@ -98,6 +98,8 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         _agents(read, top),
         _mcp_servers(read, top),
         tuple(folder / name for name in read.texts(top, "documents")),
+        _by_name(read, top, "tools"),
+        _by_name(read, top, "models"),
         fault_plan(env),
         file,
         filler.shown,
@@ -337,6 +339,12 @@ def _mcp_servers(read: Reader, top: Fields) -> dict[str, Free]:
         fields = read.mapping(entries, name)
         if not {"command", "url"} & fields.keys():
             read.complain(item.line, f'the MCP server "{name}" needs a command or a url')
+    return {name: _free(read.mapping(entries, name)) for name in entries}
+
+
+def _by_name(read: Reader, top: Fields, section: str) -> dict[str, Free]:
+    """What a tool pack or a provider of models is to know; each checks its own."""
+    entries = read.mapping(top, section)
     return {name: _free(read.mapping(entries, name)) for name in entries}
 
 

@@ -22,6 +22,8 @@ Error
 │   └── ClockBehind               clock_behind          the clock went back: approving is refused
 ├── Misconfigured             503 misconfigured         policy, settings or wiring; exit 2 on the command line
 ├── DeliveryFailed            a channel could not deliver
+├── ModelFailed               502 model_failed          says whether another try may help
+├── ToolFailed                502 tool_failed           a tool ran and failed; the message is for the model and people
 └── NotRun                    raised to the program whose call did not run
     ├── CallRefused               denied, rejected, expired or cancelled
     ├── CallAnswered              a person answered instead
@@ -151,6 +153,20 @@ class Misconfigured(Error):
 
 class DeliveryFailed(Error):
     code = "delivery_failed"
+
+
+class ModelFailed(Error):
+    """`again`: the same turn may go well another time, as after a time-out; not so with a wrong key."""
+
+    code, status = "model_failed", 502
+
+    def __init__(self, message: str, *, again: bool, **ids: object) -> None:
+        super().__init__(message, **ids)
+        self.again = again
+
+
+class ToolFailed(Error):
+    code, status = "tool_failed", 502
 
 
 class NotRun(Error):

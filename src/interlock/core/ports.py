@@ -269,6 +269,40 @@ class AccountStore(Protocol):
     async def tidy(self, now: int, answered_before: int, limit: int) -> int: ...
 
 
+class Record(NamedTuple):
+    """One thing that a tool pack keeps, such as a page; `body` is JSON."""
+
+    id: str
+    body: Mapping[str, object]
+    at: int
+
+
+class Shelf(Protocol):
+    """The records of one workspace inside a transaction. What a step writes counts once the step is through."""
+
+    now: int
+
+    def get(self, kind: str, record_id: str) -> Record | None: ...
+    def list(self, kind: str) -> Sequence[Record]: ...
+    def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None: ...
+    def delete(self, kind: str, record_id: str) -> None: ...
+
+
+class Records(Protocol):
+    """What tool packs keep in Interlock's own database, for one workspace."""
+
+    async def get(self, kind: str, record_id: str) -> Record | None: ...
+
+    async def list(self, kind: str) -> Sequence[Record]:
+        """By id, at most 10,000."""
+
+    async def change(self, key: str, step: Callable[[Shelf], object]) -> object:
+        """One transaction; gives what the step gave, which is JSON. A step that raises has changed nothing.
+
+        Whoever comes again with the same `key` gets what the first one got, and nothing happens.
+        """
+
+
 class Watch(Protocol):
     """Registered before the first look, so that nothing slips between looking and waiting."""
 

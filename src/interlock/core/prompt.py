@@ -1,0 +1,74 @@
+"""What a model is given and what it answers: one turn of a conversation, in no provider's words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+class Wish(NamedTuple):
+    """A call as the model wrote it; `args` is its own text, which need not even be JSON."""
+
+    id: str
+    tool: str
+    args: str
+
+
+class Said(NamedTuple):
+    """What a person told the agent."""
+
+    text: str
+
+
+class Replied(NamedTuple):
+    """A whole turn of the model. `opaque` is what its provider wants to see again, and only its provider reads it."""
+
+    text: str
+    wishes: tuple[Wish, ...] = ()
+    opaque: str = ""
+    tokens: int = 0
+
+
+class Result(NamedTuple):
+    """What became of a call; `content` is JSON."""
+
+    call_id: str
+    tool: str
+    content: object
+
+
+Message = Said | Replied | Result
+
+
+class Offer(NamedTuple):
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str
+    schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Every wish of a reply has exactly one result behind it, in the order of the wishes."""
+
+    instructions: str
+    messages: tuple[Message, ...]
+    tools: tuple[Offer, ...] = ()
+
+
+class Delta(NamedTuple):
+    """A piece of the text, as it comes."""
+
+    text: str
+
+
+class Model(Protocol):
+    """`name` is as in the configuration: `provider:name`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+        """One turn: pieces of text, then the whole of it as the last item. Raises ModelFailed."""

@@ -1,0 +1,1 @@
+"""Tool packs, one file each: what the agent can do."""

@@ -1,0 +1,67 @@
+"""A tool as its pack makes it: what the gate knows of it, what the model is told, and the function that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from interlock.core.call import Args, ToolSpec
+from interlock.core.ports import Records
+from interlock.core.prompt import Offer
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class Use(NamedTuple):
+    """One use of a tool: the arguments as they were approved, and a key that is the same for every try of this call.
+
+    The key is empty for a read.
+    """
+
+    args: Args
+    key: str
+
+
+Run = Callable[[Use], Awaitable[object]]  # gives JSON; raises ToolFailed with words for the model and for people
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`about` is what the model is told of it."""
+
+    spec: ToolSpec
+    about: str
+    run: Run
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def offer(self) -> Offer:
+        return Offer(self.name, self.about, self.spec.schema or {"type": "object", "properties": {}})
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a pack is given for one workspace; `settings` are its own part of the configuration's `tools`.
+
+    `transport` stands in for the network where there is no real service, as in the demo.
+    """
+
+    workspace: str
+    records: Records
+    settings: Mapping[str, object] = field(default_factory=dict)
+    transport: httpx2.AsyncBaseTransport | None = None
+
+
+def schema(required: str = "", /, **properties: Mapping[str, object]) -> dict[str, object]:
+    """An object that takes nothing else; `required` are names with spaces between them."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required.split(),
+        "additionalProperties": False,
+    }
