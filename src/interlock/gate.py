@@ -7,14 +7,15 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import assert_never, cast
 from uuid import UUID
 
 from interlock.beside import beside
 from interlock.core import conversation, execution, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
-from interlock.core.call import ToolCall, ToolSpec, redact
+from interlock.core.call import Args, ToolCall, ToolSpec, redact
+from interlock.core.canonical import read
 from interlock.core.card import find
 from interlock.core.conversation import Question
 from interlock.core.errors import InvalidRequest, Problem
@@ -168,6 +169,16 @@ class Gate:
         return await self._store.transition(
             workspace, approval_id, lambda approval, moment: conversation.reply(approval, number, text, actor, moment)
         )
+
+    async def known(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
+        """What became of a call, if people were asked about it or it was let through as a write."""
+        found = await self._store.find(workspace, run_id, call_id)
+        return None if found is None else found.approval
+
+    async def edited(self, workspace: str, approval_id: str) -> Args | None:
+        """The arguments as people changed them, secrets hidden; None if nobody did."""
+        approval, payload = await self._store.get(workspace, approval_id)
+        return cast(Args, read(payload.shown or payload.args or b"{}")) if approval.editors else None
 
     async def _known(self, call: ToolCall, given: str = "") -> Outcome | None:
         known = await self._store.find(call.workspace, call.run_id, call.call_id)

@@ -130,7 +130,8 @@ order by e.seq
 select link from events where workspace = ? and seq = ?
 
 -- name: changed_since
-select workspace, seq, approval_id from events where workspace = ? and seq > ? order by seq limit 1000
+select workspace, seq, approval_id, case when kind like 'thread%' then data else '' end from events
+where workspace = ? and seq > ? order by seq limit 1000
 
 -- name: write_reads
 insert into reads (workspace, tool, minute, n) values (?, ?, ?, ?)
@@ -487,3 +488,70 @@ from (select workspace, seq, at, kind, approval_id from events where workspace =
 left join approvals a
     on a.workspace = e.workspace and a.id = e.approval_id and e.kind in ('approved', 'rejected', 'responded')
 order by e.seq
+
+-- name: write_thread
+insert into threads (
+    workspace, id, agent, person, title, parent, parent_call, path, status, lines, due_at, woken, runner, fence, confirmation,
+    created_at, updated_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set
+    agent = excluded.agent, status = excluded.status, lines = excluded.lines, due_at = excluded.due_at,
+    woken = excluded.woken, runner = excluded.runner, fence = excluded.fence, confirmation = excluded.confirmation,
+    updated_at = excluded.updated_at
+
+-- name: wake_thread
+update threads set woken = woken + 1 where workspace = ? and id = ?
+
+-- name: ready_thread
+update threads set due_at = ? where workspace = ? and id = ? and status = 'waiting'
+
+-- name: thread
+select
+    workspace, id, agent, person, title, parent, parent_call, path, status, lines, due_at, woken, runner, fence, confirmation,
+    created_at, updated_at
+from threads where workspace = ? and id = ?
+
+-- name: threads_of
+select
+    workspace, id, agent, person, title, parent, parent_call, path, status, lines, due_at, woken, runner, fence, confirmation,
+    created_at, updated_at
+from threads where workspace = ? and person = ? and parent = '' and (updated_at < ? or (updated_at = ? and id < ?))
+order by updated_at desc, id desc limit ?
+
+-- name: threads_of_all
+select
+    workspace, id, agent, person, title, parent, parent_call, path, status, lines, due_at, woken, runner, fence, confirmation,
+    created_at, updated_at
+from threads where workspace = ? and parent = '' and (updated_at < ? or (updated_at = ? and id < ?))
+order by updated_at desc, id desc limit ?
+
+-- name: threads_below
+select
+    workspace, id, agent, person, title, parent, parent_call, path, status, lines, due_at, woken, runner, fence, confirmation,
+    created_at, updated_at
+from threads where workspace = ? and parent = ? and parent <> '' order by created_at limit 1000
+
+-- name: due_threads
+select workspace, id from threads where due_at is not null and due_at <= ? order by due_at limit ?
+
+-- name: next_due_thread
+select min(due_at) from threads where due_at is not null
+
+-- name: running_threads
+select workspace, id, runner from threads where status = 'running' limit 10000
+
+-- name: insert_line
+insert into lines (workspace, thread_id, n, at, kind, actor, body) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: lines
+select n, at, kind, actor, body from lines where workspace = ? and thread_id = ? and n > ? order by n limit ?
+
+-- name: write_draft
+insert into drafts (workspace, thread_id, line, words) values (?, ?, ?, ?)
+on conflict (workspace, thread_id) do update set line = excluded.line, words = excluded.words
+
+-- name: drop_draft
+delete from drafts where workspace = ? and thread_id = ?
+
+-- name: draft
+select line, words from drafts where workspace = ? and thread_id = ?

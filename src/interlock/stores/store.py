@@ -45,6 +45,7 @@ from interlock.stores.queries import check_statuses, limit_of, list_query, make_
 from interlock.stores.remembering import Interned, learn_terms
 from interlock.stores.rows import Row
 from interlock.stores.searching import Searching
+from interlock.stores.threads import SqlThreads
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import Work
 
@@ -84,6 +85,8 @@ class SqlStore:
         self._searching = Searching(database, database.finder, self._stored)
         self.accounts = SqlAccounts(database)
         self.answers = SqlAnswers(database)
+        self.threads = SqlThreads(database)
+        self.announce = database.watchers.announce
         self.count_read = database.count_read
         self.clock = database.clock
         self.tally = database.tally

@@ -16,9 +16,13 @@ from interlock.core.ledger import Entry, Head, seal
 from interlock.core.policy import Ask
 from interlock.core.run import Run
 from interlock.core.search import words_of
+from interlock.core.thread import PREFIX as THREAD
 from interlock.stores import rows
+from interlock.stores.order import COMPARED, ORDER
 from interlock.stores.remembering import Interned, Key, Memory, learn_terms
 from interlock.stores.rows import Row
+
+DUE = "threads"  # what those wait for, in no workspace, who advance threads
 
 
 class Connection(Protocol):
@@ -56,6 +60,7 @@ class Transaction:
         self._alone: set[str] = set()
         self._salts = b""
         self._tallies: dict[Key, int] = defaultdict(int)
+        self._threads: dict[str, set[str]] = defaultdict(set)
         self._sets: dict[str, list[tuple[object, ...]]] = defaultdict(list)
 
     # What steps read
@@ -189,6 +194,8 @@ class Transaction:
                 self._tallies[workspace, new.status] += 1
         if change.payload is not None:
             self._pay(workspace, new.id, change.payload)
+        if old.subject.run_id.startswith(THREAD):
+            self.wake(workspace, old.subject.run_id)
         self._follow_up(workspace, change, entries)
 
     def forget(self, old: Approval, new: Approval) -> None:
@@ -215,6 +222,16 @@ class Transaction:
         self._write_grant(workspace, change.state)
         self.tell(workspace, change.events)
 
+    def wake(self, workspace: str, thread_id: str) -> None:
+        """It has to look again, as soon as whoever runs it is through."""
+        self.write("wake_thread", workspace, thread_id)
+        self.write("ready_thread", self.moment(workspace).now, workspace, thread_id)
+        self.thread_changed(workspace, thread_id)
+        self.thread_changed("", DUE)
+
+    def thread_changed(self, workspace: str, thread_id: str) -> None:
+        self._threads[workspace].add(thread_id)
+
     def write(self, name: str, *values: object) -> None:
         self._sets[name].append(values)
 
@@ -233,7 +250,7 @@ class Transaction:
         for workspace in self._moved:
             head = self._heads[workspace]
             self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
-        for name in sorted(self._sets, key=_ORDER.__getitem__):
+        for name in sorted(self._sets, key=ORDER.__getitem__):
             values = self._sets[name]
             if self._connection.write(name, values) != len(values) and name in COMPARED:
                 raise LostRace(name)
@@ -248,6 +265,8 @@ class Transaction:
         for key, approval in self._approvals.items():
             changed.setdefault(key[0], set()).add(key[1])
             self._memory.keep(key, approval)
+        for workspace, ids in self._threads.items():
+            changed.setdefault(workspace, set()).update(ids)
         for key, payload in self._payloads.items():
             self._memory.keep_payload(key, self._whole_payload(key, payload))
         self._memory.heads.update(self._heads)
@@ -324,58 +343,6 @@ class Transaction:
     def _terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
         return known or learn_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
-
-
-# The order of the sets in a transaction: rows before what is updated or erased in them, the head last.
-NAMES = (
-    "insert_workspace",
-    "insert_terms",
-    "insert_spec",
-    "insert_tool",
-    "insert_approval",
-    "insert_payload",
-    "advance_approval",
-    "update_approval",
-    "erase_approval",
-    "edit_payload",
-    "end_payload",
-    "erase_payload",
-    "step_back",  # locks the mark before any document, as whoever indexes does: else both could wait for each other
-    "insert_doc",
-    "change_doc",
-    "erase_doc",  # after the others: of what one batch says about an approval, this counts
-    "write_grant",
-    "write_run",
-    "insert_policy",
-    "write_agent",
-    "write_user",
-    "write_password",
-    "write_subject",
-    "erase_user",
-    "insert_key",
-    "revoke_key",
-    "touch_key",
-    "erase_keys",
-    "insert_session",
-    "end_session",
-    "insert_link",
-    "spend_link",
-    "claim_answer",
-    "take_answer",
-    "keep_answer",
-    "drop_answer",
-    "hide_answers",
-    "forget_answer",
-    "write_reads",
-    "insert_event",
-    "insert_content",
-    "erase_content",
-    "write_mark",
-    "write_tally",
-    "write_head",
-)
-_ORDER = {name: place for place, name in enumerate(NAMES)}
-COMPARED = frozenset({"update_approval", "advance_approval", "erase_approval"})
 
 
 def _merged(old: Payload, new: Payload | None) -> Payload:

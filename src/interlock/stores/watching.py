@@ -29,7 +29,7 @@ class Watch:
 
 
 class Watchers:
-    """Safe from any thread. The empty approval id stands for every approval of the workspace."""
+    """Safe from any thread. An id is that of an approval or a thread; the empty one stands for all of the workspace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class Watchers:
         watch, key = Watch(asyncio.get_running_loop()), (workspace, approval_id)
         with self._lock:
             self._watches[key].add(watch)
-            self.anyone.set()
+            self._count()
         try:
             yield watch
         finally:
@@ -52,12 +52,18 @@ class Watchers:
             self._watches[key].discard(watch)
             if not self._watches[key]:
                 del self._watches[key]
-            if not self._watches:
-                self.anyone.clear()
+            self._count()
 
     def workspaces(self) -> set[str]:
         with self._lock:
-            return {workspace for workspace, _ in self._watches}
+            return {workspace for workspace, _ in self._watches if workspace}
+
+    def _count(self) -> None:
+        """Who waits in no workspace hears of this process alone, and nobody has to look around for them."""
+        if any(workspace for workspace, _ in self._watches):
+            self.anyone.set()
+        else:
+            self.anyone.clear()
 
     def announce(self, changed: Changed) -> None:
         if not self._watches:

@@ -7,12 +7,12 @@ from typing import cast
 
 from interlock.core.event import Payload
 from interlock.faults import Point, around
+from interlock.stores.order import NAMES
 from interlock.stores.postgres.link import Link
 from interlock.stores.postgres.pipe import Answer, Pipe
 from interlock.stores.postgres.sets import SetWrite, Types, array, placeholders, set_read, set_write
 from interlock.stores.remembering import Memory
 from interlock.stores.rows import Row
-from interlock.stores.transaction import NAMES
 
 _CHECK_PAYLOADS = placeholders(
     "with found as (select from unnest(?::text[], ?::text[], ?::bytea[], ?::bytea[]) as k(workspace, id, args, shown) "

@@ -1,0 +1,294 @@
+"""One call of the model: asks the gate, runs what may run, and writes down what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+from interlock.chat import results
+from interlock.chat.agents import Desk
+from interlock.chat.children import Children
+from interlock.chat.confirming import Confirming
+from interlock.chat.held import Held
+from interlock.chat.toolbox import AGENT, Selection
+from interlock.core.call import Args, ToolCall, propose, secret_texts
+from interlock.core.canonical import canonical, parse, read
+from interlock.core.errors import (
+    BindingBroken,
+    Conflict,
+    Error,
+    Expired,
+    InvalidRequest,
+    LeaseLost,
+    NotFound,
+    StoreUnavailable,
+    ToolFailed,
+)
+from interlock.core.event import Payload
+from interlock.core.log import Call
+from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+from interlock.core.ports import Clock
+from interlock.core.thread import New
+from interlock.gate import Execution
+from interlock.inbox import QUESTION
+from interlock.tools.tool import Tool, Use
+
+LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
+MOST_SAID = 2_000  # characters of what the model said with a call, quoted on the card
+REASONS = {
+    "stopped": "The person stopped the agent before this was decided.",
+    "said": "The person sent a new message instead of deciding this.",
+}
+
+
+@dataclass
+class Calls:
+    """The calls of one thread's turn. Any process may take over at any point: what is known is asked for first."""
+
+    held: Held
+    desk: Desk
+    selection: Selection
+    runner: str
+    clock: Clock
+    children: Children
+
+    async def ask(self, call: Call, given_up: str) -> None:
+        """For a call about which nothing is known here; the gate may know it from before a crash."""
+        tool = self.selection.tools.get(call.wish.tool)
+        try:
+            args = _arguments(call.wish.args)
+            if given_up and await self._unknown(call):
+                await self._resulted(call, results.withdrawn(call.wish.tool, REASONS[given_up]), "cancelled")
+            elif tool is None:
+                await self._resulted(call, results.not_offered(call.wish.tool, list(self.selection.tools)), "failed")
+            elif tool.name.startswith(AGENT):
+                await self.children.delegate(self.held, call, args)
+            else:
+                await self._propose(call, tool, args)
+        except InvalidRequest as error:
+            await self._resulted(call, results.misfit(error), "invalid")
+
+    async def start(self, call: Call, given_up: str) -> None:
+        """For a call that people approved."""
+        if given_up == "stopped":
+            await self._cancel(call, given_up)
+            await self.look(call)
+            return
+        tool = self.selection.tools.get(call.wish.tool)
+        outcome = await self.desk.gate.look(self._workspace, call.approval)
+        if isinstance(outcome, Proceed) and tool is not None:
+            await self._execute(call, tool, outcome)
+        elif isinstance(outcome, Proceed):
+            await self._void(call, "The agent does not have this tool any more.")
+        else:
+            await self._settle(call, outcome)
+
+    async def look(self, call: Call, given_up: str = "") -> Waiting | None:
+        """For a call that waits; Waiting if it still does."""
+        if call.child:
+            return await self.children.look(self.held, call, given_up)
+        if given_up and not call.decided:
+            await self._cancel(call, given_up)
+        outcome = await self.desk.gate.look(self._workspace, call.approval)
+        match outcome:
+            case Waiting():
+                return outcome
+            case Proceed() if not call.decided:
+                await self._decided(call, "approved")
+            case Proceed():  # its process is gone, and it may be run again under the same key
+                await self._noted(call, "approved")
+            case _:
+                await self._settle(call, outcome)
+        return None
+
+    @property
+    def _workspace(self) -> str:
+        return self.held.thread.workspace
+
+    async def _unknown(self, call: Call) -> bool:
+        """Whether the gate has never heard of it: what was asked before a crash is looked at, not thrown away."""
+        return await self.desk.gate.known(self._workspace, self.held.thread.id, call.id) is None
+
+    async def _propose(self, call: Call, tool: Tool, args: Args) -> None:
+        proposed = self._call(call, args)
+        confirming = Confirming(self.held, self.desk, self.clock)
+        if await confirming.first(call, proposed, tool.spec):
+            return
+        if tool.name == QUESTION:
+            outcome = await self.desk.gate.ask(proposed, tool.spec)
+        else:
+            outcome = await self.desk.gate.check(proposed, tool.spec)
+            outcome = await confirming.decide(call, proposed, tool.spec, outcome)
+        match outcome:
+            case Waiting():
+                call.approval = outcome.approval_id
+                await self._noted(call, outcome.status)
+            case Proceed():
+                call.approval = outcome.approval_id
+                await self._execute(call, tool, outcome)
+            case _:
+                call.approval = outcome.approval_id
+                await self._settle(call, outcome)
+
+    async def _execute(self, call: Call, tool: Tool, outcome: Proceed) -> None:
+        if not outcome.approval_id:
+            began = self.clock()
+            result, status = await _read_only(tool, Use(cast(Args, read(outcome.args)), ""))
+            await self._resulted(call, result, status, took=self.clock() - began)
+            return
+        began = self.clock()
+        try:
+            started = await self.desk.gate.start(
+                self._workspace, outcome.approval_id, self.runner, LEASE, tool.spec.sha256
+            )
+        except BindingBroken as error:
+            await self._void(call, error.message)
+            return
+        except (Conflict, Expired):  # started, cancelled or lapsed meanwhile
+            await self._settle(call, await self.desk.gate.look(self._workspace, outcome.approval_id))
+            return
+        await self._run(tool, started)
+        ended = await self.desk.gate.look(self._workspace, outcome.approval_id)
+        await self._settle(call, ended, took=self.clock() - began)
+
+    async def _run(self, tool: Tool, started: Execution) -> None:
+        """The effect. It is finished whatever becomes of the thread meanwhile: the gate has its own lease."""
+        renewing = asyncio.create_task(self._renew(started))
+        try:
+            try:
+                args = cast(Args, read(started.args))
+                result = canonical(results.cut(await tool.run(Use(args, started.idempotency_key))))
+                ok, payload = True, Payload(result=result)
+            except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
+                ok, payload = False, Payload(error=_words(error, started.args, tool))
+            except BaseException:
+                with suppress(Error):
+                    await asyncio.shield(self.desk.gate.abandon(self._workspace, started.approval_id, started.fence))
+                raise
+            with suppress(LeaseLost):  # it shows as unknown, and what came late is kept as evidence
+                await self.desk.gate.finish(self._workspace, started.approval_id, started.fence, ok=ok, payload=payload)
+        finally:
+            renewing.cancel()
+
+    async def _renew(self, started: Execution) -> None:
+        while True:
+            await asyncio.sleep(LEASE / 3000)
+            with suppress(StoreUnavailable):
+                await self.desk.gate.renew(self._workspace, started.approval_id, started.fence, LEASE)
+
+    async def _noted(self, call: Call, status: str) -> None:
+        """That the gate knows of it. What is pending is shown as a card, also in the thread that a person reads."""
+        body = {"call": call.wish.id, "tool": call.wish.tool, "approval": call.approval, "status": status}
+        await self.held.append(New("asked", self._actor, body))
+        if status == "pending":
+            await self._mirror("asked", body)
+
+    async def _void(self, call: Call, why: str) -> None:
+        """What was approved is not what would run: nothing runs, and the approval is taken back."""
+        with suppress(Conflict, Expired, NotFound):
+            await self.desk.gate.cancel(self._workspace, call.approval, self._actor, why)
+        await self._settle(call, Refused(why, "cancelled", call.approval))
+
+    async def _cancel(self, call: Call, given_up: str) -> None:
+        with suppress(Conflict, Expired, NotFound):
+            who = self.held.thread.person
+            await self.desk.gate.cancel(self._workspace, call.approval, who, REASONS[given_up])
+
+    async def _settle(self, call: Call, outcome: Outcome, took: int = 0) -> None:
+        """The end of a call, and for one that people were asked about, what they said."""
+        match outcome:
+            case Waiting():  # another process runs it, or did when it died: what becomes of it is waited for
+                await self._noted(call, "running")
+                return
+            case Proceed():
+                return
+            case Finished():
+                status, decided = outcome.status, "approved"
+            case Answered():
+                status = decided = "responded"
+            case Refused():
+                status = decided = outcome.status
+        if call.wish.tool == QUESTION and isinstance(outcome, Answered):
+            result = results.answered(outcome.message)
+        else:
+            edited = await self.desk.gate.edited(self._workspace, call.approval) if call.approval else None
+            result = results.told(outcome, call.wish.tool, edited)
+        if decided != "denied":
+            await self._decided(call, decided, outcome.reason if isinstance(outcome, Refused) else "", result)
+        await self._resulted(call, result, status, took=took)
+
+    async def _decided(self, call: Call, status: str, reason: str = "", result: object = None) -> None:
+        """Only for what a card was shown for, and once."""
+        asked = any(
+            line.kind == "asked" and line.body["approval"] == call.approval and line.body["status"] == "pending"
+            for line in self.held.lines
+        )
+        if call.decided or not asked:
+            return
+        call.decided = status
+        body: dict[str, object] = {"call": call.wish.id, "approval": call.approval, "status": status, "reason": reason}
+        if status == "responded":
+            body["result"] = result
+        await self.held.append(New("decided", self._actor, body))
+        await self._mirror("decided", body)
+
+    async def _resulted(self, call: Call, result: object, status: str, took: int = 0) -> None:
+        body = {"call": call.wish.id, "tool": call.wish.tool, "status": status, "result": result, "took": took}
+        if call.approval:
+            body["approval"] = call.approval
+        await self.held.append(New("resulted", self._actor, body))
+
+    async def _mirror(self, kind: str, body: Mapping[str, object]) -> None:
+        path = list(self.held.thread.path)
+        await self.held.mirror(New(kind, self._actor, {**body, "child": self.held.thread.id, "path": path}))
+
+    @property
+    def _actor(self) -> str:
+        return f"agent:{self.held.thread.agent}"
+
+    def _call(self, call: Call, args: Args) -> ToolCall:
+        thread = self.held.thread
+        person = self.desk.people.get(thread.person)
+        said = next((str(line.body["text"]) for line in self.held.lines if line.n == call.line), "")
+        return propose(
+            call.wish.tool,
+            args,
+            thread.id,
+            call.id,
+            workspace=thread.workspace,
+            agent=thread.agent,
+            agent_path=thread.path,
+            thread_id=self.held.root,
+            requester=thread.person,
+            teams=tuple(sorted(person.teams)) if person else (),
+            setting="chat",
+            agent_says=said[:MOST_SAID],
+        )
+
+
+async def _read_only(tool: Tool, use: Use) -> tuple[object, str]:
+    try:
+        result = results.cut(await tool.run(use))
+        canonical(result)
+    except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
+        return {"success": False, "status": "failed", "error": _words(error, b"{}", tool)}, "failed"
+    return result, "succeeded"
+
+
+def _arguments(text: str) -> Args:
+    value = parse(text or "{}")
+    if not isinstance(value, dict):
+        raise InvalidRequest("The arguments of a call are a JSON object.")
+    return value
+
+
+def _words(error: Exception, args: bytes, tool: Tool) -> str:
+    """Without the secrets that the tool was given, and without the inside of a program."""
+    plain = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+    for secret in secret_texts(args, tool.spec):
+        plain = plain.replace(secret, "[hidden]")
+    words = plain[:2_000].replace("\x00", "").encode("utf-8", "replace").decode()
+    return words if isinstance(error, ToolFailed) else f"The tool failed. {words}"

@@ -1,0 +1,74 @@
+"""Sub-agents: a call of another agent is a thread of its own, below the one that called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import NAMESPACE_OID, uuid5
+
+from interlock.chat.held import Held
+from interlock.chat.toolbox import AGENT
+from interlock.core import thread as threads
+from interlock.core.call import Args
+from interlock.core.errors import InvalidRequest, NotFound
+from interlock.core.log import Call, last_text
+from interlock.core.outcome import Waiting
+from interlock.core.thread import New, Place, Thread
+from interlock.stores.threads import SqlThreads
+
+DEEPEST = 5
+STATUS = {"done": "succeeded", "stopped": "cancelled"}
+
+Exists = Callable[[str], bool]
+
+
+class Children:
+    """`exists`: whether there is an agent of this name now."""
+
+    def __init__(self, store: SqlThreads, exists: Exists) -> None:
+        self._store = store
+        self._exists = exists
+
+    async def delegate(self, held: Held, call: Call, args: Args) -> None:
+        above, name, task = held.thread, call.wish.tool.removeprefix(AGENT), args.get("task")
+        if not isinstance(task, str) or not task.strip():
+            raise InvalidRequest("Say what the agent is to do: task is a text.")
+        if not self._exists(name):
+            raise InvalidRequest(f"There is no agent {name!r}.")
+        if name in above.path or len(above.path) >= DEEPEST:
+            raise InvalidRequest(f"{name} cannot be called from {' > '.join(above.path)}: too deep, or in a circle.")
+        place = Place(above.workspace, name, above.person, (*above.path, name), above.id, call.wish.id)
+        child = threads.PREFIX + str(uuid5(NAMESPACE_OID, f"{above.workspace}/{above.id}/{call.id}"))
+        await self._store.add(above.workspace, child, lambda moment: threads.open_thread(child, place, task, moment))
+        body = {"call": call.wish.id, "tool": call.wish.tool, "thread": child}
+        await held.append(New("delegated", f"agent:{above.agent}", body))
+
+    async def look(self, held: Held, call: Call, given_up: str) -> Waiting | None:
+        """Waiting while the child is at work; what it said last is the result."""
+        if given_up:
+            await self.stop(held.thread.workspace, call.child, held.thread.person)
+        child = await self._store.get(held.thread.workspace, call.child)
+        if child.status != "idle":
+            return Waiting("", "running", None)
+        lines = await self._store.lines(child.workspace, child.id)
+        ended = next((line.body for line in reversed(lines) if line.kind == "ended"), {})
+        status = str(ended.get("status", "done"))
+        result: dict[str, object] = {"agent": child.agent, "status": status, "said": last_text(lines)}
+        if ended.get("reason"):
+            result["reason"] = ended["reason"]
+        body = {"call": call.wish.id, "tool": call.wish.tool, "status": STATUS.get(status, "failed"), "result": result}
+        await held.append(New("resulted", f"agent:{held.thread.agent}", body))
+        return None
+
+    async def stop(self, workspace: str, thread_id: str, person: str) -> list[Thread]:
+        """It and all below it, those below first; gives what was stopped."""
+        stopped: list[Thread] = []
+        for child in await self._store.children(workspace, thread_id):
+            stopped += await self.stop(workspace, child.id, person)
+        with suppress(NotFound):
+            stopped.append(
+                await self._store.step(
+                    workspace, thread_id, lambda thread, moment: threads.stop(thread, person, moment)
+                )
+            )
+        return stopped

@@ -1,0 +1,87 @@
+"""Confirmation in conversation, kept by the store: what the model writes about it has no effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from interlock.chat.agents import Desk
+from interlock.chat.held import Held
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.canonical import canonical, digest
+from interlock.core.confirmation import Confirmation
+from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.errors import Conflict, Error
+from interlock.core.log import Call
+from interlock.core.outcome import Outcome, Waiting
+from interlock.core.policy import Ask
+from interlock.core.ports import Clock
+from interlock.core.thread import New
+from interlock.gate import preview_of
+from interlock.inbox import covers_of
+
+CONFIRMED = "confirmed"
+HOW = (
+    "Tell the person what would happen and stop. Only if their next message is a plain yes, call this again with the "
+    "same arguments and confirmed: true."
+)
+
+
+@dataclass
+class Confirming:
+    held: Held
+    desk: Desk
+    clock: Clock
+
+    async def first(self, call: Call, proposed: ToolCall, spec: ToolSpec) -> bool:
+        """True if the call was answered with the question in place of a run.
+
+        A sub-agent has nobody to talk to, so that its calls are shown as cards; what a rule allows needs no question.
+        """
+        asks = isinstance(self.desk.gate.policy.judge(proposed, spec), Ask)
+        if spec.confirm != "chat" or self.held.thread.parent or not asks or await self._has_yes(call, proposed):
+            return False
+        confirmation = Confirmation(self.held.thread.person, call.wish.id, spec.name, _without(proposed))
+        result = {
+            "requires_confirmation": True,
+            "message": spec.sentence(proposed.value),
+            "would": await preview_of(spec, proposed),
+            "how": HOW,
+        }
+        body = {"call": call.wish.id, "tool": spec.name, "status": "confirming", "result": result}
+        await self.held.confirm_first(confirmation, New("resulted", f"agent:{self.held.thread.agent}", body))
+        return True
+
+    async def decide(self, call: Call, proposed: ToolCall, spec: ToolSpec, outcome: Outcome) -> Outcome:
+        """The person's yes is their decision about this call. Where a rule wants others, a card goes to them."""
+        if spec.confirm != "chat" or self.held.thread.parent or not isinstance(outcome, Waiting):
+            return outcome
+        if outcome.status != "pending":
+            return outcome
+        person = self.desk.people.get(self.held.thread.person)
+        if person is None:
+            return outcome
+        covers = covers_of(self.desk.people.values(), person.name, person.teams, self.clock())
+        reviewer = Reviewer(person.name, person.role, person.teams, "chat", covers)
+        seen = Seen(outcome.args_sha256, comment="Said yes in the conversation.")
+        workspace = proposed.workspace
+        try:
+            await self.desk.inbox.decide(workspace, outcome.approval_id, Approve(seen), reviewer)
+        except Error:  # others have to decide, or something was found in the arguments: the card stays
+            return outcome
+        return await self.desk.gate.look(workspace, outcome.approval_id)
+
+    async def _has_yes(self, call: Call, proposed: ToolCall) -> bool:
+        if proposed.value.get(CONFIRMED) is not True:
+            return False
+        try:
+            await self.held.use_confirmation(call.id, proposed.tool, _without(proposed))
+        except Conflict as error:
+            if self.held.lost.is_set():
+                raise error from None
+            return False
+        return True
+
+
+def _without(proposed: ToolCall) -> str:
+    """The digest of the arguments as the person was told of them."""
+    return digest(canonical({name: value for name, value in proposed.value.items() if name != CONFIRMED}))

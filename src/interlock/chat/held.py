@@ -1,0 +1,84 @@
+"""A thread in the hands of this process: its log so far, and the lease without which nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from interlock.core import thread as threads
+from interlock.core.confirmation import Confirmation
+from interlock.core.errors import Error, LeaseLost
+from interlock.core.thread import Line, New, Thread
+from interlock.stores.threads import SqlThreads, Step
+
+LEASE = 30_000  # milliseconds
+
+
+class Held:
+    """What it writes is refused once another process has the thread, or it was stopped: `lost` is set then."""
+
+    def __init__(self, store: SqlThreads, thread: Thread) -> None:
+        self.thread = thread
+        self.root = thread.id
+        self.lines: list[Line] = []
+        self.lost = asyncio.Event()
+        self._store = store
+        self._fence = thread.fence
+
+    async def find_root(self) -> None:
+        """The thread that a person reads; for a sub-agent the one that it works for in the end."""
+        above = self.thread
+        while above.parent:
+            above = await self._store.get(above.workspace, above.parent)
+        self.root = above.id
+
+    async def read(self) -> Sequence[Line]:
+        """All lines, of which only the new ones are fetched."""
+        last = self.lines[-1].n if self.lines else 0
+        self.lines += await self._store.lines(self.thread.workspace, self.thread.id, last)
+        return self.lines
+
+    async def append(self, *lines: New) -> None:
+        await self._step(lambda thread, moment: threads.append(thread, self._fence, lines, moment))
+
+    async def confirm_first(self, confirmation: Confirmation, *lines: New) -> None:
+        await self._step(lambda thread, moment: threads.confirm_first(thread, self._fence, confirmation, lines, moment))
+
+    async def use_confirmation(self, call: str, tool: str, args_sha256: str) -> None:
+        await self._step(lambda thread, _: threads.use_confirmation(thread, self._fence, call, tool, args_sha256))
+
+    async def park(self, due_at: int | None) -> None:
+        await self._step(lambda thread, moment: threads.park(thread, self._fence, due_at, moment))
+
+    async def end(self, *lines: New) -> None:
+        seen = self.lines[-1].n if self.lines else 0
+        await self._step(lambda thread, moment: threads.end(thread, self._fence, seen, lines, moment))
+
+    async def mirror(self, *lines: New) -> None:
+        """Shows in the thread above what happened in this one."""
+        if self.thread.parent:
+            workspace = self.thread.workspace
+            await self._store.step(workspace, self.root, lambda thread, moment: threads.mirror(thread, lines, moment))
+
+    async def keep(self) -> None:
+        """Renews the lease until it is lost."""
+        while not self.lost.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEASE / 3000):
+                    await self.lost.wait()
+            with suppress(Error):  # a database in trouble: the lease may lapse, and then the next write says so
+                await self._step(lambda thread, moment: threads.renew(thread, self._fence, LEASE, moment))
+
+    async def look(self) -> None:
+        """Whether it was stopped, or taken over."""
+        thread = await self._store.get(self.thread.workspace, self.thread.id)
+        if thread.fence != self._fence or thread.status != "running":
+            self.lost.set()
+
+    async def _step(self, step: Step) -> None:
+        try:
+            self.thread = await self._store.step(self.thread.workspace, self.thread.id, step)
+        except LeaseLost:
+            self.lost.set()
+            raise

@@ -1,0 +1,119 @@
+"""Time's side of the chat: takes the threads that are due, and advances each. A parked thread is a row and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+
+from interlock.chat.agents import Desk
+from interlock.chat.held import LEASE, Held
+from interlock.chat.turn import Parts, Turn
+from interlock.core import thread as threads
+from interlock.core.errors import Conflict, Error, LeaseLost, NotFound, StoreUnavailable
+from interlock.core.event import TIME, Moment
+from interlock.core.ports import IsDead, Watch
+from interlock.core.thread import New
+from interlock.stores.transaction import DUE
+
+AT_ONCE = 100  # threads that one process advances at the same time
+LOOK_EVERY = 1.0  # seconds between looks for what other processes left
+BROKEN = "Something went wrong inside Interlock; it is in the server's log. Send a message to try again."
+
+OpenDesk = Callable[[str], Awaitable[Desk]]
+Watching = Callable[[str, str], AbstractAsyncContextManager[Watch]]
+Failed = Callable[[str, Exception], None]
+
+
+class Loop:
+    def __init__(self, parts: Parts, desk: OpenDesk, watch: Watching, is_dead: IsDead, failed: Failed) -> None:
+        self._parts = parts
+        self._desk = desk
+        self._watch = watch
+        self._is_dead = is_dead
+        self._failed = failed
+        self._at_work: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until it is told to stop; then what was begun gets to its next resting place."""
+        async with self._watch("", DUE) as watch:
+            stopping = asyncio.create_task(stop.wait())
+            try:
+                while not stop.is_set():
+                    pause = LOOK_EVERY
+                    with suppress(Error):  # a database in trouble is tried again; what is due stays due
+                        await self.sweep()
+                        pause = await self._pause()
+                    hint = asyncio.create_task(watch.changed(pause))
+                    await asyncio.wait({hint, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                    hint.cancel()
+            finally:
+                stopping.cancel()
+                await self._leave()
+
+    async def sweep(self) -> int:
+        """Takes what is due, as far as there is room; gives how many threads that were."""
+        store, taken = self._parts.threads, 0
+        gone = [(w, t) for w, t, runner in await store.running() if self._is_dead(runner)]
+        room = AT_ONCE - len(self._at_work)
+        due = await store.due(self._parts.clock(), max(0, room)) if room > 0 else []
+        for key in dict.fromkeys([*gone, *due]):
+            if key not in self._at_work and len(self._at_work) < AT_ONCE:
+                taken += 1
+                self._at_work[key] = asyncio.create_task(self._take(*key))
+        return taken
+
+    async def settled(self) -> None:
+        """Until nothing is at work here; for tests, and to stop in order."""
+        while self._at_work:
+            await asyncio.gather(*self._at_work.values(), return_exceptions=True)
+
+    async def _take(self, workspace: str, thread_id: str) -> None:
+        try:
+            await self._advance(workspace, thread_id)
+        except (Conflict, NotFound):
+            pass  # another process was quicker, or it was stopped
+        except Exception as error:  # noqa: BLE001  one thread's trouble is not that of all others
+            self._failed("thread_failed", error)
+        finally:
+            self._at_work.pop((workspace, thread_id), None)
+
+    async def _advance(self, workspace: str, thread_id: str) -> None:
+        store, runner = self._parts.threads, self._parts.runner
+
+        def claim(thread: threads.Thread, moment: Moment) -> threads.Move:
+            dead = thread.status == "running" and self._is_dead(thread.runner)
+            return threads.claim(thread, runner, LEASE, moment, runner_is_dead=dead)
+
+        held = Held(store, await store.step(workspace, thread_id, claim))
+        async with self._watch(workspace, thread_id) as watch:
+            turn = Turn(held, await self._desk(workspace), self._parts, watch)
+            keeping = asyncio.create_task(held.keep())
+            try:
+                await turn.advance()
+            except (LeaseLost, StoreUnavailable):
+                raise  # it is somebody else's now, or will be when the lease lapses
+            except Exception:
+                await held.end(New("ended", TIME, {"status": "error", "reason": BROKEN}))
+                raise
+            finally:
+                held.lost.set()
+                keeping.cancel()
+                if turn.working:
+                    await asyncio.gather(*turn.working.values(), return_exceptions=True)
+
+    async def _pause(self) -> float:
+        if len(self._at_work) >= AT_ONCE:
+            return LOOK_EVERY
+        due = await self._parts.threads.next_due()
+        if due is None:
+            return LOOK_EVERY
+        return min(LOOK_EVERY, max(0.01, (due - self._parts.clock()) / 1000))
+
+    async def _leave(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(8.0):
+                await self.settled()
+        for task in self._at_work.values():
+            task.cancel()
+        await self.settled()

@@ -1,0 +1,255 @@
+"""Advances one thread until it has to wait or is done: each round asks `next_step`, and does that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import cast
+
+from interlock.chat.agents import Agents, Desk, limits_of
+from interlock.chat.calls import Calls
+from interlock.chat.children import Children
+from interlock.chat.drafts import Drafts
+from interlock.chat.held import Held
+from interlock.chat.toolbox import Toolbox
+from interlock.configuration import Agent
+from interlock.core.errors import Error, LeaseLost, Misconfigured, ModelFailed, NotFound
+from interlock.core.event import TIME
+from interlock.core.log import Call, messages_of
+from interlock.core.outcome import Waiting
+from interlock.core.ports import Clock, Watch
+from interlock.core.prompt import Delta, Model, Prompt, Replied, Said
+from interlock.core.run import CallModel, Done, Handle, next_step
+from interlock.core.thread import New
+from interlock.stores.threads import SqlThreads
+
+BACK_OFF = (1_000, 4_000, 15_000)  # milliseconds before another try of the model
+LONGEST = 300.0  # seconds that one turn of the model may take
+WAITED = 1_000  # milliseconds behind a deadline at which a parked thread looks by itself
+
+OpenModel = Callable[[str], Model]  # by its name in the configuration; raises Misconfigured
+
+
+@dataclass
+class Parts:
+    """What every turn is given."""
+
+    threads: SqlThreads
+    agents: Agents
+    toolbox: Toolbox
+    open_model: OpenModel
+    drafts: Drafts
+    clock: Clock
+    runner: str
+
+
+@dataclass
+class Turn:
+    """`working` are tools that run; they end in their own time, whatever becomes of the thread."""
+
+    held: Held
+    desk: Desk
+    parts: Parts
+    watch: Watch
+    working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def advance(self) -> None:
+        await self.held.find_root()
+        while await self._round():
+            pass
+
+    async def _round(self) -> bool:
+        """False once the thread is parked or has ended."""
+        lines = await self.held.read()
+        try:
+            agent = self.parts.agents.of(self.desk, self.held.thread.agent)
+        except NotFound as error:
+            agent, missing = Agent(), error.message
+        else:
+            missing = ""
+        step = next_step(lines, limits_of(agent))
+        match step:
+            case CallModel() if missing:
+                await self._end("error", missing)
+            case CallModel(attempt, not_before):
+                return await self._call_model(agent, attempt, not_before)
+            case Handle():
+                return await self._handle(step, self._calls(agent))
+            case Done(status, reason):
+                await self._end(status, reason)
+            case _:
+                await self.held.end()
+        return False
+
+    # The model
+
+    async def _call_model(self, agent: Agent, attempt: int, not_before: int) -> bool:
+        if self.parts.clock() < not_before:
+            await self.held.park(not_before)
+            return False
+        began = self.parts.clock()
+        try:
+            model = self.parts.open_model(agent.model)
+            reply = await self._spoken(model, self._prompt(agent))
+        except Misconfigured as error:
+            await self._end("error", error.message)
+            return False
+        except ModelFailed as error:
+            return await self._model_failed(error, attempt)
+        body = {
+            "text": _clean(reply.text),
+            "wishes": [[_clean(part) for part in wish] for wish in reply.wishes],
+            "tools": [wish.tool for wish in reply.wishes],
+            "opaque": reply.opaque,
+            "tokens": reply.tokens,
+            "model": model.name,
+            "seen": self.held.lines[-1].n,
+            "took": self.parts.clock() - began,
+        }
+        await self.held.append(New("replied", f"agent:{self.held.thread.agent}", body))
+        return True
+
+    def _prompt(self, agent: Agent) -> Prompt:
+        thread = self.held.thread
+        selection = self.parts.toolbox.of(agent, thread.workspace)
+        offers = tuple(tool.offer for _, tool in sorted(selection.tools.items()))
+        return Prompt(agent.instructions, messages_of(self.held.lines), offers)
+
+    async def _spoken(self, model: Model, prompt: Prompt) -> Replied:
+        """Told to readers as it comes; stopped at once when the thread is, since nobody pays for what nobody reads."""
+        thread, drafts = self.held.thread, self.parts.drafts
+        drafts.begin(thread.workspace, thread.id, self.held.lines[-1].n)
+        speaking = asyncio.create_task(self._listen(model, prompt))
+        lost = asyncio.create_task(self._until_lost())
+        try:
+            await asyncio.wait({speaking, lost}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
+            if self.held.lost.is_set() and not speaking.done():
+                raise LeaseLost("This thread was taken over or stopped.", thread_id=thread.id)
+            if not speaking.done():
+                raise ModelFailed(f"The model took longer than {LONGEST:.0f} seconds.", again=True)
+            return speaking.result()
+        finally:
+            drafts.end(thread.workspace, thread.id)
+            for task in (speaking, lost):
+                task.cancel()
+            await asyncio.gather(speaking, lost, return_exceptions=True)
+
+    async def _listen(self, model: Model, prompt: Prompt) -> Replied:
+        thread = self.held.thread
+        stream = cast(AsyncGenerator[Delta | Replied], model.turn(prompt))
+        async with aclosing(stream):
+            async for item in stream:
+                match item:
+                    case Delta(text):
+                        await self.parts.drafts.add(thread.workspace, thread.id, text)
+                    case Replied():
+                        return item
+        raise ModelFailed("The model's answer ended too early.", again=True)
+
+    async def _until_lost(self) -> None:
+        while not self.held.lost.is_set():
+            await self.watch.changed(5.0)
+            with suppress(Error):
+                await self.held.look()
+
+    async def _model_failed(self, error: ModelFailed, attempt: int) -> bool:
+        """Kept, so that another process goes on with the next try and not with the first."""
+        if not error.again or attempt > len(BACK_OFF):
+            tried = f" (tried {attempt} times)" if attempt > 1 else ""
+            await self._end("error", f"{error.message}{tried}")
+            return False
+        again_at = self.parts.clock() + BACK_OFF[attempt - 1]
+        body = {"attempt": attempt, "error": error.message, "again_at": again_at}
+        await self.held.append(New("failed", TIME, body))
+        await self.held.park(again_at)
+        return False
+
+    # The tools
+
+    def _calls(self, agent: Agent) -> Calls:
+        names = self.parts.agents.names(self.desk)
+        children = Children(self.parts.threads, names.__contains__)
+        selection = self.parts.toolbox.of(agent, self.held.thread.workspace)
+        return Calls(self.held, self.desk, selection, self.parts.runner, self.parts.clock, children)
+
+    async def _handle(self, step: Handle, calls: Calls) -> bool:
+        """What is free runs at once and side by side; the rest waits for people, and is started as they decide."""
+        for call, act in self._acts(step, calls):
+            if call.id not in self.working:
+                self.working[call.id] = asyncio.create_task(act)
+            else:
+                act.close()
+        waiting = [await calls.look(call, step.given_up) for call in step.wait if call.id not in self.working]
+        if self.working:
+            await self._some_progress()
+            return True
+        if not waiting or None in waiting:
+            return True
+        open_ones = cast(list[Waiting], waiting)
+        if await self._answer_questions(step.wait, open_ones):
+            return True
+        marks = [each.until + WAITED if each.status == "pending" else each.until for each in open_ones if each.until]
+        await self.held.park(min(marks, default=None))
+        return False
+
+    def _acts(self, step: Handle, calls: Calls) -> Iterator[tuple[Call, Coroutine[None, None, None]]]:
+        yield from ((call, calls.ask(call, step.given_up)) for call in step.ask)
+        yield from ((call, calls.start(call, step.given_up)) for call in step.start)
+
+    async def _some_progress(self) -> None:
+        """Until a tool is through, or something happened around the thread; what failed is raised here."""
+        woken = asyncio.create_task(self.watch.changed(5.0))
+        try:
+            await asyncio.wait({woken, *self.working.values()}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+        for name, task in list(self.working.items()):
+            if task.done():
+                del self.working[name]
+                task.result()
+
+    async def _answer_questions(self, waits: tuple[Call, ...], outcomes: list[Waiting]) -> bool:
+        """A reviewer wants to know something: the agent says it, and nothing is decided by that."""
+        answered = False
+        for call, waiting in zip(waits, outcomes, strict=True):
+            if waiting.questions:
+                answered = True
+                await self._answer(call)
+        return answered
+
+    async def _answer(self, call: Call) -> None:
+        thread, gate = self.held.thread, self.desk.gate
+        agent = self.parts.agents.of(self.desk, thread.agent)
+        before = [line for line in self.held.lines if line.n < call.line]
+        for question in await gate.questions(thread.workspace, call.approval):
+            asked = (
+                f"You want to call {call.wish.tool} with {call.wish.args}. It waits for a decision. "
+                f"A reviewer, {question.by}, asks: {question.text}\n"
+                "Answer the reviewer in a few plain sentences. You cannot act now, and your answer decides nothing."
+            )
+            prompt = Prompt(agent.instructions, (*messages_of(before), Said(asked)))
+            try:
+                reply = await self._listen_quietly(self.parts.open_model(agent.model), prompt)
+            except (ModelFailed, Misconfigured) as error:
+                reply = f"The agent could not answer: {error.message}"
+            with suppress(Error):  # decided or answered meanwhile
+                await gate.answer(thread.workspace, call.approval, question.number, reply, thread.agent)
+
+    async def _listen_quietly(self, model: Model, prompt: Prompt) -> str:
+        async with asyncio.timeout(LONGEST):
+            stream = cast(AsyncGenerator[Delta | Replied], model.turn(prompt))
+            async with aclosing(stream):
+                async for item in stream:
+                    if isinstance(item, Replied):
+                        return item.text or "The agent had nothing to say."
+        raise ModelFailed("The model's answer ended too early.", again=True)
+
+    async def _end(self, status: str, reason: str) -> None:
+        await self.held.end(New("ended", TIME, {"status": status, "reason": reason}))
+
+
+def _clean(text: str) -> str:
+    """What no database keeps is made visible: NUL, and halves of characters."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

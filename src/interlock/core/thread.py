@@ -1,0 +1,218 @@
+"""A conversation that acts: a row that says who has it and when to look at it, and the lines that are its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from interlock.core.canonical import canonical
+from interlock.core.confirmation import Confirmation, answer_to
+from interlock.core.errors import Conflict, InvalidRequest, LeaseLost
+from interlock.core.event import Event, Moment
+
+PREFIX = "thread-"  # of every thread's id: a thread is also the run of its calls, and nobody else's run begins so
+MAX_TEXT = 100_000
+MAX_TITLE = 80
+TRANSITIONS: Mapping[str, frozenset[str]] = {
+    "": frozenset({"ready"}),
+    "ready": frozenset({"ready", "running"}),
+    "running": frozenset({"running", "ready", "waiting", "idle"}),
+    "waiting": frozenset({"waiting", "ready", "running"}),
+    "idle": frozenset({"ready"}),
+}
+# What of a line's body the ledger may know: structure, and never what was said or which arguments were given.
+STRUCTURE = ("agent", "call", "tool", "tools", "approval", "status", "model", "tokens", "attempt", "thread", "answer")
+
+
+class Line(NamedTuple):
+    """One thing that happened in a thread; `body` is JSON."""
+
+    n: int
+    at: int
+    kind: str
+    actor: str
+    body: Mapping[str, object]
+
+
+class New(NamedTuple):
+    """A line that is about to be written."""
+
+    kind: str
+    actor: str
+    body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """`due_at` is when somebody has to look at it: for one that runs, the end of its lease.
+
+    `woken` counts what happened around it, so that whoever parks it notices what came meanwhile.
+    """
+
+    id: str
+    workspace: str
+    agent: str
+    person: str
+    title: str
+    parent: str
+    parent_call: str
+    path: tuple[str, ...]
+    status: str
+    lines: int
+    due_at: int | None
+    woken: int
+    runner: str
+    fence: int
+    confirmation: Confirmation | None
+    created_at: int
+    updated_at: int
+
+
+class Move(NamedTuple):
+    """A thread's next state, and the lines that explain it. `wakes` are threads that have to look again."""
+
+    thread: Thread
+    lines: tuple[New, ...] = ()
+    wakes: tuple[str, ...] = ()
+    content: Mapping[str, object] | None = None
+
+
+class Place(NamedTuple):
+    """Where a thread comes from: whose it is, and which call of which thread began it."""
+
+    workspace: str
+    agent: str
+    person: str
+    path: tuple[str, ...]
+    parent: str = ""
+    parent_call: str = ""
+
+
+def open_thread(thread_id: str, place: Place, text: str, moment: Moment) -> Move:
+    _check_text(text)
+    now = moment.now
+    title = " ".join(text.split())[:MAX_TITLE]
+    where = (place.parent, place.parent_call, place.path)
+    thread = Thread(
+        thread_id, place.workspace, place.agent, place.person, title, *where, "ready", 0, now, 0, "", 0, None, now, now
+    )
+    actor = f"agent:{place.path[-2]}" if place.parent else place.person
+    return Move(thread, (New("said", actor, {"text": text, "agent": place.agent}),))
+
+
+def say(thread: Thread, person: str, text: str, moment: Moment) -> Move:
+    """A message of its person. If it answers an open confirmation, that is a decision; all else closes it undecided."""
+    _check_text(text)
+    lines = [New("said", person, {"text": text})]
+    confirmation, open_one = thread.confirmation, thread.confirmation
+    content = None
+    if open_one is not None and open_one.answer == "open":
+        answer = answer_to(text) if open_one.person == person else "closed"
+        confirmation = replace(open_one, answer=answer) if answer == "yes" else None
+        body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
+        lines.insert(0, New("confirmed", person, body))
+        content = {"text": text[:MAX_TITLE], "args_sha256": open_one.args_sha256}
+    elif open_one is not None:
+        confirmation = None  # a yes that was not used by the very next turn is over
+    said = replace(_woken(thread, moment), confirmation=confirmation)
+    return Move(said, tuple(lines), content=content)
+
+
+def stop(thread: Thread, person: str, moment: Moment) -> Move:
+    """Ends the turn; whoever runs it has lost it. A call that has started cannot be stopped, and is waited for."""
+    if thread.status == "idle":
+        return Move(thread)
+    stopped = replace(_woken(thread, moment), status="ready", due_at=moment.now, runner="", fence=thread.fence + 1)
+    return Move(replace(stopped, confirmation=None), (New("stopped", person, {}),))
+
+
+def retry(thread: Thread, person: str, moment: Moment) -> Move:
+    if thread.status != "idle":
+        raise Conflict("This thread is at work. Wait until it is done, or stop it.", thread_id=thread.id)
+    return Move(_woken(thread, moment), (New("retried", person, {}),))
+
+
+def claim(thread: Thread, runner: str, lease: int, moment: Moment, *, runner_is_dead: bool) -> Move:
+    """One process at a time. Who takes over from one that is gone says so: what that one was told is said again."""
+    due = thread.due_at is not None and moment.now >= thread.due_at
+    if not due and not (thread.status == "running" and runner_is_dead):
+        raise Conflict("Somebody else is at this thread, or there is nothing to do.", thread_id=thread.id)
+    taken = replace(thread, status="running", due_at=moment.now + lease, runner=runner, fence=thread.fence + 1, woken=0)
+    lines = (New("resumed", runner, {}),) if thread.status == "running" else ()
+    return Move(taken, lines)
+
+
+def renew(thread: Thread, fence: int, lease: int, moment: Moment) -> Move:
+    return Move(replace(_held(thread, fence), due_at=moment.now + lease))
+
+
+def append(thread: Thread, fence: int, lines: Sequence[New], moment: Moment) -> Move:
+    return Move(replace(_held(thread, fence), updated_at=moment.now), tuple(lines))
+
+
+def mirror(thread: Thread, lines: Sequence[New], moment: Moment) -> Move:
+    """What happened in a thread below it, for whoever reads this one; nothing follows from it here."""
+    return Move(replace(thread, updated_at=moment.now), tuple(lines))
+
+
+def confirm_first(thread: Thread, fence: int, confirmation: Confirmation, lines: Sequence[New], moment: Moment) -> Move:
+    """One open confirmation per thread: a new one replaces the old."""
+    body = {"call": confirmation.call, "tool": confirmation.tool, "args_sha256": confirmation.args_sha256}
+    asked = replace(_held(thread, fence), confirmation=confirmation, updated_at=moment.now)
+    return Move(asked, (New("confirming", confirmation.person, body), *lines))
+
+
+def use_confirmation(thread: Thread, fence: int, call: str, tool: str, args_sha256: str) -> Move:
+    """Spends the yes on this call; raises Conflict if there is none. Asked again for the same call, it stands."""
+    held, given = _held(thread, fence), thread.confirmation
+    fits = given is not None and (given.tool, given.args_sha256) == (tool, args_sha256)
+    if given is None or not fits or given.answer not in ("yes", f"used {call}"):
+        raise Conflict("Nobody said yes to this.", thread_id=thread.id)
+    return Move(replace(held, confirmation=replace(given, answer=f"used {call}")))
+
+
+def park(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> Move:
+    """Until then, or until it is woken. What happened since it was claimed makes it due at once."""
+    held = _held(thread, fence)
+    if thread.woken:
+        return Move(replace(held, status="ready", due_at=moment.now, runner=""))
+    return Move(replace(held, status="waiting", due_at=due_at, runner=""))
+
+
+def end(thread: Thread, fence: int, seen: int, lines: Sequence[New], moment: Moment) -> Move:
+    """The turn is over, unless something was said that it has not `seen`."""
+    held = _held(thread, fence)
+    if thread.lines != seen:
+        return Move(replace(held, status="ready", due_at=moment.now, runner=""))
+    ended = replace(held, status="idle", due_at=None, runner="", updated_at=moment.now)
+    return Move(ended, tuple(lines), (thread.parent,) if thread.parent else ())
+
+
+def events_of(move: Move) -> list[Event]:
+    """One entry of the ledger for each line, about the thread's structure alone."""
+    thread, events = move.thread, []
+    for number, line in enumerate(move.lines, thread.lines + 1):
+        facts = {name: line.body[name] for name in STRUCTURE if line.body.get(name)}
+        content = move.content if line.kind == "confirmed" else None
+        data = {"thread_id": thread.id, "line": number, **facts}
+        events.append(Event(f"thread_{line.kind}", line.actor, data, "", content))
+    return events
+
+
+def _woken(thread: Thread, moment: Moment) -> Thread:
+    """One that runs goes on, and looks again before it rests."""
+    woken = replace(thread, woken=thread.woken + 1, updated_at=moment.now)
+    return woken if thread.status == "running" else replace(woken, status="ready", due_at=moment.now)
+
+
+def _held(thread: Thread, fence: int) -> Thread:
+    if thread.status != "running" or thread.fence != fence:
+        raise LeaseLost("This thread was taken over or stopped.", thread_id=thread.id)
+    return thread
+
+
+def _check_text(text: str) -> None:
+    if not text.strip() or len(text) > MAX_TEXT:
+        raise InvalidRequest(f"A message has 1 to {MAX_TEXT:,} characters.")
+    canonical(text)  # NUL and lone surrogates cannot be kept

@@ -1,0 +1,151 @@
+"""Threads and their lines: the same database and the same transactions as everything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple, Protocol, cast
+
+from interlock.core.canonical import canonical, read
+from interlock.core.confirmation import Confirmation
+from interlock.core.errors import NotFound
+from interlock.core.event import Moment
+from interlock.core.ports import Clock
+from interlock.core.thread import Line, Move, Thread, events_of
+from interlock.stores.rows import Row
+from interlock.stores.transaction import DUE, Transaction
+from interlock.stores.writer import Work
+
+LINES = 1_000  # in one read
+Step = Callable[[Thread, Moment], Move]
+
+
+class Draft(NamedTuple):
+    """What a model has said so far, behind this line."""
+
+    line: int
+    words: str
+
+
+class Database(Protocol):
+    clock: Clock
+
+    async def fetch(self, name: str, *values: object) -> list[Row]: ...
+    async def write(self, work: Work) -> Any: ...
+
+
+class SqlThreads:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, workspace: str, thread_id: str) -> Thread:
+        return _one(await self._database.fetch("thread", workspace, thread_id), thread_id)
+
+    async def find(self, workspace: str, thread_id: str) -> Thread | None:
+        found = await self._database.fetch("thread", workspace, thread_id)
+        return _thread(found[0]) if found else None
+
+    async def of_person(self, workspace: str, person: str, before: tuple[int, str], limit: int) -> Sequence[Thread]:
+        """The newest first; `before` is time and id of the last one that was seen."""
+        found = await self._database.fetch("threads_of", workspace, person, before[0], before[0], before[1], limit)
+        return [_thread(row) for row in found]
+
+    async def of_everybody(self, workspace: str, before: tuple[int, str], limit: int) -> Sequence[Thread]:
+        found = await self._database.fetch("threads_of_all", workspace, before[0], before[0], before[1], limit)
+        return [_thread(row) for row in found]
+
+    async def children(self, workspace: str, thread_id: str) -> Sequence[Thread]:
+        return [_thread(row) for row in await self._database.fetch("threads_below", workspace, thread_id)]
+
+    async def lines(self, workspace: str, thread_id: str, after: int = 0) -> Sequence[Line]:
+        """All of them behind `after`."""
+        lines: list[Line] = []
+        while found := await self._database.fetch("lines", workspace, thread_id, after, LINES):
+            lines += [_line(row) for row in found]
+            after = lines[-1].n
+            if len(found) < LINES:
+                break
+        return lines
+
+    async def due(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
+        return [(row[0], row[1]) for row in await self._database.fetch("due_threads", now, limit)]
+
+    async def next_due(self) -> int | None:
+        return cast(int | None, (await self._database.fetch("next_due_thread"))[0][0])
+
+    async def running(self) -> Sequence[tuple[str, str, str]]:
+        """With who runs them."""
+        return [(row[0], row[1], row[2]) for row in await self._database.fetch("running_threads")]
+
+    async def add(self, workspace: str, thread_id: str, new: Callable[[Moment], Move]) -> Thread:
+        """One that is there already stays as it is."""
+
+        def run(tx: Transaction) -> Thread:
+            tx.alone(f"thread {thread_id}")
+            found = tx.fetch("thread", workspace, thread_id)
+            return _thread(found[0]) if found else _write(tx, new(tx.moment(workspace)))
+
+        return cast(Thread, await self._database.write(Work(run, workspace)))
+
+    async def step(self, workspace: str, thread_id: str, step: Step) -> Thread:
+        def run(tx: Transaction) -> Thread:
+            tx.alone(f"thread {thread_id}")
+            thread = _one(tx.fetch("thread", workspace, thread_id), thread_id)
+            return _write(tx, step(thread, tx.moment(workspace)))
+
+        return cast(Thread, await self._database.write(Work(run, workspace)))
+
+    async def draft(self, workspace: str, thread_id: str) -> Draft | None:
+        found = await self._database.fetch("draft", workspace, thread_id)
+        return Draft(*found[0]) if found else None
+
+    async def write_draft(self, workspace: str, thread_id: str, draft: Draft) -> None:
+        await self._database.write(Work(lambda tx: tx.write("write_draft", workspace, thread_id, *draft), workspace))
+
+
+def _write(tx: Transaction, move: Move) -> Thread:
+    thread = move.thread
+    tx.tell(thread.workspace, events_of(move))  # first: content that cannot be kept is refused here
+    now = tx.moment(thread.workspace).now
+    for number, line in enumerate(move.lines, thread.lines + 1):
+        tx.write("insert_line", thread.workspace, thread.id, number, now, line.kind, line.actor, canonical(line.body))
+    thread = replace(thread, lines=thread.lines + len(move.lines))
+    if any(line.kind in ENDS_DRAFT for line in move.lines):
+        tx.write("drop_draft", thread.workspace, thread.id)
+    tx.write("write_thread", *_values(thread))
+    for other in move.wakes:
+        tx.wake(thread.workspace, other)
+    tx.thread_changed(thread.workspace, thread.id)
+    if thread.status == "ready":
+        tx.thread_changed("", DUE)
+    return thread
+
+
+ENDS_DRAFT = frozenset({"replied", "failed", "stopped", "ended", "resumed"})
+
+
+def _one(found: list[Row], thread_id: str) -> Thread:
+    if not found:
+        raise NotFound("There is no thread with this id.", thread_id=thread_id)
+    return _thread(found[0])
+
+
+def _thread(row: Row) -> Thread:
+    workspace, thread_id, agent, person, title, parent, call, path, status, lines, due, woken, runner, fence = row[:14]
+    confirmation = Confirmation(**json.loads(row[14])) if row[14] else None
+    where = (parent, call, tuple(json.loads(path)))
+    held = (status, lines, due, woken, runner, fence)
+    return Thread(thread_id, workspace, agent, person, title, *where, *held, confirmation, row[15], row[16])
+
+
+def _values(t: Thread) -> tuple[object, ...]:
+    confirmation = json.dumps(asdict(t.confirmation)) if t.confirmation else ""
+    who = (t.workspace, t.id, t.agent, t.person, t.title, t.parent, t.parent_call, json.dumps(t.path))
+    held = (t.status, t.lines, t.due_at, t.woken, t.runner, t.fence)
+    return (*who, *held, confirmation, t.created_at, t.updated_at)
+
+
+def _line(row: Row) -> Line:
+    n, at, kind, actor, body = row
+    return Line(n, at, kind, actor, cast(dict[str, object], read(bytes(body))))
