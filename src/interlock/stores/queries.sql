@@ -352,6 +352,31 @@ select workspace, asker, key from answers where at < ? order by at limit ?
 -- name: forget_answer
 delete from answers where workspace = ? and asker = ? and key = ?
 
+-- name: record
+select id, body, at from records where workspace = ? and kind = ? and id = ?
+
+-- name: records
+select id, body, at from records where workspace = ? and kind = ? order by id limit ?
+
+-- name: write_record
+insert into records (workspace, kind, id, body, at) values (?, ?, ?, ?, ?)
+on conflict (workspace, kind, id) do update set body = excluded.body, at = excluded.at
+
+-- name: delete_record
+delete from records where workspace = ? and kind = ? and id = ?
+
+-- name: applied
+select result from applied where workspace = ? and key = ?
+
+-- name: insert_applied
+insert into applied (workspace, key, result, at) values (?, ?, ?, ?)
+
+-- name: ended_applied
+select workspace, key from applied where at < ? order by at limit ?
+
+-- name: forget_applied
+delete from applied where workspace = ? and key = ?
+
 -- name: migrations
 select name, applied_at from migrations order by number
 

@@ -42,6 +42,7 @@ from interlock.stores.finding import Finder
 from interlock.stores.health import Check
 from interlock.stores.measuring import Measures, Tally
 from interlock.stores.queries import check_statuses, limit_of, list_query, make_cursor
+from interlock.stores.records import SqlRecords
 from interlock.stores.remembering import Interned, learn_terms
 from interlock.stores.rows import Row
 from interlock.stores.searching import Searching
@@ -285,6 +286,10 @@ class SqlStore:
 
     async def put_user(self, workspace: str, user: User, author: str) -> User:
         return cast(User, await self._database.write(steps.put_user(workspace, user, author)))
+
+    def records(self, workspace: str) -> SqlRecords:
+        """What tool packs keep there."""
+        return SqlRecords(self._database, workspace)
 
     # The ledger
 

@@ -1,0 +1,184 @@
+"""What tool packs keep, on both databases: each change once for its key, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock.core.errors import InvalidRequest, ToolFailed
+from interlock.core.ports import Record, Shelf
+from interlock.stores.records import MOST, SqlRecords
+from interlock.wiring import Parts
+from tests.counting import count_up
+from tests.places import Place
+from tests.support import START, Clock, opened
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+async def count_of(records: SqlRecords) -> object:
+    found = await records.get("counter", "c")
+    return found.body["n"] if found else 0
+
+
+async def test_what_is_put_is_found_and_what_is_deleted_is_gone(parts: Parts, clock: Clock) -> None:  # R7
+    records = parts.store.records("default")
+    body = {"title": "Grüße", "parts": [1, 2.5, None, True, {"deep": "\U0001f600"}]}
+    await records.change("", lambda shelf: shelf.put("page", "b", body))
+    clock.forward(1_000)
+    await records.change("", lambda shelf: shelf.put("page", "a", {}))
+    await records.change("", lambda shelf: shelf.put("post", "a", {"other": "kind"}))
+    assert await records.get("page", "b") == Record("b", body, START)
+    assert await records.list("page") == [Record("a", {}, START + 1_000), Record("b", body, START)]
+    await records.change("", lambda shelf: shelf.delete("page", "a"))
+    await records.change("", lambda shelf: shelf.delete("page", "never was"))
+    assert await records.get("page", "a") is None
+    assert [record.id for record in await records.list("page")] == ["b"]
+    assert [record.id for record in await records.list("post")] == ["a"]
+
+
+async def test_each_workspace_has_records_and_keys_of_its_own(parts: Parts) -> None:  # R7
+    here, there = parts.store.records("default"), parts.store.records("other")
+    assert await here.change("key", count_up) == 1
+    assert await there.get("counter", "c") is None
+    assert await there.change("key", count_up) == 1
+    assert (await count_of(here), await count_of(there)) == (1, 1)
+
+
+async def test_the_same_key_changes_once_and_gives_the_same_again(parts: Parts) -> None:  # R7
+    records = parts.store.records("default")
+
+    def step(shelf: Shelf) -> object:
+        return {"n": count_up(shelf), "list": (1, 2)}
+
+    first = await records.change("approval-1", step)
+    assert first == {"n": 1, "list": [1, 2]}
+    assert await records.change("approval-1", step) == first
+    assert await records.change("approval-1", lambda shelf: shelf.delete("counter", "c")) == first
+    assert await count_of(records) == 1
+    assert await records.change("approval-2", step) == {"n": 2, "list": [1, 2]}
+
+
+async def test_without_a_key_every_change_counts_and_none_is_kept(parts: Parts, place: Place) -> None:  # R7
+    records = parts.store.records("default")
+    assert [await records.change("", count_up) for _ in range(3)] == [1, 2, 3]
+    assert place.sql("select count(*) from applied") == [(0,)]
+
+
+async def test_of_many_at_once_with_one_key_one_changes_something(parts: Parts) -> None:  # R7
+    records = parts.store.records("default")
+    assert await asyncio.gather(*(records.change("key", count_up) for _ in range(50))) == [1] * 50
+    assert await count_of(records) == 1
+
+
+async def test_changes_of_one_batch_see_each_other(parts: Parts) -> None:  # R7
+    records = parts.store.records("default")
+    results = await asyncio.gather(*(records.change(f"key{number}", count_up) for number in range(50)))
+    assert sorted(map(str, results)) == sorted(map(str, range(1, 51)))
+    assert await count_of(records) == 50
+
+
+async def test_a_key_counts_once_in_two_stores_that_race(place: Place, clock: Clock) -> None:  # R7
+    async with opened(place, clock) as here, opened(place, clock) as there:
+        stores = [here.store.records("default"), there.store.records("default")]
+        for number in range(20):
+            results = await asyncio.gather(*(records.change(f"key{number}", count_up) for records in stores * 2))
+            assert results == [number + 1] * 4
+
+
+async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  # R7
+    command = [sys.executable, "-m", "tests.counting", place.url, "30"]
+    pipe = asyncio.subprocess.PIPE
+    others = [await asyncio.create_subprocess_exec(*command, cwd=TOP, stdin=pipe, stdout=pipe) for _ in range(2)]
+    try:
+        for other in others:
+            assert other.stdout is not None
+            assert await other.stdout.readline() == b"ready\n"
+        outputs = await asyncio.gather(*(other.communicate(b"go\n") for other in others))
+    finally:
+        for other in others:
+            if other.returncode is None:
+                other.kill()
+                await other.wait()
+    assert [json.loads(output) for output, _ in outputs] == [list(range(1, 31))] * 2
+    assert [bytes(body) for (body,) in place.sql("select body from records")] == [b'{"n":30}']
+
+
+@pytest.mark.parametrize("error", [ToolFailed("no"), KeyError("a bug")])
+async def test_a_step_that_raises_has_changed_nothing(parts: Parts, place: Place, error: Exception) -> None:  # R7
+    records = parts.store.records("default")
+    await records.change("", count_up)
+
+    def step(shelf: Shelf) -> object:
+        shelf.put("page", "new", {})
+        shelf.delete("counter", "c")
+        raise error
+
+    results = await asyncio.gather(
+        records.change("key", step), records.change("other", count_up), return_exceptions=True
+    )
+    assert results == [error, 2]
+    assert await records.get("page", "new") is None
+    assert place.sql("select key from applied") == [("other",)]
+    assert await records.change("key", count_up) == 3  # the key of what failed is good for another try
+
+
+async def test_what_cannot_be_kept_is_refused_and_changes_nothing(parts: Parts, place: Place) -> None:  # R7
+    records = parts.store.records("default")
+    for kind, record_id, body in (
+        ("page", "a\0b", {}),
+        ("page\ud800", "a", {}),
+        ("page", "a", {"text": "\0"}),
+        ("page", "a", {"number": float("nan")}),
+        ("page", "a", {"text": "x" * 1024 * 1024}),
+    ):
+
+        def step(shelf: Shelf, kind: str = kind, record_id: str = record_id, body: dict[str, object] = body) -> object:
+            shelf.put("page", "before", {})
+            return shelf.put(kind, record_id, body)
+
+        with pytest.raises(InvalidRequest):
+            await records.change("key", step)
+    with pytest.raises(InvalidRequest):
+        await records.change("key", lambda shelf: [shelf.put("page", "before", {}), object()])
+    assert place.sql("select count(*) from records") == [(0,)]
+    assert place.sql("select count(*) from applied") == [(0,)]
+
+
+async def test_a_step_sees_what_it_has_changed_itself(parts: Parts, clock: Clock) -> None:  # R7
+    records = parts.store.records("default")
+    for record_id in ("b", "d"):
+        await records.change("", lambda shelf, record_id=record_id: shelf.put("page", record_id, {"n": 1}))  # type: ignore[misc]
+    clock.forward(5)
+
+    def step(shelf: Shelf) -> object:
+        shelf.put("page", "a", {"n": 2})
+        shelf.put("page", "b", {"n": 2})
+        shelf.put("post", "d", {"n": 2})
+        shelf.put("page", "c", {"n": 2})
+        shelf.delete("page", "c")
+        assert shelf.get("page", "c") is None
+        assert shelf.get("page", "b") == Record("b", {"n": 2}, START + 5)
+        shelf.delete("page", "d")
+        shelf.put("page", "d", {"n": 3})
+        return [[record.id, record.body["n"]] for record in shelf.list("page")]
+
+    assert await records.change("key", step) == [["a", 2], ["b", 2], ["d", 3]]
+    assert [(record.id, record.body["n"]) for record in await records.list("page")] == [("a", 2), ("b", 2), ("d", 3)]
+    assert [record.id for record in await records.list("post")] == ["d"]
+
+
+async def test_a_list_has_an_end(parts: Parts) -> None:  # R7
+    records = parts.store.records("default")
+
+    def step(shelf: Shelf) -> object:
+        for number in range(MOST + 5):
+            shelf.put("page", f"{number:06}", {})
+        return len(shelf.list("page"))
+
+    assert await records.change("", step) == MOST
+    assert (await records.list("page"))[-1].id == f"{MOST - 1:06}"
