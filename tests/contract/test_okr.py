@@ -1,0 +1,192 @@
+"""The OKR pack on both databases: objectives, key results, and what people are shown before a change."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from interlock.core.errors import ToolFailed
+from interlock.core.outcome import Proceed, Waiting
+from interlock.demo.content import fill
+from interlock.schemas import validate
+from interlock.stores.records import SqlRecords
+from interlock.tools import okr
+from interlock.tools.tool import Kit, Tool, Use
+from interlock.wiring import Parts
+from tests.support import call
+
+NOW = "2027-Q1"  # where the tests' clock stands
+
+
+@pytest.fixture
+async def records(parts: Parts) -> SqlRecords:
+    records = parts.store.records("default")
+    await fill(records)
+    return records
+
+
+@pytest.fixture
+def tools(records: SqlRecords) -> Mapping[str, Tool]:
+    kit = Kit("default", records)
+    return {tool.name: tool for tool in (*okr.reads(kit), *okr.writes(kit))}
+
+
+async def run(tool: Tool, key: str = "", **args: object) -> Any:
+    return await tool.run(Use(args, key))
+
+
+async def shown(tool: Tool, **args: object) -> list[str]:
+    assert tool.spec.preview is not None
+    made = tool.spec.preview(args)
+    assert inspect.isawaitable(made)
+    return str(await made).splitlines()
+
+
+async def listed(tools: Mapping[str, Tool], **args: object) -> dict[str, Any]:
+    return {each["id"]: each for each in (await run(tools["okr_list_objectives"], **args))["objectives"]}
+
+
+def test_the_tools_are_those_of_the_contract(tools: Mapping[str, Tool]) -> None:  # R7
+    assert set(tools) == {
+        *("okr_list_objectives", "okr_create_objective", "okr_update_objective"),
+        *("okr_create_key_result", "okr_update_key_result"),
+    }
+
+
+async def test_objectives_are_listed_with_how_far_they_are(tools: Mapping[str, Tool]) -> None:  # R7
+    every = await listed(tools)
+    assert list(every) == ["O-1", "O-2", "O-3", "O-4"]
+    assert every["O-2"]["key_results"][0] == {
+        "id": "KR-3",
+        "title": "First booking on day one",
+        "unit": "%",
+        "current": 52,
+        "target": 70,
+        "percent": 74,
+    }
+    assert every["O-4"]["key_results"][0]["percent"] == 100, "a target that was passed is reached"
+    assert list(await listed(tools, quarter=NOW)) == ["O-1", "O-2", "O-3"]
+    assert await listed(tools, quarter="1999-Q1") == {}
+
+
+async def test_a_new_objective_is_for_the_current_quarter_unless_another_is_named(tools: Mapping[str, Tool]) -> None:
+    created = await run(tools["okr_create_objective"], "one", title="Grow")  # R7
+    assert created == {"id": "O-5", "title": "Grow", "description": "", "quarter": NOW, "status": "on_track"}
+    later = await run(tools["okr_create_objective"], "two", title="Later", quarter="2027-Q3", description="Not now.")
+    assert (later["id"], later["quarter"], later["description"]) == ("O-6", "2027-Q3", "Not now.")
+    assert (await listed(tools))["O-5"]["key_results"] == []
+
+
+async def test_one_call_creates_one_objective_however_often_it_runs(tools: Mapping[str, Tool]) -> None:  # R7
+    create = tools["okr_create_objective"]
+    results = await asyncio.gather(*(run(create, f"key{number % 10}", title="Grow") for number in range(30)))
+    assert len({result["id"] for result in results}) == 10
+    assert list(await listed(tools)) == [f"O-{number}" for number in range(1, 15)]
+
+
+async def test_an_objective_is_changed_where_something_is_given(tools: Mapping[str, Tool]) -> None:  # R7
+    changed = await run(
+        tools["okr_update_objective"], "key", id="O-1", status="on_track", title="Workshops can rely on us"
+    )
+    assert changed["changed"] == ["status"]
+    assert (await listed(tools))["O-1"]["status"] == "on_track"
+    assert (await listed(tools))["O-1"]["description"].startswith("After March")
+
+
+async def test_key_results_are_added_and_changed(tools: Mapping[str, Tool]) -> None:  # R7
+    added = await run(
+        tools["okr_create_key_result"], "one", objective_id="O-3", title="Currencies", target=4, unit="currencies"
+    )
+    assert added == {
+        "id": "KR-7",
+        "objective_id": "O-3",
+        "title": "Currencies",
+        "current": 0,
+        "target": 4,
+        "unit": "currencies",
+    }
+    await run(tools["okr_update_key_result"], "two", id="KR-7", current=1.5)
+    assert (await listed(tools))["O-3"]["key_results"][-1] == {
+        "id": "KR-7",
+        "title": "Currencies",
+        "unit": "currencies",
+        "current": 1.5,
+        "target": 4,
+        "percent": 38,
+    }
+    await run(tools["okr_update_key_result"], "three", id="KR-7", target=0, current=-1e15)
+    assert (await listed(tools))["O-3"]["key_results"][-1]["percent"] is None
+    await run(tools["okr_update_key_result"], "four", id="KR-7", target=5e-324, current=1e15)
+    assert (await listed(tools))["O-3"]["key_results"][-1]["percent"] == 100
+
+
+async def test_a_key_result_stays_with_its_objective(tools: Mapping[str, Tool]) -> None:  # R7
+    await run(tools["okr_update_key_result"], "key", id="KR-1", current=5, objective_id="O-2", status="x", unit="y")
+    assert [result["id"] for result in (await listed(tools))["O-1"]["key_results"]] == ["KR-1", "KR-2"]
+    assert (await listed(tools))["O-1"]["key_results"][0]["unit"] == "%"
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "words"),
+    [
+        ("okr_update_objective", {"id": "o-1", "status": "achieved"}, "There is no objective 'o-1'. Near that: 'O-1'"),
+        ("okr_update_key_result", {"id": "KR-77", "current": 1}, "There is no key result 'KR-77'. Near that: 'KR-"),
+        ("okr_create_key_result", {"objective_id": "?", "title": "T", "target": 1}, "Use okr_list_objectives to see"),
+    ],
+)
+async def test_an_unknown_id_fails_with_the_near_ones(
+    tools: Mapping[str, Tool], tool: str, args: dict[str, Any], words: str
+) -> None:  # R7
+    before = await listed(tools)
+    with pytest.raises(ToolFailed) as failed:
+        await run(tools[tool], "key", **args)
+    assert words in failed.value.message
+    assert words in "\n".join(await shown(tools[tool], **args))
+    assert await listed(tools) == before
+
+
+def test_nobody_is_asked_about_a_change_of_nothing(tools: Mapping[str, Tool]) -> None:  # R1
+    for name in ("okr_update_objective", "okr_update_key_result"):
+        assert validate(tools[name].spec.schema or {}, {"id": "O-1"})
+    assert validate(tools["okr_create_objective"].spec.schema or {}, {"title": "Grow", "quarter": "autumn"})
+
+
+def test_sentences_say_all_that_would_be_set(tools: Mapping[str, Tool]) -> None:  # R2
+    said = {name: tool.spec.sentence for name, tool in tools.items()}
+    assert said["okr_create_objective"]({"title": "Grow"}) == "Create objective 'Grow' for the current quarter"
+    assert said["okr_create_objective"]({"title": "Grow", "quarter": "2027-Q3", "description": "Abroad."}) == (
+        "Create objective 'Grow' for 2027-Q3, described as 'Abroad.'"
+    )
+    assert said["okr_create_key_result"]({"objective_id": "O-1", "title": "Sales", "target": 5, "unit": "EUR"}) == (
+        "Add key result 'Sales' to objective 'O-1', with 5 EUR as target"
+    )
+    assert said["okr_update_objective"]({"id": "O-1", "title": "T", "status": "dropped"}) == (
+        "Update objective 'O-1': title to 'T', status to 'dropped'"
+    )
+    assert said["okr_update_key_result"]({"id": "KR-1", "current": 7}) == "Update key result 'KR-1': current to 7"
+
+
+async def test_an_update_shows_a_difference_of_the_fields(tools: Mapping[str, Tool]) -> None:  # R45
+    text = "Two lines.\nstatus: achieved"
+    lines = await shown(tools["okr_update_objective"], id="O-1", status="on_track", description=text)
+    assert "-status: at_risk" in lines
+    assert "+status: on_track" in lines
+    assert "+    status: achieved" in lines, "a line of a text does not look like a field"
+    assert await shown(tools["okr_update_objective"], id="O-1", status="at_risk") == ["Nothing would change."]
+    lines = await shown(tools["okr_update_key_result"], id="KR-3", current=60)
+    assert lines[0] == "Of objective 'O-2', 'New customers find their way alone':"
+    assert {"-current: 52", "+current: 60"} <= set(lines)
+    lines = await shown(tools["okr_create_key_result"], objective_id="O-3", title="Sales", target=5)
+    assert {"+title: Sales", "+target: 5", "+current: 0"} <= set(lines)
+    assert "+quarter: the current one" in await shown(tools["okr_create_objective"], title="Grow")
+    assert len(await listed(tools)) == 4
+
+
+async def test_the_list_is_free_and_a_change_asks(parts: Parts, tools: Mapping[str, Tool]) -> None:  # R1
+    read, write = tools["okr_list_objectives"], tools["okr_create_objective"]
+    assert isinstance(await parts.gate.check(call(1, {}, tool=read.name), read.spec), Proceed)
+    assert isinstance(await parts.gate.check(call(2, {"title": "Grow"}, tool=write.name), write.spec), Waiting)
