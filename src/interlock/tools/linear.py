@@ -1,0 +1,138 @@
+"""Linear: issues, comments, labels, projects and cycles. Settings: `key`, and if wanted `team` and `url`.
+
+Everything that is made gets an id that follows from the call, so a second try of the same call makes nothing new. All
+else sets a value, and to set it twice is to set it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+
+from interlock.core.call import Args, ToolSpec
+from interlock.core.errors import ToolFailed
+from interlock.tools.linear_api import issues, planning, previews, sentences
+from interlock.tools.linear_api.talk import Access, Linear, access_of
+from interlock.tools.tool import Kit, Run, Tool, Use, schema
+
+Work = Callable[[Linear, Use], Awaitable[object]]
+Look = Callable[[Linear, Args], Awaitable[str]]
+
+
+def reads(kit: Kit) -> Sequence[Tool]:
+    access = access_of(kit)
+    if access is None:
+        return ()
+    return (
+        Tool(
+            ToolSpec("linear_list_issues", "read", schema(status=STATUS, assignee=ASSIGNEE, limit=LIMIT)),
+            "Lists issues of Linear, those that changed last first.",
+            _run(access, issues.list_issues),
+        ),
+        Tool(
+            ToolSpec("linear_search_issues", "read", schema("query", query=text("Words to look for."), limit=LIMIT)),
+            "Searches the issues of Linear.",
+            _run(access, issues.search_issues),
+        ),
+    )
+
+
+def writes(kit: Kit) -> Sequence[Tool]:
+    access = access_of(kit)
+    return () if access is None else (*_of_issues(access), *_of_planning(access))
+
+
+def _of_issues(access: Access) -> Sequence[Tool]:
+    new = schema(
+        "title",
+        title=TITLE,
+        description=MARKDOWN,
+        team=TEAM,
+        assignee=ASSIGNEE,
+        priority=PRIORITY,
+        labels={"type": "array", "items": LABEL, "maxItems": 20, "uniqueItems": True},
+    )
+    changed = {**schema("id", id=ISSUE, title=TITLE, description=MARKDOWN, priority=PRIORITY), "minProperties": 2}
+    write = partial(_write, access)
+    return (
+        write("create_issue", "Creates an issue in Linear.", new, issues.create_issue),
+        write("update_issue", "Changes title, description or priority of an issue.", changed, issues.update_issue),
+        write("delete_issue", "Deletes an issue.", schema("id", id=ISSUE), issues.delete_issue, "destructive"),
+        write(
+            "assign_issue",
+            "Assigns an issue to somebody.",
+            schema("id assignee", id=ISSUE, assignee=ASSIGNEE),
+            issues.assign_issue,
+        ),
+        write(
+            "change_status",
+            "Moves an issue to another status of its team.",
+            schema("id status", id=ISSUE, status=STATUS),
+            issues.change_status,
+        ),
+        write("comment", "Comments on an issue.", schema("id body", id=ISSUE, body=MARKDOWN), issues.comment),
+        write("add_label", "Adds a label to an issue.", schema("id label", id=ISSUE, label=LABEL), issues.add_label),
+    )
+
+
+def _of_planning(access: Access) -> Sequence[Tool]:
+    project = schema("name", name=TITLE, description=MARKDOWN, team=TEAM)
+    cycle = schema("starts_at ends_at", name=TITLE, starts_at=DATE, ends_at=DATE, team=TEAM)
+    changed = {**schema("id", id=CYCLE, name=TITLE, starts_at=DATE, ends_at=DATE), "minProperties": 2}
+    write = partial(_write, access)
+    return (
+        write("create_project", "Creates a project in Linear.", project, planning.create_project),
+        write("create_cycle", "Creates a cycle for a team.", cycle, planning.create_cycle),
+        write("update_cycle", "Changes name or dates of a cycle.", changed, planning.update_cycle),
+    )
+
+
+def _write(
+    access: Access, name: str, about: str, takes: Mapping[str, object], work: Work, effect: str = "write"
+) -> Tool:
+    """Sentence and preview of a tool have its name, each in its own module."""
+    spec = ToolSpec(
+        f"linear_{name}",
+        effect,
+        takes,
+        describe=getattr(sentences, name),
+        preview=_preview(access, getattr(previews, name)),
+        idempotent=True,
+    )
+    return Tool(spec, about, _run(access, work))
+
+
+def _run(access: Access, work: Work) -> Run:
+    async def run(use: Use) -> object:
+        async with access.opened() as linear:
+            return await work(linear, use)
+
+    return run
+
+
+def _preview(access: Access, look: Look) -> Callable[[Args], Awaitable[str]]:
+    async def preview(args: Args) -> str:
+        try:
+            async with access.opened() as linear:
+                return await look(linear, args)
+        except ToolFailed as failed:
+            return f"This could not be looked up, and may fail: {failed.message}"
+
+    return preview
+
+
+def text(about: str, most: int = 200) -> Mapping[str, object]:
+    return {"type": "string", "minLength": 1, "maxLength": most, "description": about}
+
+
+ISSUE = text("The issue's identifier, such as DEMO-12.")
+CYCLE = text("The cycle's id, number or name.")
+TITLE = text("In plain text.", 255)
+MARKDOWN = text("In Markdown.", 50_000)
+TEAM = text("A team's key or name; the usual one if left out.")
+STATUS = text("The name of a status, such as In Progress.")
+LABEL = text("The name of a label that exists.")
+ASSIGNEE = text('A name or an e-mail address; "me" for the owner of the key, "nobody" for none.')
+DATE = text("A date or a time in ISO 8601, such as 2026-12-01.", 40)
+LIMIT = {"type": "integer", "minimum": 1, "maximum": 100, "description": "At most so many; 20 if left out."}
+PRIORITY = {"type": "integer", "minimum": 0, "maximum": 4, "description": "0 none, 1 urgent, 2 high, 3 medium, 4 low."}

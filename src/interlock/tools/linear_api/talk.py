@@ -1,0 +1,167 @@
+"""One conversation with Linear: a document goes out; data comes back, or ToolFailed in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import httpx2
+
+from interlock.core.errors import Misconfigured, ToolFailed
+from interlock.tools.tool import Kit
+
+ADDRESS = "https://api.linear.app/graphql"
+PATIENCE = 20.0  # seconds
+LONGEST = 300  # characters of Linear's own words
+LOCAL = ("localhost", "127.0.0.1", "::1")
+PERSONAL = "lin_api_"  # keys that begin so are sent bare; all others are tokens
+NOT_KNOWN = "It is not known whether Linear did it: look there before you try again."
+NOTHING_DONE = "Linear did nothing."
+Node = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class Missing(ToolFailed):
+    """Linear has no such thing, or shows it to others only."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """`team` is the one that is meant where a call names none."""
+
+    url: str
+    key: str = field(repr=False)
+    team: str = ""
+    transport: httpx2.AsyncBaseTransport | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Linear]:
+        authorization = self.key if self.key.startswith(PERSONAL) else f"Bearer {self.key}"
+        headers = {"authorization": authorization, "accept": "application/json"}
+        async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, transport=self.transport) as http:
+            yield Linear(self, http)
+
+
+def access_of(kit: Kit) -> Access | None:
+    """None where there is no key; a stand-in takes any."""
+    settings = kit.settings
+    key = str(settings.get("key") or (f"{PERSONAL}demo" if kit.transport else ""))
+    url, team = str(settings.get("url") or ADDRESS), str(settings.get("team") or "")
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL):
+        raise Misconfigured("The url of the linear tools has to begin with https://, since the key is sent there.")
+    return Access(url, key, team, kit.transport) if key else None
+
+
+def id_of(kind: str, key: str) -> str:
+    """The id of what a call makes, the same for every try. Linear wants the form of version 4."""
+    return str(UUID(bytes=sha256(f"interlock {kind} {key}".encode()).digest()[:16], version=4))
+
+
+async def once(make: Callable[[], Awaitable[T]], look: Callable[[], Awaitable[T]]) -> T:
+    """An earlier try may have made it, or Linear's answer may have been lost: then what is there counts."""
+    try:
+        return await make()
+    except ToolFailed:
+        with suppress(ToolFailed):
+            return await look()
+        raise
+
+
+class Linear:
+    def __init__(self, access: Access, http: httpx2.AsyncClient) -> None:
+        self.team = access.team
+        self._access = access
+        self._http = http
+
+    async def ask(self, document: str, **variables: object) -> Node:
+        return await self._exchange(document, variables, NOTHING_DONE)
+
+    async def change(self, document: str, **variables: object) -> Node:
+        """The payload of a mutation, which the document calls `done`."""
+        done = inner(await self._exchange(document, variables, NOT_KNOWN), "done")
+        if not isinstance(done, Mapping) or done.get("success") is not True:
+            raise ToolFailed("Linear says that it did not do it, and gives no reason. Look at the issue in Linear.")
+        return done
+
+    async def _exchange(self, document: str, variables: Mapping[str, object], unheard: str) -> Node:
+        """`unheard` says what it means if no answer comes."""
+        try:
+            body = {"query": document, "variables": variables}
+            response = await self._http.post(self._access.url, json=body)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            raise ToolFailed(f"Linear cannot be reached. {NOTHING_DONE} Try again later.") from None
+        except httpx2.TimeoutException:
+            raise ToolFailed(f"Linear did not answer within {PATIENCE:.0f} seconds. {unheard}") from None
+        except httpx2.HTTPError as error:
+            raise ToolFailed(f"The connection to Linear broke ({type(error).__name__}). {unheard}") from None
+        answer = _object(response)
+        if errors := [error for error in _list(answer.get("errors")) if isinstance(error, Mapping)]:
+            raise self._refusal(response, errors[0], unheard)
+        data = answer.get("data")
+        if response.status_code != 200 or not isinstance(data, Mapping):
+            raise self._refusal(response, {}, unheard)
+        return data
+
+    def _refusal(self, response: httpx2.Response, error: Node, unheard: str) -> ToolFailed:
+        status, code = response.status_code, str(inner(error, "extensions", "code") or "")
+        message = str(error.get("message") or "")
+        words = self._clean(str(inner(error, "extensions", "userPresentableMessage") or message))
+        if code == "RATELIMITED" or status == 429:
+            return ToolFailed(f"Linear takes no more requests with this key for now. {NOTHING_DONE} {_when(response)}")
+        if code == "AUTHENTICATION_ERROR" or status == 401:
+            return ToolFailed(f"Linear does not take the key. {NOTHING_DONE} An admin has to set a valid one.")
+        if code == "FORBIDDEN" or status == 403:
+            return ToolFailed(f"The key may not do this in Linear. {NOTHING_DONE} {words}".rstrip())
+        if message.startswith("Entity not found"):
+            return Missing(words)
+        if status >= 500 or code in ("INTERNAL_SERVER_ERROR", "INTERNAL_ERROR") or not words:
+            return ToolFailed(f"Linear failed (HTTP {status}). {unheard} {words}".rstrip())
+        return ToolFailed(f"Linear refused: {words}")
+
+    def _clean(self, words: str) -> str:
+        words = " ".join(words.replace(self._access.key, "…").split())
+        return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+
+
+def inner(value: object, *path: str) -> object:
+    """What lies below, or None where the way there ends."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def words(value: object, *path: str) -> str:
+    found = inner(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def nodes(value: object, *path: str) -> list[Node]:
+    return [node for node in _list(inner(value, *path, "nodes")) if isinstance(node, Mapping)]
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _object(response: httpx2.Response) -> Node:
+    try:
+        answer = response.json()
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, Mapping) else {}
+
+
+def _when(response: httpx2.Response) -> str:
+    """Linear gives the time in seconds or in milliseconds since 1970."""
+    stamp = response.headers.get("x-ratelimit-requests-reset", "")
+    if not stamp.isascii() or not stamp.isdigit() or not 0 < int(stamp) < 10**14:
+        return "Try again later."
+    seconds = int(stamp) / (1000 if len(stamp) > 11 else 1)
+    return f"Try again after {datetime.fromtimestamp(seconds, UTC):%H:%M} UTC."
