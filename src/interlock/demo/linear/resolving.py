@@ -1,0 +1,161 @@
+"""What each field of Linear's schema gives. A field that the stand-in does not know is refused, never made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from graphql import GraphQLResolveInfo
+
+from interlock.core.ports import Record, Shelf
+from interlock.demo.linear import changing
+from interlock.demo.linear.filters import fits
+from interlock.demo.linear.things import ISSUE, KINDS, ONE, Thing, found, missing, refused, shown, things
+
+__all__ = ["KINDS", "Snapshot", "resolved"]
+
+USUAL_PAGE, LARGEST_PAGE = 50, 250  # documented, and seen
+
+
+class Snapshot:
+    """What the records held a moment ago, to be read like a shelf."""
+
+    now = 0
+
+    def __init__(self, held: Mapping[str, Sequence[Record]]) -> None:
+        self._held = {kind: {record.id: record for record in records} for kind, records in held.items()}
+
+    def get(self, kind: str, record_id: str) -> Record | None:
+        return self._held[kind].get(record_id)
+
+    def list(self, kind: str) -> Sequence[Record]:
+        return list(self._held[kind].values())
+
+    def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None:
+        raise NotImplementedError("A query changes nothing.")
+
+    def delete(self, kind: str, record_id: str) -> None:
+        raise NotImplementedError("A query changes nothing.")
+
+
+def resolved(source: Any, info: GraphQLResolveInfo[Shelf], **args: Any) -> Any:
+    """Serves every field of every type."""
+    shelf = info.context
+    match info.parent_type.name:
+        case "Query":
+            return _query(shelf, info.field_name, args)
+        case "Mutation":
+            return changing.changed(shelf, info.field_name, args)
+        case _:
+            return _field(shelf, source, info.field_name, args)
+
+
+def _query(shelf: Shelf, name: str, args: Mapping[str, Any]) -> object:
+    if name in SINGLE:
+        return found(shelf, SINGLE[name], args["id"])
+    if name in LISTS:
+        return _page(shelf, things(shelf, LISTS[name]), args)
+    match name:
+        case "viewer":
+            return next(user for user in things(shelf, "linear_user") if user["isMe"])
+        case "searchIssues":
+            return _search(shelf, args)
+        case _:
+            raise refused(f"The demo's stand-in for Linear does not answer {name}.")
+
+
+def _field(shelf: Shelf, thing: Thing, name: str, args: Mapping[str, Any]) -> object:
+    if name in MANY and "__kind__" in thing:
+        return _page(shelf, MANY[name](shelf, thing), args)
+    if name in ONE and "__kind__" in thing:
+        related = thing.get(name)
+        return None if related is None else found(shelf, ONE[name], related)
+    return shown(shelf, thing, name)
+
+
+def _search(shelf: Shelf, args: Mapping[str, Any]) -> object:
+    """Linear ranks by meaning; here all words have to be there, in any order (assumed)."""
+    sought = str(args["term"]).casefold().split()
+
+    def has_all(issue: Thing) -> bool:
+        text = " ".join(str(shown(shelf, issue, name) or "") for name in ("identifier", "title", "description"))
+        return all(word in text.casefold() for word in sought)
+
+    hits = [issue for issue in things(shelf, ISSUE) if has_all(issue)]
+    return {**_page(shelf, hits, args), "totalCount": len(hits)}
+
+
+def _page(shelf: Shelf, all_of: Iterable[Thing], args: Mapping[str, Any]) -> dict[str, object]:
+    """Documented: 50 at a time, the newest first, and what is archived or in the trash only if asked for."""
+    first = args.get("first") or USUAL_PAGE
+    if not 1 <= first <= LARGEST_PAGE or args.get("before") or args.get("last"):
+        raise refused(f"The demo's stand-in for Linear takes first: 1 to {LARGEST_PAGE}, and after.")
+    order = args.get("orderBy") or "createdAt"
+    fitting = [thing for thing in all_of if _is_wanted(shelf, thing, args)]
+    fitting.sort(key=lambda thing: (str(thing.get(order) or ""), float(thing.get("number") or 0)), reverse=True)
+    begin = _behind(fitting, args.get("after"))
+    page = fitting[begin : begin + first]
+    return {
+        "nodes": page,
+        "edges": [{"node": thing, "cursor": thing["id"]} for thing in page],
+        "pageInfo": {
+            "hasNextPage": begin + first < len(fitting),
+            "hasPreviousPage": begin > 0,
+            "startCursor": page[0]["id"] if page else None,
+            "endCursor": page[-1]["id"] if page else None,
+        },
+    }
+
+
+def _is_wanted(shelf: Shelf, thing: Thing, args: Mapping[str, Any]) -> bool:
+    there = args.get("includeArchived") or not thing.get("archivedAt")
+    return bool(there) and fits(shelf, thing, args.get("filter") or {})
+
+
+def _behind(fitting: Sequence[Thing], cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    ids = [thing["id"] for thing in fitting]
+    if cursor not in ids:
+        raise missing("Cursor")
+    return ids.index(cursor) + 1
+
+
+def _belonging(kind: str, field: str) -> Callable[[Shelf, Thing], Iterable[Thing]]:
+    return lambda shelf, thing: [other for other in things(shelf, kind) if other.get(field) == thing["id"]]
+
+
+def _labels(shelf: Shelf, thing: Thing) -> Iterable[Thing]:
+    if thing["__kind__"] != ISSUE:
+        return _belonging("linear_label", "team")(shelf, thing)
+    return [found(shelf, "linear_label", label) for label in thing["labelIds"]]
+
+
+SINGLE = {
+    "issue": ISSUE,
+    "comment": "linear_comment",
+    "cycle": "linear_cycle",
+    "project": "linear_project",
+    "team": "linear_team",
+    "user": "linear_user",
+    "issueLabel": "linear_label",
+    "workflowState": "linear_state",
+}
+LISTS = {
+    "issues": ISSUE,
+    "comments": "linear_comment",
+    "cycles": "linear_cycle",
+    "projects": "linear_project",
+    "teams": "linear_team",
+    "users": "linear_user",
+    "issueLabels": "linear_label",
+    "workflowStates": "linear_state",
+}
+MANY: Mapping[str, Callable[[Shelf, Thing], Iterable[Thing]]] = {
+    "labels": _labels,
+    "children": _belonging(ISSUE, "parent"),
+    "comments": _belonging("linear_comment", "issue"),
+    "attachments": lambda _shelf, _thing: (),
+    "states": _belonging("linear_state", "team"),
+    "issues": lambda shelf, thing: _belonging(ISSUE, thing["__kind__"].removeprefix("linear_"))(shelf, thing),
+}

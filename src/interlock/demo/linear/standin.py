@@ -1,0 +1,158 @@
+"""The stand-in as a transport: requests that would go to Linear end here."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+import httpx2
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    GraphQLError,
+    GraphQLSchema,
+    OperationType,
+    assert_scalar_type,
+    build_schema,
+    execute_sync,
+    get_operation_ast,
+    parse,
+    validate,
+)
+
+from interlock.core.ports import Records, Shelf
+from interlock.demo.linear.resolving import KINDS, Snapshot, resolved
+
+PERSONAL = "lin_api_"
+MOST_BYTES = 1024 * 1024
+Errors = Sequence[GraphQLError]
+
+
+class StandIn(httpx2.AsyncBaseTransport):
+    """Keeps what it knows in `records`, in kinds that begin with `linear_`, where it can be counted from outside."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = await request.aread()
+        status, answer = await self.answer(request.method, request.headers.get("authorization", ""), body)
+        return httpx2.Response(status, json=answer, request=request)
+
+    async def answer(self, method: str, authorization: str, body: bytes) -> tuple[int, Mapping[str, object]]:
+        """The status and the JSON that Linear would give."""
+        if method != "POST":
+            return _told(405, _error("Linear takes POST.", "INPUT_ERROR"))
+        if refusal := _unwelcome(authorization):
+            return refusal
+        asked = _read(body)
+        if asked is None:
+            return _told(400, _error("The body is no GraphQL request.", "BAD_REQUEST"))
+        return await self._answered(*asked)
+
+    async def _answered(self, text: str, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
+        """Seen: a document that is not valid is refused with 400; what fails while it runs comes with 200."""
+        try:
+            document = parse(text)
+        except GraphQLError as error:
+            return _told(400, _error(error.message, "GRAPHQL_PARSE_FAILED"))
+        if errors := validate(self._schema, document):
+            return _told(400, *(_error(error.message, "GRAPHQL_VALIDATION_FAILED") for error in errors))
+        operation = get_operation_ast(document)
+        if operation is None:
+            return _told(400, _error("Say which operation is meant.", "GRAPHQL_VALIDATION_FAILED"))
+        if operation.operation is OperationType.MUTATION:
+            return await self._changed(document, variables)
+        shelf = Snapshot({kind: await self._records.list(kind) for kind in KINDS})
+        return _outcome(self._run(document, variables, shelf))
+
+    async def _changed(self, document: DocumentNode, variables: Mapping[str, Any]) -> tuple[int, Mapping[str, object]]:
+        """All of it or nothing. That several mutations in one document stand or fall together is assumed."""
+
+        def step(shelf: Shelf) -> object:
+            result = self._run(document, variables, shelf)
+            if result.errors:
+                raise _Failed(result)
+            return result.data
+
+        try:
+            return 200, {"data": await self._records.change("", step)}
+        except _Failed as failed:
+            return _outcome(failed.result)
+
+    def _run(self, document: DocumentNode, variables: Mapping[str, Any], shelf: Shelf) -> ExecutionResult:
+        return execute_sync(
+            self._schema, document, context_value=shelf, variable_values=dict(variables), field_resolver=resolved
+        )
+
+    @cached_property
+    def _schema(self) -> GraphQLSchema:
+        packed = files(__package__).joinpath("schema.graphql.gz").read_bytes()
+        schema = build_schema(gzip.decompress(packed).decode(), assume_valid=True)
+        times = schema.get_type("DateTime")
+        assert_scalar_type(times).parse_value = _time  # type: ignore[method-assign]  # as graphql-core takes it
+        return schema
+
+
+class _Failed(Exception):
+    """Carries an answer with errors out of a transaction, which is thereby undone."""
+
+    def __init__(self, result: ExecutionResult) -> None:
+        super().__init__("The mutation failed.")
+        self.result = result
+
+
+def _time(value: object) -> str:
+    """Documented: times are ISO 8601."""
+    try:
+        datetime.fromisoformat(str(value))
+    except ValueError:
+        raise GraphQLError(f"Value is not a valid DateTime: {value!r}") from None
+    return str(value)
+
+
+def _unwelcome(authorization: str) -> tuple[int, Mapping[str, object]] | None:
+    """Documented: personal keys are sent bare, tokens after `Bearer`. Seen: the answers to no key, and to a mix-up."""
+    if not authorization.strip():
+        words = "You need to authenticate to access this operation."
+        return _told(401, _error("Authentication required, not authenticated", "AUTHENTICATION_ERROR", words))
+    if authorization.startswith(f"Bearer {PERSONAL}"):
+        return _told(400, _error("It looks like an API key is sent as a Bearer token.", "AUTHENTICATION_ERROR"))
+    return None
+
+
+def _read(body: bytes) -> tuple[str, Mapping[str, Any]] | None:
+    try:
+        asked = json.loads(body) if len(body) <= MOST_BYTES else None
+    except ValueError:
+        return None
+    match asked:
+        case {"query": str(text), "variables": dict(variables)}:
+            return text, variables
+        case {"query": str(text)}:
+            return text, {}
+        case _:
+            return None
+
+
+def _outcome(result: ExecutionResult) -> tuple[int, Mapping[str, object]]:
+    """Assumed: variables that do not fit the schema are refused like a document that does not."""
+    if not result.errors:
+        return 200, {"data": result.data}
+    errors = [error.formatted for error in result.errors]
+    if any(error.path is None for error in result.errors):
+        return 400, {"errors": [{**error, "extensions": {"code": "BAD_USER_INPUT"}} for error in errors]}
+    return 200, {"errors": errors, "data": result.data}
+
+
+def _told(status: int, *errors: Mapping[str, object]) -> tuple[int, Mapping[str, object]]:
+    return status, {"errors": list(errors)}
+
+
+def _error(message: str, code: str, words: str = "") -> Mapping[str, object]:
+    return {"message": message, "extensions": {"code": code, "userPresentableMessage": words or message}}
