@@ -1,0 +1,139 @@
+"""Which addresses a program may be sent to by others: public ones, unless the settings say more. No network here.
+
+Whoever connects has to connect to the very address that was checked: a name can mean another one a moment later.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from interlock.core.errors import InvalidRequest
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+PORTS = {"http": 80, "https": 443}
+MAX_URL = 8_000
+
+# Of IANA's special-purpose registries. `allow_private` opens these and no others.
+PRIVATE = tuple(
+    map(
+        ip_network, ("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
+    )
+)
+# Never: this host, link-local (where clouds keep their keys), assigned by protocols, documentation, 6to4 relays,
+# benchmarks, multicast, reserved, broadcast; and the public address at which Azure keeps what others keep link-local.
+NEVER_V4 = tuple(
+    map(
+        IPv4Network,
+        (
+            *("0.0.0.0/8", "168.63.129.16", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24"),
+            *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        ),
+    )
+)
+# Only this much of IPv6 is public at all: mapped, NAT64, link-local, site-local and multicast lie outside of it.
+PUBLIC_V6 = IPv6Network("2000::/3")
+# Never, inside of that: assigned by protocols (Teredo among them), documentation, 6to4.
+NEVER_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+ISATAP = 0x5EFE  # an IPv4 address in the last 32 bits, behind this mark
+
+_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """Where a program may go. `hosts`, if there are any, are the only ones: `name` or `name:port`."""
+
+    hosts: frozenset[str] = frozenset()
+    private: bool = False
+
+    def allows(self, host: str, port: int) -> bool:
+        if not self.hosts:
+            return port in PORTS.values()
+        return f"{host}:{port}" in self.hosts or (host in self.hosts and port in PORTS.values())
+
+
+class Target(NamedTuple):
+    """`host` is in small letters, without a last dot, and an IPv6 address without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def target_of(url: str, egress: Egress) -> Target:
+    """What can be said without asking for the name's addresses. Raises InvalidRequest with the reason."""
+    target = _parsed(url)
+    check_host(target.host, target.port, egress)
+    return target
+
+
+def check_host(host: str, port: int, egress: Egress) -> None:
+    """Raises InvalidRequest unless the host may be looked up, or is an address that may be connected to."""
+    literal = address_in(host)
+    if literal is None and not _NAME.fullmatch(host):
+        raise InvalidRequest(f'"{host[:100]}" is not the name of a host.')
+    if literal is None and _NUMBER.fullmatch(host.rpartition(".")[2]):
+        raise InvalidRequest(
+            f'"{host[:100]}" is an odd spelling of an address. Write the host\'s name, or 203.0.113.7.'
+        )
+    if not egress.allows(host, port):
+        raise InvalidRequest(_not_listed(host, port, egress))
+    if literal is not None:
+        check_address(host, literal, egress)
+
+
+def check_address(host: str, address: Address, egress: Egress) -> None:
+    """Raises InvalidRequest unless a program that was sent to `host` may connect to this address."""
+    if not may_reach(address, egress):  # which one it is stays untold: names of a private network are its own matter
+        raise InvalidRequest(f"{host} is not at a public address. Requests go to public addresses only.")
+
+
+def may_reach(address: Address, egress: Egress) -> bool:
+    if any(address in network for network in PRIVATE):
+        return egress.private
+    match address:
+        case IPv4Address():
+            return not any(address in network for network in NEVER_V4)
+        case IPv6Address():
+            return address in PUBLIC_V6 and not any(address in network for network in NEVER_V6) and not _isatap(address)
+
+
+def address_in(host: str) -> Address | None:
+    """The address that the host spells in the one usual way, or None; a zone behind it makes it none."""
+    try:
+        return None if "%" in host else ip_address(host)
+    except ValueError:
+        return None
+
+
+def _parsed(url: str) -> Target:
+    if len(url) > MAX_URL or not url.isascii() or any(sign <= " " or sign in '"<>\\^`{|}\x7f' for sign in url):
+        raise InvalidRequest(f"A URL is at most {MAX_URL:,} ASCII characters, with %20 for a space.")
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").removesuffix("."), parts.port
+    except ValueError:
+        raise InvalidRequest(f'"{url[:100]}" is not a URL. Write it like https://example.com/path.') from None
+    if "[" in parts.netloc and ":" not in host:
+        raise InvalidRequest("Only an IPv6 address stands in brackets.")
+    if parts.scheme not in PORTS or not url.lower().startswith(f"{parts.scheme}://") or not host:
+        raise InvalidRequest("A URL begins with https:// or http:// and the name of a host.")
+    if "@" in parts.netloc:
+        raise InvalidRequest("Leave the name and the password out of the URL.")
+    return Target(parts.scheme, host, PORTS[parts.scheme] if port is None else port)
+
+
+def _not_listed(host: str, port: int, egress: Egress) -> str:
+    if not egress.hosts:
+        return f"Port {port} is not open to requests. An admin can list {host}:{port} under `allow`."
+    return f"{host}:{port} is not among the hosts that the settings allow. An admin can add it under `allow`."
+
+
+def _isatap(address: IPv6Address) -> bool:
+    return (int(address) >> 32) & 0xFCFFFFFF == ISATAP

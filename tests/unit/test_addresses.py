@@ -1,0 +1,109 @@
+"""Where a program that others send somewhere may go: every spelling of an address that is not public is refused."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+
+from interlock.addresses import Egress, Target, check_address, may_reach, target_of
+from interlock.core.errors import InvalidRequest
+
+ANYWHERE = Egress()
+# Each as a browser, a shell or a resolver may read it: an address that is not public, or no address at all.
+FORBIDDEN = [
+    "127.0.0.1", "127.255.255.254", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0x7f.1", "0X7F.1",
+    "017700000001", "0177.0.0.1", "0177.1", "00000177.0.0.1", "127.0.0.1.", "127.0.0.01", "0", "0.1", "0x0",
+    "0.0.0.0",  # noqa: S104  nothing binds to it
+    "10.0.0.1", "10.1", "0xa.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.0.1", "192.168.257", "100.64.0.1",
+    "169.254.169.254", "2852039166", "0xa9fea9fe", "0xa9.254.169.254", "0251.0376.0251.0376", "169.254.43518",
+    "100.100.100.200", "168.63.129.16", "192.0.0.192", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.51.100.1",
+    "203.0.113.1", "224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255", "256.0.0.1", "1.2.3.4.5",
+    "[::]", "[::1]", "[0:0:0:0:0:0:0:1]", "[::127.0.0.1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:8.8.8.8]",
+    "[0:0:0:0:0:ffff:a9fe:a9fe]", "[::ffff:0:127.0.0.1]", "[64:ff9b::127.0.0.1]", "[64:ff9b::7f00:1]",
+    "[64:ff9b:1::a9fe:a9fe]", "[100::1]", "[2001::1]", "[2001:0:7f00:1::]", "[2001:10::1]", "[2001:db8::1]",
+    "[2002:7f00:1::]", "[2002:a9fe:a9fe::1]", "[3fff::1]", "[5f00::1]", "[fc00::1]", "[fd00:ec2::254]", "[fe80::1]",
+    "[fe80::1%25eth0]", "[::1%25lo]", "[fec0::1]", "[ff02::1]", "[2a00:1450:4001::5efe:7f00:1]",
+    "[2a00:1450:4001:0:200:5efe:a9fe:a9fe]", "[v1.x]", "[]", "[::1", "::1", "①②⑦.⓪.⓪.①", "127。0。0。1",
+    "[example.com]", "%31%32%37.0.0.1", "1.1.1.1%00.example", "exa mple.com", "-example.com", "example..com",
+    "x" * 64 + ".com", "", ".",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", FORBIDDEN)
+def test_no_spelling_of_such_an_address_is_let_through(host: str) -> None:  # R7
+    for url in (f"http://{host}/", f"https://{host}/path?q", f"http://{host}:80"):
+        with pytest.raises(InvalidRequest):
+            target_of(url, ANYWHERE)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ftp://example.com/", "file:///etc/passwd", "gopher://example.com/", "data:text/plain,x"),
+        *("//example.com/", "example.com", "http:example.com", "http:/example.com", "https:///example.com", "", "http://"),
+        *("http://user@example.com/", "http://user:pass@example.com/", "http://@example.com/", "http://a@127.0.0.1@b.com"),
+        *("http://example.com\\@127.0.0.1/", "http://example.com:22/", "http://example.com:8080/", "http://example.com:0/"),
+        *("http://example.com:99999/", "http://example.com:-1/", "http://example.com:80x/", "http://example.com:٨٠/"),
+        *("http://example.com/a b", "http://example.com/\r\nHost: x", "http://example.com/\x00", "http://exämple.com/"),
+        *(f"http://example.com/{'x' * 8_000}", " http://example.com/", "http://example.com/\t"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_plain_web_address_is_refused(url: str) -> None:  # R7
+    with pytest.raises(InvalidRequest):
+        target_of(url, ANYWHERE)
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("https://example.com/path?q=1#x", Target("https", "example.com", 443)),
+        ("HTTP://Example.COM:80", Target("http", "example.com", 80)),
+        ("http://example.com.:443/", Target("http", "example.com", 443)),
+        ("https://xn--exmple-cua.com/", Target("https", "xn--exmple-cua.com", 443)),
+        ("https://8.8.8.8/", Target("https", "8.8.8.8", 443)),
+        ("https://[2606:4700:4700::1111]/", Target("https", "2606:4700:4700::1111", 443)),
+        ("http://127.0.0.1.example.com/", Target("http", "127.0.0.1.example.com", 80)),
+        ("http://1and1.com/", Target("http", "1and1.com", 80)),
+        ("http://0x7f.com/", Target("http", "0x7f.com", 80)),
+    ],
+)
+def test_what_is_public_is_let_through(url: str, target: Target) -> None:
+    assert target_of(url, ANYWHERE) == target
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "192.168.1.1", "100.64.0.1", "::1", "fd00::1"])
+def test_private_addresses_can_be_opened_by_the_settings(address: str) -> None:
+    assert may_reach(ip_address(address), Egress(private=True))
+    assert not may_reach(ip_address(address), ANYWHERE)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["169.254.169.254", "168.63.129.16", "0.1.2.3", "224.0.0.1", "240.0.0.1", "fe80::1", "::ffff:7f00:1", "::"],
+)
+def test_others_are_never_opened(address: str) -> None:
+    assert not may_reach(ip_address(address), Egress(private=True))
+
+
+def test_a_list_of_hosts_is_the_only_way_and_opens_ports() -> None:
+    listed = Egress(frozenset({"api.example.com", "example.com:8443"}))
+    assert target_of("https://API.example.com/", listed).host == "api.example.com"
+    assert target_of("https://example.com:8443/", listed).port == 8443
+    for url in (
+        "https://example.com/",
+        "https://api.example.com:8443/",
+        "https://www.api.example.com/",
+        "https://8.8.8.8/",
+    ):
+        with pytest.raises(InvalidRequest, match="allow"):
+            target_of(url, listed)
+
+
+def test_a_listed_host_is_still_no_way_into_the_private_network() -> None:
+    listed = Egress(frozenset({"inside.example", "127.0.0.1"}))
+    with pytest.raises(InvalidRequest, match="not at a public address"):
+        target_of("http://127.0.0.1/", listed)
+    with pytest.raises(InvalidRequest) as caught:
+        check_address("inside.example", ip_address("10.0.0.5"), listed)
+    assert "10.0.0.5" not in caught.value.message  # how a private network is numbered is not told
