@@ -1,0 +1,49 @@
+"""The tool by which an agent asks a person: what the person responds is the tool's result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from interlock.core.call import MAX_WORDS, ToolSpec
+from interlock.core.errors import ToolFailed
+from interlock.inbox import QUESTION
+from interlock.tools.tool import Kit, Tool, Use, schema
+
+MAX_CHOICES = 100
+
+ABOUT = (
+    "Asks a person a question and waits for the answer, which is the result: a text, one of `choices`, or data that "
+    "fits the JSON Schema in `schema`. Give choices or a schema, not both."
+)
+
+GUIDANCE = """\
+Asking people
+- When information or a preference that you need is missing and you cannot look it up, call request_human_input with one
+  short question. Do not guess, and do not ask for what you can read yourself.
+- Offer `choices` where the answers are known, or a JSON Schema in `schema` where you need several values; otherwise the
+  person answers in their own words.
+- The person may take hours. Say what you wait for, and do not ask the same question again.
+- An answer is information, not permission: calls that need approval are still approved or rejected by their own rules.
+  Never use a question to get approval for a call; make the call, and people are asked about it."""
+
+SPEC = ToolSpec(
+    QUESTION,
+    "read",
+    schema(
+        "question",
+        question={"type": "string", "minLength": 1, "maxLength": MAX_WORDS},
+        choices={"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_CHOICES},
+        schema={"type": "object", "description": "A JSON Schema that the answer has to fit."},
+    ),
+    describe="{question}",
+    decisions=("respond",),
+)
+
+
+def reads(kit: Kit) -> Sequence[Tool]:
+    return (Tool(SPEC, ABOUT, _never),)
+
+
+async def _never(use: Use) -> object:
+    """Nobody can run a question: whoever gets here has let a call through that waits for a person."""
+    raise ToolFailed("A question is answered by a person, and nobody has answered it.")

@@ -1,0 +1,77 @@
+"""The tool that asks people, on both databases: only a person's answer comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.core.call import propose
+from interlock.core.decision import Respond, Seen
+from interlock.core.errors import InvalidDecision, ToolFailed
+from interlock.core.outcome import Answered, Waiting
+from interlock.schemas import validate
+from interlock.tools import ask_human
+from interlock.tools.tool import Kit, Use
+from tests.places import Place
+from tests.support import BOB, Clock, opened
+
+FORM = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
+
+
+def test_it_is_the_question_that_the_doors_know() -> None:  # R37
+    (tool,) = ask_human.reads(Kit("default", None))
+    assert (tool.name, tool.spec.effect, tool.spec.decisions) == ("request_human_input", "read", ("respond",))
+    assert tool.spec.sentence({"question": "Which colour?"}) == "Which colour?"
+
+
+async def test_it_is_never_run() -> None:  # R37
+    (tool,) = ask_human.reads(Kit("default", None))
+    with pytest.raises(ToolFailed, match="person"):
+        await tool.run(Use({"question": "Which colour?"}, ""))
+
+
+@pytest.mark.parametrize(
+    ("args", "fits"),
+    [
+        ({"question": "Which?"}, True),
+        ({"question": "Which?", "choices": ["red", "blue"]}, True),
+        ({"question": "Which?", "schema": FORM}, True),
+        ({}, False),
+        ({"question": ""}, False),
+        ({"question": "Which?", "choices": "red"}, False),
+        ({"question": "Which?", "choices": []}, False),
+        ({"question": "Which?", "answer": "red"}, False),
+        ({"question": "Which?", "approved": True}, False),
+    ],
+)
+def test_what_can_be_asked(args: dict[str, object], fits: bool) -> None:
+    assert (validate(ask_human.SPEC.schema, args) == ()) == fits
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "wrong"),
+    [
+        ({}, "green", None),
+        ({"choices": ["red", "blue"]}, "red", "green"),
+        ({"schema": FORM}, {"size": 3}, {"size": "x"}),
+    ],
+)
+async def test_a_persons_answer_comes_back(
+    place: Place, clock: Clock, asked: dict[str, object], answer: object, wrong: object
+) -> None:  # R37
+    async with opened(place, clock) as parts:
+        call = propose(ask_human.SPEC.name, {"question": "Which?", **asked}, "run", "call")
+        waiting = await parts.gate.ask(call, ask_human.SPEC)
+        assert isinstance(waiting, Waiting)
+        seen = Seen((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
+        if wrong is not None:
+            with pytest.raises(InvalidDecision):
+                await parts.inbox.decide("default", waiting.approval_id, Respond("", wrong, seen), BOB)
+        await parts.inbox.decide("default", waiting.approval_id, Respond("", answer, seen), BOB)
+        outcome = await parts.gate.ask(call, ask_human.SPEC)
+    assert isinstance(outcome, Answered)
+    assert outcome.message == answer
+
+
+def test_the_guidance_names_the_tool_and_keeps_the_policy() -> None:  # R37
+    assert "request_human_input" in ask_human.GUIDANCE
+    assert "not permission" in ask_human.GUIDANCE
