@@ -1,0 +1,244 @@
+"""The demo's stand-in for a language model: a handful of requests, understood by their words; it says what it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from interlock.core.prompt import Delta, Prompt, Replied, Result, Said, Wish
+from interlock.demo.telling import open_question, tell
+
+NAME = "demo:scripted"
+LABEL = "I am a small script, not a language model: this is the demo."
+PIECE = 12  # characters of one piece of the stream
+
+
+class Plan(NamedTuple):
+    """What was understood: the words for it, and the calls; no calls where something is missing."""
+
+    words: str
+    calls: tuple[tuple[str, Mapping[str, object]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedModel:
+    """Needs no key and reaches nothing; the pause is what makes it look like a stream."""
+
+    name: str = NAME
+    pause: float = 0.015
+
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+        reply = answer(prompt)
+        for start in range(0, len(reply.text), PIECE):
+            yield Delta(reply.text[start : start + PIECE])
+            await asyncio.sleep(self.pause)
+        yield reply
+
+
+def answer(prompt: Prompt) -> Replied:
+    """One turn. Only what a person said leads to a call; what stands in a result never does."""
+    since = _since_last_reply(prompt)
+    results = [each for each in since if isinstance(each, Result)]
+    said = [each for each in since if isinstance(each, Said)]
+    parts = [tell(results)]
+    wishes: tuple[Wish, ...] = ()
+    if said:
+        words, wishes = _reaction(prompt, said[-1].text)
+        parts.append(words)
+    if not any(isinstance(each, Replied) and LABEL in each.text for each in prompt.messages):
+        parts.insert(0, LABEL)
+    return Replied("\n\n".join(part for part in parts if part), wishes)
+
+
+def _since_last_reply(prompt: Prompt) -> Sequence[Said | Result | Replied]:
+    behind = 0
+    for number, message in enumerate(prompt.messages, 1):
+        behind = number if isinstance(message, Replied) else behind
+    return prompt.messages[behind:]
+
+
+def _reaction(prompt: Prompt, text: str) -> tuple[str, tuple[Wish, ...]]:
+    offered = {offer.name for offer in prompt.tools}
+    plan = _confirmation(prompt, text) or _plan(text)
+    if plan is None:
+        return abilities(offered), ()
+    missing = [tool for tool, _ in plan.calls if tool not in offered]
+    if missing:
+        return f"I understand that, but I was not given the tool {missing[0]} here. {abilities(offered)}", ()
+    turn = sum(isinstance(message, Replied) for message in prompt.messages)
+    return plan.words, tuple(
+        Wish(f"call_{turn}_{number}", tool, json.dumps(args)) for number, (tool, args) in enumerate(plan.calls)
+    )
+
+
+YES = frozenset({"yes", "y", "yeah", "ok", "okay", "sure", "proceed", "go ahead", "confirm", "do it"})
+NO = frozenset({"no", "n", "nope", "cancel", "stop", "abort", "don't", "dont", "nevermind", "never mind"})
+
+
+def _confirmation(prompt: Prompt, text: str) -> Plan | None:
+    """A yes or a no to what was asked in the reply before; the arguments are those of the first call, word for word."""
+    wish = open_question(prompt.messages)
+    words = re.sub(r"[\s.!,]+", " ", _straight(text).casefold()).strip()
+    if wish is None or words not in YES | NO:
+        return None
+    if words in NO:
+        return Plan("All right. I left everything as it is.")
+    try:
+        args = json.loads(wish.args)
+    except ValueError:
+        return None  # another model's, before this one took over
+    return Plan("Then I do it.", ((wish.tool, {**args, "confirmed": True}),)) if isinstance(args, dict) else None
+
+
+def _plan(text: str) -> Plan | None:
+    straight = _straight(text)
+    for form, planned in _FORMS:
+        if found := form.search(straight):
+            return planned(found, _quoted(straight))
+    return None
+
+
+def _straight(text: str) -> str:
+    return re.sub("[\u2018\u2019]", "'", re.sub("[\u201c\u201d\u00ab\u00bb]", '"', text))
+
+
+def _quoted(text: str) -> list[str]:
+    return [
+        (one or other).strip()
+        for one, other in re.findall(r"\"([^\"]+)\"|(?<!\w)'([^']+)'(?!\w)", text)
+        if one or other
+    ]
+
+
+def _question(found: re.Match[str], _: list[str]) -> Plan:
+    question = found[1].strip().rstrip("?.! ")
+    args: dict[str, object] = {"question": f"{question[:1].upper()}{question[1:]}?"}
+    if re.search(r"\bcolou?r", question, re.IGNORECASE):
+        args["choices"] = ["red", "green", "blue"]
+    return Plan("I ask you.", (("request_human_input", args),))
+
+
+def _delegation(found: re.Match[str], _: list[str]) -> Plan:
+    agent = found[1].lower()
+    return Plan(f"I hand this to the {agent}.", ((f"agent_{agent}", {"task": found[2].strip()}),))
+
+
+def _listing(found: re.Match[str], _: list[str]) -> Plan:
+    kind = found[1].lower()
+    return Plan(f"I look up the {kind}.", ((_LISTS[kind], {}),))
+
+
+def _issues(found: re.Match[str], quoted: list[str]) -> Plan:
+    titles = quoted or _named(found)
+    if not titles:
+        return Plan('Which title should it have? Say: create an issue titled "…".')
+    words = f'I create the issue "{titles[0]}".' if len(titles) == 1 else f"I create {len(titles)} issues."
+    return Plan(words, tuple(("linear_create_issue", {"title": title}) for title in titles))
+
+
+def _objective(found: re.Match[str], quoted: list[str]) -> Plan:
+    titles = quoted or _named(found)
+    if not titles:
+        return Plan('Which title should it have? Say: create an objective "…".')
+    return Plan(f'I create the objective "{titles[0]}".', (("okr_create_objective", {"title": titles[0]}),))
+
+
+def _post(found: re.Match[str], quoted: list[str]) -> Plan:
+    verb, rest = found[1].lower().replace("remove", "delete"), found[2]
+    slug = _slug(quoted[0] if quoted else re.sub(r"\b(the|a|post)\b", " ", rest, flags=re.IGNORECASE))
+    if not slug:
+        return Plan(f'Which post? Say: {verb} the post "…".')
+    return Plan(f"I {verb} the post {slug}.", ((f"cms_{verb}_post", {"slug": slug}),))
+
+
+def _pages(found: re.Match[str], quoted: list[str]) -> Plan:
+    named = quoted or [re.sub(r"\b(the|pages?)\b", " ", found[1], flags=re.IGNORECASE)]
+    slugs = [slug for slug in map(_slug, named) if slug]
+    if not slugs:
+        return Plan('Which page? Say: delete the page "…".')
+    if len(slugs) == 1:
+        return Plan(f"You want to delete the page {slugs[0]}.", (("cms_delete_page", {"slug": slugs[0]}),))
+    return Plan(f"You want to delete {len(slugs)} pages.", (("cms_delete_pages", {"slugs": slugs}),))
+
+
+def _sections(_: re.Match[str], quoted: list[str]) -> Plan:
+    if len(quoted) < 2:
+        return Plan('Which one? Say: delete the section "…" of the page "…".')
+    *sections, page = map(_slug, quoted)
+    if len(sections) == 1:
+        return Plan("You want to delete a section.", (("cms_delete_section", {"page": page, "section": sections[0]}),))
+    args = {"page": page, "sections": sections}
+    return Plan(f"You want to delete {len(sections)} sections.", (("cms_delete_sections", args),))
+
+
+def _image(_: re.Match[str], quoted: list[str]) -> Plan:
+    if not quoted:
+        return Plan('Which image? Say: delete the image "…".')
+    return Plan(f"I delete the image {quoted[0]}.", (("cms_delete_image", {"id": quoted[0]}),))
+
+
+def _named(found: re.Match[str]) -> list[str]:
+    """Without quotes, the title is what stands behind "titled"."""
+    behind = re.search(r"\b(?:titled|called|named)\s+(.+)", found[0], re.IGNORECASE)
+    return [behind[1].strip().rstrip(".!?")] if behind else []
+
+
+def _slug(words: str) -> str:
+    return "-".join(words.strip(" .!?\"'").lower().split())
+
+
+_LISTS = {
+    "issues": "linear_list_issues",
+    "posts": "cms_list_posts",
+    "pages": "cms_list_pages",
+    "images": "cms_list_images",
+    "objectives": "okr_list_objectives",
+}
+_MAKE, _DELETE = r"\b(?:create|open|file|add|make)\b", r"\b(?:delete|remove)\b"
+
+
+_Planned = Callable[[re.Match[str], list[str]], Plan]
+
+
+def _form(pattern: str, planned: _Planned) -> tuple[re.Pattern[str], _Planned]:
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL), planned
+
+
+# The first that fits counts.
+_FORMS: tuple[tuple[re.Pattern[str], _Planned], ...] = (
+    _form(r"\bask me\b[,:]?\s*(.+)", _question),
+    _form(r"\b(?:let|ask|have|tell)\s+the\s+([a-z]\w*)\s+(?:to\s+)?(.+)", _delegation),
+    _form(rf"{_MAKE}.*\bissues?\b.*", _issues),
+    _form(rf"{_MAKE}.*\bobjectives?\b.*", _objective),
+    _form(rf"\b(?:list|show|which|what)\b.*?\b({'|'.join(_LISTS)})\b", _listing),
+    _form(rf"{_DELETE}.*\bsections?\b", _sections),
+    _form(rf"{_DELETE}.*\bimage\b", _image),
+    _form(rf"{_DELETE}(.*\bpages?\b.*)", _pages),
+    _form(r"\b(publish|archive)\b(.*)", _post),
+    _form(r"\b(delete|remove)\b(.*\bpost\b.*)", _post),
+)
+_ABILITIES = (
+    ("linear_list_issues", "list issues"),
+    ("linear_create_issue", 'create an issue titled "…", or several at once'),
+    ("cms_list_posts", "list posts"),
+    ("cms_publish_post", 'publish the post "…"'),
+    ("cms_archive_post", 'archive the post "…"'),
+    ("cms_delete_post", 'delete the post "…"'),
+    ("cms_list_pages", "list pages"),
+    ("cms_delete_page", "delete the … page"),
+    ("okr_list_objectives", "list objectives"),
+    ("okr_create_objective", 'create an objective "…"'),
+    ("request_human_input", "ask me which colour to use"),
+    ("agent_writer", 'let the writer publish "…"'),
+)
+
+
+def abilities(offered: set[str]) -> str:
+    able = [words for tool, words in _ABILITIES if tool in offered]
+    if not able:
+        return "I was given no tool that I know, so there is nothing that I can do here."
+    return "\n".join(["This is what I understand:", *(f"- {words}" for words in able)])

@@ -1,0 +1,132 @@
+"""What became of calls, in words: what ran, what people changed, what did not run and why, and what nobody knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from interlock.core.prompt import Message, Replied, Result, Wish
+
+MOST = 12  # lines of a list
+LONGEST = 200  # characters of a value
+
+
+def tell(results: Sequence[Result]) -> str:
+    """One paragraph for each call, in the order of the calls."""
+    return "\n\n".join(map(_told, results))
+
+
+def open_question(messages: Sequence[Message]) -> Wish | None:
+    """The call that was answered with a question, if the reply before the last message put it to the person.
+
+    One confirmation is open per thread: of several, the last.
+    """
+    replies = [number for number, each in enumerate(messages) if isinstance(each, Replied)]
+    if len(replies) < 2:
+        return None
+    first, second = replies[-2:]
+    called = messages[first]
+    results = [each for each in messages[first:second] if isinstance(each, Result)]
+    waiting = {each.call_id for each in results if _field(each.content, "requires_confirmation") is True}
+    wishes = called.wishes if isinstance(called, Replied) else ()
+    return next((wish for wish in reversed(wishes) if wish.id in waiting), None)
+
+
+def _told(result: Result) -> str:
+    name, content = f"`{result.tool}`", result.content
+    if _field(content, "requires_confirmation") is True:
+        return f"{_said(content)} Shall I go on? Please answer yes or no."
+    if _field(content, "declined") is True:
+        return _not_run(name, content)
+    if _field(content, "success") is False:
+        return _went_wrong(name, content)
+    if result.tool == "request_human_input":
+        return f"You answered: {_short(_answer(content))}."
+    if result.tool.startswith("agent_"):
+        return f"The {result.tool.removeprefix('agent_')} reports: {_short(_answer(content))}"
+    return _ran(name, content)
+
+
+def _not_run(name: str, content: object) -> str:
+    reason = _short(_field(content, "reason") or "no reason was given").rstrip(".")
+    match _field(content, "status"):
+        case "expired":
+            return f"{name} timed out and did not run: {reason}."
+        case "cancelled":
+            return f"{name} was withdrawn and did not run: {reason}."
+        case "denied":
+            return f"{name} is not allowed and did not run: {reason}."
+        case _:
+            return f"{name} was declined and did not run: {reason}. I leave it at that."
+
+
+def _went_wrong(name: str, content: object) -> str:
+    error = _short(_field(content, "error") or "no error was given").rstrip(".")
+    if _field(content, "status") == "unknown":
+        return f"Nobody knows whether {name} ran: {error}. Please look before you try it again."
+    return f"{name} failed: {error}."
+
+
+def _ran(name: str, content: object) -> str:
+    items = _items(content)
+    if items is not None:
+        lines = [f"- {_line(item)}" for item in items[:MOST]]
+        more = [f"- and {len(items) - MOST} more"] if len(items) > MOST else []
+        return "\n".join([f"{name} found {len(items)}:", *lines, *more])
+    if _field(content, "status") == "responded" or _field(content, "answered") is True:
+        return f"{name} did not run; a person answered instead: {_short(_answer(content))}."
+    changed = next((found for key in _CHANGES if (found := _field(content, key))), None)
+    edited = f" A person changed it before it ran: {_short(changed)}." if changed else ""
+    facts = _line(_field(content, "result") or content)
+    return f"{name} ran{f': {facts}' if facts else ''}.{edited}"
+
+
+_CHANGES = ("edited", "changed", "changes", "changed_by_person", "edited_by_person")
+_FACTS = ("identifier", "number", "id", "slug", "title", "name", "status", "state", "quarter", "url")
+
+
+def _items(content: object) -> list[object] | None:
+    match content:
+        case list():
+            return content
+        case {**fields}:
+            return next((value for key, value in fields.items() if isinstance(value, list) and key in _LISTS), None)
+        case _:
+            return None
+
+
+_LISTS = ("items", "issues", "posts", "pages", "images", "objectives")
+
+
+def _line(item: object) -> str:
+    match item:
+        case {**fields}:
+            facts = [f"{key} {_short(fields[key])}" for key in _FACTS if fields.get(key) not in (None, "", {}, [])]
+            return ", ".join(facts[:4])
+        case None | True:
+            return ""
+        case _:
+            return _short(item)
+
+
+def _said(content: object) -> str:
+    """What would happen, in the words of the tool."""
+    match content:
+        case {**fields}:
+            return " ".join(value for value in fields.values() if isinstance(value, str))
+        case _:
+            return ""
+
+
+def _answer(content: object) -> object:
+    found = next((value for key in ("answer", "message", "text", "result") if (value := _field(content, key))), None)
+    return content if found is None else found
+
+
+def _field(content: object, key: str) -> object:
+    return content.get(key) if isinstance(content, Mapping) else None
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
