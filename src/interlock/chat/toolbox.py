@@ -63,7 +63,10 @@ class Toolbox:
 
     def _from_packs(self, workspace: str) -> Iterator[Tool]:
         for pack in pack_names():
-            module = import_module(f"{packs.__name__}.{pack}")
+            try:
+                module = import_module(f"{packs.__name__}.{pack}")
+            except ModuleNotFoundError:  # what it needs is an extra that is not installed
+                continue
             kit = self._make(workspace, pack)
             for side in ("reads", "writes"):
                 if hasattr(module, side):

@@ -28,9 +28,11 @@ from interlock.server import (
     requests,
     session,
     stats,
+    threads,
     welcome,
 )
 from interlock.server.calls import Calls
+from interlock.server.chatting import Chatting
 from interlock.server.deciding import Deciding
 from interlock.server.docs import Manual
 from interlock.server.hot import hot_router
@@ -58,6 +60,7 @@ ROUTES = (
     requests,
     stats,
     agents,
+    threads,
     audit,
     docs,
 )
@@ -94,7 +97,7 @@ def framework(site: Site, auth: Auth, hot: Collection[Hot | Live]) -> FastAPI:
 
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
-    calls, deciding, runs = Calls(site), Deciding(site), RunRoutes(site)
+    calls, deciding, runs, chat = Calls(site), Deciding(site), RunRoutes(site), Chatting(site, auth)
     return [
         Hot("POST", "/api/calls", AGENTS, calls.propose),
         Hot("GET", "/api/calls/{approval_id}", AGENTS, calls.look),
@@ -109,6 +112,8 @@ def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
         Hot("POST", "/api/runs/{run_id}/close", AGENTS, runs.close),
         Hot("POST", "/api/runs/{run_id}/leave", AGENTS, runs.leave),
         Hot("POST", "/api/approvals/{approval_id}/decision", DECIDERS, deciding.decide),
+        Live("POST", "/api/chat", DECIDERS, chat.send),
+        Live("GET", "/api/threads/{thread_id}/events", DECIDERS, chat.follow),
         Live("GET", "/api/events", LOOKERS, Feed(site, auth.principal).stream),
     ]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Reject, Reviewer
 from interlock.core.outcome import Waiting
+from interlock.demo import content
+from interlock.demo.linear import content as issues
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
@@ -45,6 +47,9 @@ CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
 
 async def fill(site: Site) -> bool:
     """False if there is something already: what is made up must not stand between what is real."""
+    records = site.store.records(WORKSPACE)
+    await content.fill(records)
+    await issues.fill(records)
     if (await site.store.stats(WORKSPACE)).by_status:
         return False
     if await site.store.policy(WORKSPACE) is None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from interlock.server import models
 from interlock.server.calls import MAX_WAIT, Abandon, Cancel, Finish, Proposed, Renew, Start
+from interlock.server.chatting import NewMessage
 from interlock.server.deciding import Said
 from interlock.server.routing import Described, document
 from interlock.server.runs import Held, RunEnded, TakeUp
@@ -37,6 +38,10 @@ class After(BaseModel):
     after: Annotated[int | None, Field(ge=0, description="The last event that is known.")] = None
     kinds: Annotated[str, Field(description="Only these kinds of events, parted by commas.")] = ""
     approval_id: Annotated[str, Field(description="Only events of this approval.")] = ""
+
+
+class AfterEvent(BaseModel):
+    after: Annotated[str, Field(max_length=32, description="The id of the last event that is known.")] = ""
 
 
 def _gives(model: Any) -> dict[str, Any]:
@@ -112,6 +117,20 @@ HOT = {
         Said,
         fails=(404, 409, 410, 422),
     ),
+    "POST /api/chat": Described(
+        "Says something to an agent, and tells what comes of it until its turn is over: `delta`, `tool_call_start`, "
+        "`tool_call_result`, `approval_request`, `approval_resolved`, then `done` or `error`. It stays open while "
+        "people are asked; dropped, it is taken up again at the thread's own stream.",
+        STREAM,
+        NewMessage,
+        fails=(404, 429),
+    ),
+    "GET /api/threads/{thread_id}/events": Described(
+        "A thread's events from any point on: all of them, or those behind `Last-Event-ID`.",
+        STREAM,
+        query=AfterEvent,
+        fails=(404, 429),
+    ),
     "GET /api/events": Described(
         "Everything that happens in the workspace, in order, each event once. A stream that broke goes on with "
         "Last-Event-ID.",
@@ -122,10 +141,13 @@ HOT = {
 }
 
 
+GROUPS = {"/approvals": "approvals", "/chat": "chat", "/threads": "chat", "/events": "events"}
+
+
 def hot_router(routes: Iterable[Hot | Live]) -> APIRouter:
     router = APIRouter()
     for hot in routes:
-        group = "approvals" if "/approvals" in hot.template else "events" if "/events" in hot.template else "agents"
+        group = next((name for part, name in GROUPS.items() if part in hot.template), "agents")
         named = APIRouter(tags=[group])
         document(named, hot, HOT[f"{hot.method} {hot.template}"])
         router.include_router(named)

@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from interlock import __version__
+from interlock.assistant import assistant_of
 from interlock.configuration import InlinePolicy, Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
@@ -45,7 +46,7 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
         await parts.store.open()
         stack.push_async_callback(parts.store.close)
         listening = _listen(settings.server.host, settings.server.port)
-        site = await site_of(settings, parts)
+        site = await site_of(settings, parts, demo=demo)
         take_logs(site.log)
         site.log.tell("info", "start", version=__version__, database=site.store.name)
         stack.callback(site.log.tell, "info", "stopped")
@@ -53,7 +54,7 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
         server = Server(site)
         stack.enter_context(on_signal(server.stop))
         if worker:
-            await stack.enter_async_context(working(site.log, parts.worker.run))
+            await stack.enter_async_context(working(site.log, parts.worker.run, site.assistant.loop.run))
         if demo and await fill(site):
             say("There are a few demo calls to decide. They are made up, and nothing happens when they are approved.")
         for line in await _welcome(site, listening):
@@ -69,7 +70,7 @@ def _collect_rarely() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-async def site_of(settings: Settings, parts: Parts) -> Site:
+async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Site:
     """Raises Misconfigured if the policy does not load: a server without its policy must not start."""
     store = parts.store
     await store.secret_key(WORKSPACE)  # makes the workspace on the first start
@@ -80,7 +81,8 @@ async def site_of(settings: Settings, parts: Parts) -> Site:
     workspaces = Workspaces(store, make, settings.toggles())
     await _put_configured(settings, store, workspaces)
     log = Log(wall_clock, settings.server.log)
-    return Site(settings, store, parts.accounts, workspaces, store.clock, log)
+    assistant = assistant_of(settings, store, workspaces, log.failed, demo=demo)
+    return Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant)
 
 
 async def _put_configured(settings: Settings, store: SqlStore, workspaces: Workspaces) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from interlock.accounts.accounts import Accounts
+from interlock.assistant import Assistant
 from interlock.configuration import Settings
 from interlock.core.ports import Clock
 from interlock.stores.store import SqlStore
@@ -22,6 +23,7 @@ class Site:
     workspaces: Workspaces
     clock: Clock
     log: Log
+    assistant: Assistant
     meters: Meters = field(default_factory=Meters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot

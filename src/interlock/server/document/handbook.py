@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from interlock.assistant import assistant_of
 from interlock.configuration import Settings
 from interlock.server.app import framework, hot_routes
 from interlock.server.docs import Manual, who
@@ -75,7 +76,9 @@ def main() -> None:
     """Nothing is opened: the routes are all that it takes."""
     parts = wire("sqlite:///interlock.db")
     workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
-    site = Site(Settings(), parts.store, parts.accounts, workspaces, parts.clock, Log(parts.clock, "none"))
+    log = Log(parts.clock, "none")
+    assistant = assistant_of(Settings(), parts.store, workspaces, log.failed)
+    site = Site(Settings(), parts.store, parts.accounts, workspaces, parts.clock, log, assistant)
     auth = Auth(parts.accounts, "")
     manual: Manual = framework(site, auth, hot_routes(site, auth)).state.manual
     sys.stdout.write(handbook(manual.document))

@@ -1,0 +1,158 @@
+"""Threads: list, show, stop, try again, and the short way to say yes or no to a card in the chat."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from interlock.chat.threads import FIRST
+from interlock.core.decision import MAX_COMMENT, Approve, Reject, Seen
+from interlock.core.errors import InvalidRequest
+from interlock.core.thread import Line, Thread
+from interlock.durations import rfc3339
+from interlock.server.models import Told
+from interlock.server.routing import DECIDERS, Caller, Here, gives, may, response
+from interlock.web.asgi import Body, json_answer
+
+router = APIRouter(tags=["chat"])
+
+MOST = 200
+SHOWN = frozenset({"said", "replied", "asked", "decided", "resulted", "delegated", "ended", "stopped", "failed"})
+HIDDEN = frozenset({"opaque", "seen", "took"})  # of a line's body: for the loop and the provider alone
+
+
+class Which(Body):
+    """`user` is for admins: somebody's threads, or everybody's with `*`."""
+
+    cursor: Annotated[str, Field(max_length=200)] = ""
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
+    user: Annotated[str, Field(max_length=200)] = ""
+
+
+class ThreadInfo(Told):
+    id: str
+    agent: str
+    user: str
+    title: str
+    status: str
+    created_at: str
+    updated_at: str
+
+
+class ThreadList(Told):
+    items: list[ThreadInfo]
+    next: str | None
+
+
+class ThreadLine(Told):
+    n: int
+    at: str
+    kind: str
+    actor: str
+    body: dict[str, Any]
+
+
+class WholeThread(ThreadInfo):
+    lines: list[ThreadLine]
+    confirmation: dict[str, Any] | None
+
+
+class Nothing(Body):
+    pass
+
+
+class YesOrNo(Body):
+    """The short decision of a chat page. Without `argsSha256` it counts only for unedited, harmless arguments."""
+
+    approvalId: Annotated[str, Field(min_length=1, max_length=200)]
+    approved: bool
+    reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
+    argsSha256: str | None = None
+
+
+class Settled(Told):
+    approval_id: str
+    status: str
+    approved: bool
+
+
+@router.get("/api/threads", responses=gives(ThreadList), **may(DECIDERS))
+async def list_threads(which: Annotated[Which, Query()], site: Here, caller: Caller) -> Response:
+    """The caller's own threads, the newest first."""
+    page = await site.assistant.threads.list(caller, _cursor(which.cursor), which.limit, of=which.user)
+    following = None if page.next is None else f"{page.next[0]}_{page.next[1]}"
+    return response(json_answer({"items": [_info(thread) for thread in page.items], "next": following}))
+
+
+@router.get("/api/threads/{thread_id}", responses=gives(WholeThread, 404), **may(DECIDERS))
+async def show_thread(thread_id: str, site: Here, caller: Caller) -> Response:
+    """A thread with all of its lines."""
+    thread, lines = await site.assistant.threads.show(caller, thread_id)
+    confirmation = thread.confirmation
+    open_one = None if confirmation is None else {"tool": confirmation.tool, "answer": confirmation.answer}
+    body = {**_info(thread), "lines": [_line(line) for line in lines if line.kind in SHOWN], "confirmation": open_one}
+    return response(json_answer(body))
+
+
+@router.post("/api/threads/{thread_id}/stop", responses=gives(ThreadInfo, 404), **may(DECIDERS))
+async def stop_thread(thread_id: str, site: Here, caller: Caller, body: Nothing | None = None) -> Response:
+    """Ends the turn and withdraws the open cards. A call that has started is not undone; its result is kept."""
+    doors = await site.workspaces.doors(caller.workspace)
+    return response(json_answer(_info(await site.assistant.threads.stop(doors, caller, thread_id))))
+
+
+@router.post("/api/threads/{thread_id}/retry", responses=gives(ThreadInfo, 404, 409), **may(DECIDERS))
+async def retry_thread(thread_id: str, site: Here, caller: Caller, body: Nothing | None = None) -> Response:
+    """After an error: goes on from where the thread stands. Nothing that was recorded is done again."""
+    return response(json_answer(_info(await site.assistant.threads.retry(caller, thread_id))))
+
+
+@router.post("/api/chat/approve", responses=gives(Settled, 404, 409, 410, 422), **may(DECIDERS))
+async def approve_in_chat(body: YesOrNo, site: Here, caller: Caller) -> Response:
+    """Approves or rejects one call."""
+    return await _settle(body, site, caller)
+
+
+@router.post("/api/agent/approve", responses=gives(Settled, 404, 409, 410, 422), **may(DECIDERS))
+async def approve_for_agent(body: YesOrNo, site: Here, caller: Caller) -> Response:
+    """The same, at another address."""
+    return await _settle(body, site, caller)
+
+
+async def _settle(body: YesOrNo, site: Here, caller: Caller) -> Response:
+    doors = await site.workspaces.doors(caller.workspace)
+    seen = Seen(body.argsSha256, reason=body.reason)
+    decision = Approve(seen) if body.approved else Reject(seen=seen)
+    reviewer = doors.reviewer(caller, site.clock())
+    approval = await doors.inbox.decide(doors.workspace, body.approvalId, decision, reviewer)
+    answer = {"approval_id": approval.id, "status": approval.status, "approved": approval.status == "approved"}
+    return response(json_answer(answer))
+
+
+def _info(thread: Thread) -> dict[str, object]:
+    return {
+        "id": thread.id,
+        "agent": thread.agent,
+        "user": thread.person,
+        "title": thread.title,
+        "status": thread.status,
+        "created_at": rfc3339(thread.created_at),
+        "updated_at": rfc3339(thread.updated_at),
+    }
+
+
+def _line(line: Line) -> dict[str, object]:
+    body = {name: value for name, value in line.body.items() if name not in HIDDEN}
+    return {"n": line.n, "at": rfc3339(line.at), "kind": line.kind, "actor": line.actor, "body": body}
+
+
+def _cursor(text: str) -> tuple[int, str]:
+    at, _, thread_id = text.partition("_")
+    if not text:
+        return FIRST
+    if not (at.isascii() and at.isdigit() and len(at) <= 15 and thread_id):
+        raise InvalidRequest("The cursor is what the last page gave as next.")
+    return int(at), thread_id
