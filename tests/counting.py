@@ -1,6 +1,6 @@
-"""A process that counts up in what tool packs keep, once for each key: `python -m tests.counting URL TIMES`.
+"""A process that counts up in what tool packs keep, once for each key: `python -m tests.counting URL KEY,KEY [PLAN]`.
 
-Says "ready", waits for a line, and prints what each change gave.
+Says "ready", waits for a line, and prints what each change gave. A plan of `interlock.faults` counts from there.
 """
 
 from __future__ import annotations
@@ -8,19 +8,24 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 
 from interlock.core.ports import Shelf
+from interlock.faults import plan
 from interlock.wiring import wire
 
 
-async def main(url: str, times: int) -> None:
-    parts = wire(url)
+async def main(url: str, keys: str, fault: str = "") -> None:
+    begun, act = threading.Event(), plan(fault)
+    parts = wire(url, point=lambda name: act(name) if act and begun.is_set() else None)
     await parts.store.open()
     try:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
+        begun.set()
         records = parts.store.records("default")
-        print(json.dumps([await records.change(f"key{number}", count_up) for number in range(times)]))
+        print(json.dumps([await records.change(key, count_up) for key in keys.split(",")]))
+        begun.clear()
     finally:
         await parts.store.close()
 
@@ -34,4 +39,4 @@ def count_up(shelf: Shelf) -> int:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(*sys.argv[1:]))

@@ -91,7 +91,7 @@ async def test_a_key_counts_once_in_two_stores_that_race(place: Place, clock: Cl
 
 
 async def test_a_key_counts_once_in_processes_that_race(place: Place) -> None:  # R7
-    command = [sys.executable, "-m", "tests.counting", place.url, "30"]
+    command = [sys.executable, "-m", "tests.counting", place.url, ",".join(f"key{number}" for number in range(30))]
     pipe = asyncio.subprocess.PIPE
     others = [await asyncio.create_subprocess_exec(*command, cwd=TOP, stdin=pipe, stdout=pipe) for _ in range(2)]
     try:
