@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from interlock.core.erasure import Erasure
 from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ports import Record, Shelf
-from interlock.stores.records import MOST, SqlRecords
+from interlock.stores.records import APPLIED, MOST, SqlRecords
 from interlock.wiring import Parts
+from interlock.worker import TIDY_EVERY
 from tests.counting import count_up
 from tests.places import Place
-from tests.support import START, Clock, opened
+from tests.support import OK, START, Clock, approve, faults, opened, pending
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -182,3 +184,34 @@ async def test_a_list_has_an_end(parts: Parts) -> None:  # R7
 
     assert await records.change("", step) == MOST
     assert (await records.list("page"))[-1].id == f"{MOST - 1:06}"
+
+
+# What is forgotten
+
+
+async def test_a_change_is_remembered_for_thirty_days(parts: Parts, place: Place, clock: Clock) -> None:  # R7
+    records = parts.store.records("default")
+    await records.change("old", count_up)
+    clock.forward(APPLIED)
+    await records.change("new", count_up)
+    await parts.worker.sweep()
+    assert place.sql("select count(*) from applied") == [(2,)]
+    clock.forward(TIDY_EVERY)
+    await parts.worker.sweep()
+    assert place.sql("select key from applied") == [("new",)]
+    assert await count_of(records) == 2, "what was changed stays"
+
+
+async def test_erasing_an_approval_takes_what_its_tool_gave(parts: Parts, place: Place) -> None:  # R7
+    approval_id, other = await pending(parts, 1), await pending(parts, 2)
+    records = parts.store.records("default")
+    for key in (approval_id, other):
+        assert await approve(parts, key) == "approved"
+        started = await parts.gate.start("default", key, "runner")
+        await records.change(started.idempotency_key, lambda _: "a private result")
+        if key == approval_id:
+            await parts.gate.finish("default", key, started.fence, ok=True, payload=OK)
+    erased = [each async for each in parts.store.erase("default", Erasure("approval", approval_id, by="ada"))]
+    assert [each.approvals for each in erased] == [1]
+    assert place.sql("select key from applied") == [(other,)]
+    assert await faults(parts) == []

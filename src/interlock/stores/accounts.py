@@ -11,6 +11,7 @@ from interlock.core.event import Event
 from interlock.core.identity import Key, Link, Session
 from interlock.core.ports import Book, Clock, User
 from interlock.stores import rows, steps
+from interlock.stores.records import APPLIED
 from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
@@ -83,11 +84,12 @@ class SqlAccounts:
         await self._database.write(Work(lambda tx: tx.write("touch_key", at, key_id), workspace))
 
     async def tidy(self, now: int, answered_before: int, limit: int) -> int:
-        """Deletes at most `limit` of each: sessions and links that have ended, and answers that are too old."""
+        """Deletes at most `limit` of each: sessions and links that have ended, answers and changes that are too old."""
         ended = {
             "end_session": await self._database.fetch("ended_sessions", now, limit),
             "spend_link": await self._database.fetch("ended_links", now, limit),
             "forget_answer": await self._database.fetch("ended_answers", answered_before, limit),
+            "forget_applied": await self._database.fetch("ended_applied", now - APPLIED, limit),
         }
 
         def run(tx: Transaction) -> int:

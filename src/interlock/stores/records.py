@@ -12,6 +12,7 @@ from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Read, Work
 
 MOST = 10_000  # records of a kind that are listed
+APPLIED = 30 * 24 * 60 * 60 * 1000  # milliseconds that a change is remembered by its key
 
 
 class Database(Protocol):

@@ -206,6 +206,7 @@ class Transaction:
         if new.erased_by and not old.erased_by:
             self._payloads.pop(key, None)
             self.write("erase_payload", *key)
+            self.write("forget_applied", *key)  # what its tool gave; it has ended, so nobody comes with this key again
         payload = Payload() if new.erased_by else self.stored(*key).payload
         self.write("erase_doc", words_of(Stored(new, payload)), *key)
         back = (key[0], "search", 0)

@@ -62,3 +62,5 @@ create table applied (                     -- changes of records that were made 
     at        bigint not null,
     primary key (workspace, key)
 );
+
+create index applied_ending on applied (at);

@@ -62,3 +62,5 @@ create table applied (                     -- changes of records that were made 
     at        integer not null,
     primary key (workspace, key)
 ) without rowid;
+
+create index applied_ending on applied (at);
