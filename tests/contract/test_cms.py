@@ -83,7 +83,7 @@ async def test_images_say_where_they_are_used(tools: Mapping[str, Tool]) -> None
     assert len(images) == 6
     assert images["img-5"] == {
         "id": "img-5",
-        "file": "team.jpg",
+        "name": "team.jpg",
         "alt": "The team on the pier",
         "used_in": ["page 'about'"],
     }
@@ -151,7 +151,7 @@ async def test_what_was_deleted_is_gone_and_a_second_try_is_told_the_same(
 async def test_an_image_is_deleted_by_its_id(tools: Mapping[str, Tool]) -> None:  # R7
     assert await run(tools["cms_delete_image"], "key", id="img-6") == {
         "id": "img-6",
-        "file": "old-logo.svg",
+        "name": "old-logo.svg",
         "status": "deleted",
     }
     assert len((await run(tools["cms_list_images"]))["images"]) == 5
@@ -162,7 +162,7 @@ async def test_several_pages_go_together_or_not_at_all(tools: Mapping[str, Tool]
         await run(tools["cms_delete_pages"], "one", slugs=["about", "no-such-page"])
     assert await slugs(tools) == ["about", "contact", "home", "imprint", "pricing"]
     done = await run(tools["cms_delete_pages"], "two", slugs=["about", "imprint"])
-    assert [(page["slug"], page["sections"]) for page in done["pages"]] == [("about", 4), ("imprint", 2)]
+    assert [(page["slug"], page["sections"]) for page in done["deleted"]] == [("about", 4), ("imprint", 2)]
     assert await slugs(tools) == ["contact", "home", "pricing"]
 
 

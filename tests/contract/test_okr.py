@@ -92,7 +92,7 @@ async def test_an_objective_is_changed_where_something_is_given(tools: Mapping[s
     changed = await run(
         tools["okr_update_objective"], "key", id="O-1", status="on_track", title="Workshops can rely on us"
     )
-    assert changed["changed"] == ["status"]
+    assert changed["updated"] == ["status"]
     assert (await listed(tools))["O-1"]["status"] == "on_track"
     assert (await listed(tools))["O-1"]["description"].startswith("After March")
 

@@ -132,12 +132,12 @@ PAGES: dict[str, Page] = {
 }
 
 IMAGES: dict[str, Image] = {
-    "img-1": {"file": "workbench.jpg", "alt": "The workbench at our office"},
-    "img-2": {"file": "waiting-list.png", "alt": "A waiting list with three names"},
-    "img-3": {"file": "riverside-pottery.jpg", "alt": "Ines at the wheel"},
-    "img-4": {"file": "calendar.png", "alt": "A calendar with three courses"},
-    "img-5": {"file": "team.jpg", "alt": "The team on the pier"},
-    "img-6": {"file": "old-logo.svg", "alt": "Our logo until 2023"},
+    "img-1": {"name": "workbench.jpg", "alt": "The workbench at our office"},
+    "img-2": {"name": "waiting-list.png", "alt": "A waiting list with three names"},
+    "img-3": {"name": "riverside-pottery.jpg", "alt": "Ines at the wheel"},
+    "img-4": {"name": "calendar.png", "alt": "A calendar with three courses"},
+    "img-5": {"name": "team.jpg", "alt": "The team on the pier"},
+    "img-6": {"name": "old-logo.svg", "alt": "Our logo until 2023"},
 }
 
 

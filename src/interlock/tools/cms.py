@@ -41,7 +41,7 @@ class Page(TypedDict):
 
 
 class Image(TypedDict):
-    file: str
+    name: str
     alt: str
 
 
@@ -179,7 +179,7 @@ def _delete_post(shelf: Shelf, args: Args) -> object:
 def _delete_image(shelf: Shelf, args: Args) -> object:
     record = take(shelf, IMAGE, text(args, "id"), IMAGES)
     shelf.delete(IMAGE, record.id)
-    return {"id": record.id, "file": record.body["file"], "status": "deleted"}
+    return {"id": record.id, "name": record.body["name"], "status": "deleted"}
 
 
 def _delete_page(shelf: Shelf, args: Args) -> object:
@@ -189,7 +189,7 @@ def _delete_page(shelf: Shelf, args: Args) -> object:
 
 
 def _delete_pages(shelf: Shelf, args: Args) -> object:
-    return {"pages": [_delete_page(shelf, {"slug": slug}) for slug in texts(args, "slugs")]}
+    return {"deleted": [_delete_page(shelf, {"slug": slug}) for slug in texts(args, "slugs")]}
 
 
 def _delete_section(shelf: Shelf, args: Args) -> object:
@@ -237,7 +237,7 @@ async def _show_image(records: Records, args: Args) -> str:
     record = await find(records, IMAGE, text(args, "id"), IMAGES)
     image = cast(Image, record.body)
     places = (await _links(records)).get(_file(image), [])
-    what = f"Image {record.id!r}, file {image['file']!r}, showing {image['alt']!r}."
+    what = f"Image {record.id!r}, file {image['name']!r}, showing {image['alt']!r}."
     return f"{what}\n{f'Used in {_row(places)}: it would be missing there.' if places else 'Used nowhere.'}"
 
 
@@ -318,7 +318,7 @@ def _place(kind: str, record: Record) -> str:
 
 
 def _file(image: Image) -> str:
-    return f"/images/{image['file']}"
+    return f"/images/{image['name']}"
 
 
 def _row(places: Sequence[str]) -> str:

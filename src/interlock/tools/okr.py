@@ -173,7 +173,7 @@ def _update(shelf: Shelf, kind: str, args: Args) -> object:
     record = take(shelf, kind, text(args, "id"), LIST)
     new = _updated(record, args)
     shelf.put(kind, record.id, new)
-    return {"id": record.id, **new, "changed": [name for name in new if new[name] != record.body[name]]}
+    return {"id": record.id, **new, "updated": [name for name in new if new[name] != record.body[name]]}
 
 
 def _updated(record: Record, args: Args) -> dict[str, object]:
