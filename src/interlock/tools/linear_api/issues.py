@@ -8,7 +8,7 @@ from typing import cast
 from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
 from interlock.tools.linear_api import documents, names
-from interlock.tools.linear_api.talk import Linear, Node, id_of, inner, nodes, once, words
+from interlock.tools.linear_api.talk import Linear, Node, id_of, inner, nodes, once, whole, words
 from interlock.tools.tool import Use
 
 FEW = 20
@@ -108,8 +108,9 @@ async def usable(linear: Linear, args: Args) -> Node:
     return issue
 
 
-def outlined(issue: object) -> Mapping[str, object]:
+def outlined(found: object) -> Mapping[str, object]:
     """An issue as the model sees it; `id` is what the other tools take."""
+    issue = whole(found, "issue")
     return {
         "id": words(issue, "identifier"),
         "title": words(issue, "title"),
@@ -136,10 +137,11 @@ async def _updated(linear: Linear, issue: Node, changed: Mapping[str, object]) -
 
 
 def _listed(connection: object) -> object:
-    found = [outlined(node) for node in nodes(connection)]
+    found = [outlined(node) for node in nodes(whole(connection, "issues"))]
     return {"issues": found, "more": inner(connection, "pageInfo", "hasNextPage") is True}
 
 
 def _remark(found: object) -> object:
-    fields = {field: words(found, field) for field in ("id", "body", "url")}
-    return {**fields, "issue": words(found, "issue", "identifier")}
+    comment = whole(found, "comment")
+    fields = {field: words(comment, field) for field in ("id", "body", "url")}
+    return {**fields, "issue": words(comment, "issue", "identifier")}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from interlock.core.errors import ToolFailed
 from interlock.tools.linear_api import documents
-from interlock.tools.linear_api.talk import Linear, Missing, Node, nodes, words
+from interlock.tools.linear_api.talk import Linear, Missing, Node, nodes, whole, words
 
 NOBODY = "nobody"
 ME = "me"
@@ -33,10 +33,7 @@ async def issue(linear: Linear, wanted: str, document: str = documents.ISSUE) ->
         raise ToolFailed(
             f"There is no issue {wanted!r} in Linear, or the key may not see it. Find it with linear_search_issues."
         ) from None
-    found = data.get("issue")
-    if not isinstance(found, Mapping):
-        raise ToolFailed(f"There is no issue {wanted!r} in Linear. Find it with linear_search_issues.")
-    return found
+    return whole(data.get("issue"), "issue")
 
 
 async def person(linear: Linear, wanted: str) -> Found | None:
@@ -44,7 +41,7 @@ async def person(linear: Linear, wanted: str) -> Found | None:
     if wanted.strip().casefold() == NOBODY:
         return None
     if wanted.strip().casefold() == ME:
-        viewer = (await linear.ask(documents.VIEWER)).get("viewer")
+        viewer = whole((await linear.ask(documents.VIEWER)).get("viewer"), "person")
         return Found(words(viewer, "id"), words(viewer, "name"))
     active = {"active": {"eq": True}}
     exact = {**active, "or": _called(wanted, "name", "displayName", "email")}

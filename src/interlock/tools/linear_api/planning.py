@@ -9,7 +9,7 @@ from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
 from interlock.tools.linear_api import documents, names
 from interlock.tools.linear_api.issues import given, text
-from interlock.tools.linear_api.talk import Linear, id_of, inner, once, words
+from interlock.tools.linear_api.talk import Linear, id_of, inner, once, whole, words
 from interlock.tools.tool import Use
 
 SUMMARY = 255  # characters of a project's description; what is longer is its content
@@ -70,7 +70,8 @@ def dates_of(args: Args) -> dict[str, object]:
     return {field: f"{time:%Y-%m-%dT%H:%M:%S}.000Z" for field, time in times.items()}
 
 
-def cycle_shown(cycle: object) -> Mapping[str, object]:
+def cycle_shown(found: object) -> Mapping[str, object]:
+    cycle = whole(found, "cycle")
     number = inner(cycle, "number")
     return {
         "id": words(cycle, "id"),
@@ -90,6 +91,7 @@ def _time(name: str, given: str) -> datetime:
         raise ToolFailed(f"{name} is no date: write it like 2026-12-01 or 2026-12-01T09:00:00Z.") from None
 
 
-def _project(project: object) -> object:
+def _project(found: object) -> object:
+    project = whole(found, "project")
     fields = {field: words(project, field) for field in ("id", "name", "url")}
     return {**fields, "status": words(project, "status", "name")}

@@ -1,0 +1,445 @@
+"""The Linear pack against the demo's stand-in, over real HTTP; what it did is counted in the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from interlock.core.errors import Misconfigured, ToolFailed
+from interlock.core.ports import Records
+from interlock.demo.linear import StandIn, fill
+from interlock.schemas import validate
+from interlock.tools import linear
+from interlock.tools.linear_api.talk import access_of, id_of
+from interlock.tools.tool import Kit, Tool, Use
+from interlock.wiring import Parts
+from tests.standins.linear import Line, served
+from tests.support import Clock
+
+KEY = "lin_api_secret"
+
+
+class Desk:
+    """Uses tools as the loop does: the arguments fit the schema, and each call has a key."""
+
+    def __init__(self, records: Records, line: Line) -> None:
+        self.records = records
+        self.line = line
+        self.kit = Kit("default", records, {"key": KEY, "url": line.url})
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return {tool.name: tool for tool in (*linear.reads(self.kit), *linear.writes(self.kit))}
+
+    async def use(self, name: str, key: str = "approval-1", /, **args: object) -> Any:
+        tool = self.tools[f"linear_{name}"]
+        assert validate(tool.spec.schema or {}, args) == ()
+        return await tool.run(Use(args, key))
+
+    async def preview(self, name: str, /, **args: object) -> str:
+        look = self.tools[f"linear_{name}"].spec.preview
+        assert look is not None
+        seen = await look(args)  # type: ignore[misc]  # ours are all async
+        assert self.line.written == []
+        return str(seen)
+
+    def sentence(self, name: str, /, **args: object) -> str:
+        return self.tools[f"linear_{name}"].spec.sentence(args)
+
+    async def count(self, kind: str) -> int:
+        return len(await self.records.list(f"linear_{kind}"))
+
+    async def issue(self, identifier: str) -> Mapping[str, Any]:
+        number = int(identifier.removeprefix("DEMO-"))
+        return next(r.body for r in await self.records.list("linear_issue") if r.body["number"] == number)
+
+
+@pytest.fixture
+async def desk(parts: Parts) -> AsyncIterator[Desk]:
+    records = parts.store.records("default")
+    await fill(records)
+    async with served(StandIn(records)) as line:
+        yield Desk(records, line)
+
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+
+async def test_issues_are_listed_with_what_changed_last_first(desk: Desk, clock: Clock) -> None:  # R7
+    clock.forward(1_000)
+    await desk.use("change_status", id="DEMO-4", status="Done")
+    found = await desk.use("list_issues", limit=3)
+    assert [issue["id"] for issue in found["issues"]] == ["DEMO-4", "DEMO-12", "DEMO-11"]
+    assert found["more"] is True
+    assert found["issues"][0] == {
+        "id": "DEMO-4",
+        "title": "Show shipping costs before the last step",
+        "status": "Done",
+        "assignee": None,
+        "priority": "Medium",
+        "url": "https://linear.app/demo/issue/DEMO-4",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        ({"status": "in progress"}, ["DEMO-11", "DEMO-6", "DEMO-1"]),
+        ({"assignee": "me"}, ["DEMO-12", "DEMO-7", "DEMO-1"]),
+        ({"assignee": "Grace Hopper", "status": "Todo"}, ["DEMO-2"]),
+        ({"assignee": "nobody", "status": "Backlog"}, ["DEMO-5"]),
+        ({"assignee": "alan@demo.example"}, ["DEMO-11", "DEMO-3"]),
+    ],
+)
+async def test_issues_are_listed_by_status_and_assignee(desk: Desk, wanted: Any, ids: list[str]) -> None:  # R7
+    assert [issue["id"] for issue in (await desk.use("list_issues", **wanted))["issues"]] == ids
+
+
+async def test_issues_are_found_by_words(desk: Desk) -> None:  # R7
+    found = await desk.use("search_issues", query="tabs cart")
+    assert [issue["id"] for issue in found["issues"]] == ["DEMO-2"]
+    assert await desk.use("search_issues", query="nothing of the kind") == {"issues": [], "more": False}
+
+
+# --- writes -----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_issue_is_created_with_names_that_people_use(desk: Desk) -> None:  # R7
+    made = await desk.use(
+        "create_issue", title="Fix login", team="demo", assignee="katherine", priority=1, labels=["bug", "Docs"]
+    )
+    assert (made["id"], made["assignee"], made["status"]) == ("DEMO-13", "Katherine Johnson", "Todo")
+    assert (made["priority"], made["labels"]) == ("Urgent", ["Bug", "Docs"])
+    assert await desk.count("issue") == 13
+
+
+async def test_an_issue_changes_in_what_is_named_and_in_nothing_else(desk: Desk) -> None:  # R7
+    before = await desk.issue("DEMO-2")
+    await desk.use("update_issue", id="demo-2", title="Carts in two tabs", priority=4)
+    after = await desk.issue("DEMO-2")
+    assert {name for name in before if before[name] != after[name]} <= {"title", "priority", "updatedAt"}
+    assert (after["title"], after["priority"]) == ("Carts in two tabs", 4)
+
+
+async def test_an_update_cannot_delete(desk: Desk) -> None:  # R7
+    """Linear deletes by an update with `trashed`; the schema refuses it, and what slips through is not passed on."""
+    tool = desk.tools["linear_update_issue"]
+    sly = {"id": "DEMO-2", "title": "Kept", "trashed": True}
+    assert validate(tool.spec.schema or {}, sly) != ()
+    await tool.run(Use(sly, "approval-1"))
+    assert (await desk.issue("DEMO-2"))["trashed"] is None
+
+
+async def test_an_update_of_nothing_does_not_fit(desk: Desk) -> None:
+    for name in ("linear_update_issue", "linear_update_cycle"):
+        assert validate(desk.tools[name].spec.schema or {}, {"id": "1"}) != ()
+
+
+async def test_an_issue_is_assigned_and_taken_off_again(desk: Desk) -> None:  # R7
+    assert (await desk.use("assign_issue", id="DEMO-4", assignee="me"))["assignee"] == "Ada Lovelace"
+    assert (await desk.use("assign_issue", id="DEMO-4", assignee="nobody"))["assignee"] is None
+
+
+async def test_the_status_of_an_issue_changes(desk: Desk) -> None:  # R7
+    assert (await desk.use("change_status", id="DEMO-4", status="in review"))["status"] == "In Review"
+
+
+async def test_a_label_is_added_once(desk: Desk) -> None:  # R7
+    for _ in range(2):
+        assert (await desk.use("add_label", id="DEMO-2", label="security"))["labels"] == ["Bug", "Security"]
+    assert desk.line.written == ["AddLabel"]
+
+
+async def test_a_comment_is_made(desk: Desk) -> None:  # R7
+    made = await desk.use("comment", id="DEMO-2", body="I look at it **today**.")
+    assert (made["issue"], made["body"]) == ("DEMO-2", "I look at it **today**.")
+    assert await desk.count("comment") == 3
+
+
+async def test_a_project_is_created(desk: Desk) -> None:  # R7
+    assert (await desk.use("create_project", name="Faster search", description="Short"))["status"] == "Backlog"
+    assert (await desk.use("create_project", "approval-2", name="Long", description="x" * 256))["name"] == "Long"
+    bodies = {r.body["name"]: r.body for r in await desk.records.list("linear_project")}
+    assert (bodies["Faster search"]["description"], bodies["Long"]["content"]) == ("Short", "x" * 256)
+
+
+async def test_a_cycle_is_created_and_changed(desk: Desk) -> None:  # R7
+    made = await desk.use("create_cycle", name="Sprint 2", starts_at="2026-12-01", ends_at="2026-12-14T10:00:00+01:00")
+    assert (made["number"], made["team"], made["ends_at"]) == (2, "DEMO", "2026-12-14T09:00:00.000Z")
+    for named in (made["id"], "2", "sprint 2"):
+        changed = await desk.use("update_cycle", id=named, ends_at="2026-12-20")
+        assert (changed["ends_at"], changed["starts_at"]) == ("2026-12-20T00:00:00.000Z", made["starts_at"])
+    assert (await desk.use("update_cycle", id="2", name="Last sprint"))["name"] == "Last sprint"
+
+
+async def test_a_deleted_issue_is_gone_from_lists_and_takes_no_more_changes(desk: Desk) -> None:  # R7
+    for _ in range(2):
+        assert (await desk.use("delete_issue", id="DEMO-12"))["deleted"] is True
+    assert desk.line.written == ["DeleteIssue"]
+    assert "DEMO-12" not in [issue["id"] for issue in (await desk.use("list_issues"))["issues"]]
+    with pytest.raises(ToolFailed, match="was deleted"):
+        await desk.use("comment", id="DEMO-12", body="Hello?")
+
+
+# --- names that mean nothing, or too much -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words"),
+    [
+        ("list_issues", {"status": "In Progres"}, "no status 'In Progres'. Near to it: In Progress"),
+        ("list_issues", {"assignee": "Lovelace"}, "Near to it: Ada Lovelace (ada@demo.example)"),
+        ("create_issue", {"title": "x", "team": "DEMOS"}, "no team 'DEMOS'. Near to it: Demo (DEMO)"),
+        ("create_issue", {"title": "x", "assignee": "Grace Hoper"}, "Near to it: Grace Hopper (grace@demo.example)"),
+        ("create_issue", {"title": "x", "labels": ["Bug", "Secrity"]}, "no label 'Secrity'. Near to it: Security"),
+        ("create_issue", {"title": "x", "labels": ["%%%"]}, "There is: Improvement, "),
+        ("update_issue", {"id": "DEMO-99", "title": "x"}, "no issue 'DEMO-99'"),
+        ("delete_issue", {"id": "OTHER-1"}, "no issue 'OTHER-1'"),
+        ("assign_issue", {"id": "DEMO-1", "assignee": "Bob"}, "no person 'Bob'"),
+        ("assign_issue", {"id": "DEMO-99", "assignee": "me"}, "no issue 'DEMO-99'"),
+        ("change_status", {"id": "DEMO-1", "status": "Shipped"}, "no status 'Shipped'. There is: "),
+        ("comment", {"id": "nonsense", "body": "x"}, "no issue 'nonsense'"),
+        ("add_label", {"id": "DEMO-1", "label": "Docz"}, "Near to it: Docs"),
+        ("create_project", {"name": "x", "team": "OPS"}, "no team 'OPS'"),
+        ("create_cycle", {"starts_at": "soon", "ends_at": "2026-12-14"}, "starts_at is no date"),
+        ("create_cycle", {"starts_at": "2026-12-14", "ends_at": "2026-12-01"}, "later than starts_at"),
+        ("update_cycle", {"id": "17", "name": "x"}, "no cycle '17'. There is: Sprint 1 (1)"),
+    ],
+)
+async def test_what_is_not_there_fails_before_anything_is_written(
+    desk: Desk, name: str, args: dict[str, object], words: str
+) -> None:  # R7
+    with pytest.raises(ToolFailed) as failed:
+        await desk.use(name, **args)
+    assert words in failed.value.message
+    assert desk.line.written == []
+
+
+async def test_a_name_that_two_people_have_is_not_guessed(desk: Desk) -> None:  # R7
+    ada = next(r for r in await desk.records.list("linear_user") if r.body["displayName"] == "ada")
+    twin = {**ada.body, "email": "twin@demo.example", "displayName": "twin", "isMe": False}
+    await desk.records.change("", lambda shelf: shelf.put("linear_user", "another-id", twin))
+    with pytest.raises(ToolFailed, match="more than one person") as failed:
+        await desk.use("assign_issue", id="DEMO-1", assignee="Ada Lovelace")
+    assert "ada@demo.example" in failed.value.message
+    assert "twin@demo.example" in failed.value.message
+    assert desk.line.written == []
+    assert (await desk.use("assign_issue", id="DEMO-1", assignee="twin@demo.example"))["assignee"] == "Ada Lovelace"
+
+
+async def test_with_two_teams_one_has_to_be_named_or_set(desk: Desk) -> None:  # R7
+    demo = (await desk.records.list("linear_team"))[0]
+    other = {**demo.body, "key": "OPS", "name": "Operations"}
+    await desk.records.change("", lambda shelf: shelf.put("linear_team", "another-id", other))
+    with pytest.raises(ToolFailed, match="Say which team is meant") as failed:
+        await desk.use("create_issue", title="x")
+    assert "Operations (OPS)" in failed.value.message
+    desk.kit = Kit("default", desk.records, {**desk.kit.settings, "team": "DEMO"})
+    assert (await desk.use("create_issue", title="x"))["id"] == "DEMO-13"
+
+
+# --- tries and troubles -----------------------------------------------------------------------------------------------
+
+CREATES = {
+    "issue": ("create_issue", {"title": "Fix login"}, "issueCreate"),
+    "comment": ("comment", {"id": "DEMO-2", "body": "Hello"}, "commentCreate"),
+    "project": ("create_project", {"name": "Search"}, "projectCreate"),
+    "cycle": ("create_cycle", {"starts_at": "2026-12-01", "ends_at": "2026-12-14"}, "cycleCreate"),
+}
+
+
+@pytest.mark.parametrize("kind", CREATES)
+async def test_a_second_try_with_the_same_key_makes_nothing_new(desk: Desk, kind: str) -> None:  # R7
+    name, args, _ = CREATES[kind]
+    before = await desk.count(kind)
+    first = await desk.use(name, "approval-1", **args)
+    assert await desk.use(name, "approval-1", **args) == first
+    assert await desk.count(kind) == before + 1
+    assert (await desk.use(name, "approval-2", **args))["id"] != first["id"]
+    assert await desk.count(kind) == before + 2
+
+
+@pytest.mark.parametrize("kind", CREATES)
+async def test_an_answer_that_was_lost_is_fetched(desk: Desk, kind: str) -> None:  # R7
+    name, args, mutation = CREATES[kind]
+    before = await desk.count(kind)
+    desk.line.lose_answers_to = mutation
+    made = await desk.use(name, **args)
+    desk.line.lose_answers_to = ""
+    assert await desk.use(name, **args) == made
+    assert await desk.count(kind) == before + 1
+
+
+async def test_a_second_try_finds_the_issue_also_when_a_name_is_gone(desk: Desk) -> None:  # R7
+    first = await desk.use("create_issue", title="Fix login", assignee="Grace Hopper")
+    grace = next(r for r in await desk.records.list("linear_user") if r.body["displayName"] == "grace")
+    await desk.records.change("", lambda shelf: shelf.put("linear_user", grace.id, {**grace.body, "active": False}))
+    assert await desk.use("create_issue", title="Fix login", assignee="Grace Hopper") == first
+
+
+async def test_a_lost_answer_to_a_write_does_not_claim_that_nothing_happened(desk: Desk) -> None:  # R7
+    desk.line.lose_answers_to = "issueUpdate"
+    with pytest.raises(ToolFailed, match="not known whether Linear did it"):
+        await desk.use("change_status", id="DEMO-2", status="Done")
+    desk.line.lose_answers_to = ""
+    assert (await desk.use("change_status", id="DEMO-2", status="Done"))["status"] == "Done"
+
+
+RESET = "X-RateLimit-Requests-Reset"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "words"),
+    [
+        (401, {}, {"errors": [{"extensions": {"code": "AUTHENTICATION_ERROR"}}]}, "does not take the key"),
+        (200, {}, {"errors": [{"extensions": {"code": "AUTHENTICATION_ERROR"}}]}, "does not take the key"),
+        (400, {}, {"errors": [{"message": "x", "extensions": {"code": "RATELIMITED"}}]}, "Try again later"),
+        (429, {RESET: "1800000000"}, {}, "Try again after 08:00 UTC"),
+        (429, {RESET: "1800000000000"}, {}, "Try again after 08:00 UTC"),
+        (403, {}, {"errors": [{"message": "Not your team"}]}, "may not do this in Linear. Linear did nothing. Not"),
+        (500, {}, {}, "not known whether"),
+        (502, {}, "<html>Bad gateway</html>", "not known whether"),
+        (200, {}, "not json", "not known whether"),
+        (200, {}, [], "not known whether"),
+        (200, {}, {"data": None}, "not known whether"),
+        (200, {}, {"data": {"done": {"success": False}}}, "did not do it"),
+        (200, {}, {"errors": ["odd"], "data": None}, "not known whether"),
+        (200, {}, {"errors": [{"message": f"Key {KEY} is odd"}]}, "Linear refused: Key … is odd"),
+        (302, {"location": "https://elsewhere.example"}, "", "not known whether"),
+    ],
+)
+async def test_trouble_is_told_in_plain_words_and_never_with_the_key(
+    desk: Desk, status: int, headers: dict[str, str], body: object, words: str
+) -> None:  # R7
+    desk.line.instead = (status, headers, (body if isinstance(body, str) else json.dumps(body)).encode())
+    with pytest.raises(ToolFailed) as failed:
+        await desk.use("list_issues")
+    told = [failed.value.message, await desk.preview("delete_issue", id="DEMO-1"), repr(desk.tools)]
+    assert told[1].startswith("This could not be looked up")
+    access = access_of(desk.kit)
+    assert access is not None
+    async with access.opened() as talk:
+        with pytest.raises(ToolFailed) as failed:
+            await talk.change("mutation Any { any }")
+    assert words in failed.value.message
+    assert [text for text in (*told, failed.value.message, repr(access)) if KEY in text] == []
+
+
+async def test_a_linear_that_is_not_there_did_nothing(desk: Desk) -> None:  # R7
+    desk.kit = Kit("default", desk.records, {"key": KEY, "url": "http://127.0.0.1:9/graphql"})
+    with pytest.raises(ToolFailed, match=r"cannot be reached\. Linear did nothing"):
+        await desk.use("change_status", id="DEMO-2", status="Done")
+
+
+def test_without_a_key_there_are_no_tools() -> None:  # R7
+    kit = Kit("default", None)  # type: ignore[arg-type]  # nothing is kept
+    assert (linear.reads(kit), linear.writes(kit)) == ((), ())
+
+
+def test_a_key_is_not_sent_in_the_clear() -> None:
+    kit = Kit("default", None, {"key": KEY, "url": "http://linear.example/graphql"})  # type: ignore[arg-type]
+    with pytest.raises(Misconfigured, match="https://"):
+        linear.writes(kit)
+
+
+def test_ids_have_the_form_that_linear_wants_and_follow_from_the_call() -> None:  # R7
+    assert UUID(id_of("issue", "approval-1")).version == 4
+    assert id_of("issue", "approval-1") == id_of("issue", "approval-1")
+    assert len({id_of("issue", "approval-1"), id_of("issue", "approval-2"), id_of("comment", "approval-1")}) == 3
+
+
+# --- what people see --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "sentence"),
+    [
+        ("create_issue", {"title": "Fix login bug"}, "Create issue 'Fix login bug', unassigned"),
+        (
+            "create_issue",
+            {"title": "A", "team": "DEMO", "assignee": "Ada", "priority": 1, "labels": ["Bug", "Docs"]},
+            "Create issue 'A' in team DEMO, assigned to Ada, priority Urgent, labelled Bug, Docs",
+        ),
+        (
+            "update_issue",
+            {"id": "DEMO-1", "title": "B", "priority": 0, "description": "C\nD"},
+            "Update issue DEMO-1: title to 'B', priority to No priority, description to 'C D'",
+        ),
+        ("delete_issue", {"id": "DEMO-1"}, "Delete issue DEMO-1? This cannot be undone."),
+        ("assign_issue", {"id": "DEMO-1", "assignee": "Ada"}, "Assign issue DEMO-1 to Ada"),
+        ("assign_issue", {"id": "DEMO-1", "assignee": "Nobody"}, "Take the assignee off issue DEMO-1"),
+        ("change_status", {"id": "DEMO-1", "status": "Done"}, "Change the status of issue DEMO-1 to 'Done'"),
+        ("comment", {"id": "DEMO-1", "body": "x" * 201}, f"Comment on issue DEMO-1: '{'x' * 200}…'"),
+        ("add_label", {"id": "DEMO-1", "label": "Bug"}, "Add label 'Bug' to issue DEMO-1"),
+        ("create_project", {"name": "P", "team": "DEMO"}, "Create project 'P' in team DEMO"),
+        (
+            "create_cycle",
+            {"starts_at": "2026-12-01", "ends_at": "2026-12-14", "name": "S"},
+            "Create cycle 'S', from 2026-12-01 to 2026-12-14",
+        ),
+        (
+            "update_cycle",
+            {"id": "1", "name": "S", "starts_at": "2026-12-01", "ends_at": "2026-12-14"},
+            "Update cycle 1: name to 'S', start to 2026-12-01, end to 2026-12-14",
+        ),
+    ],
+)
+async def test_every_call_is_one_sentence(desk: Desk, name: str, args: dict[str, object], sentence: str) -> None:  # R2
+    assert desk.sentence(name, **args) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "lines"),
+    [
+        (
+            "delete_issue",
+            {"id": "DEMO-1"},
+            [
+                "DEMO-1 Sign-in fails after a password reset",
+                "Status: In Progress",
+                "Assignee: Ada Lovelace",
+                "Comments: 2",
+                "Attachments: 0",
+                "Sub-issues: 1",
+                "  DEMO-12 Clear old session cookies on every reset",
+            ],
+        ),
+        (
+            "update_issue",
+            {"id": "DEMO-2", "title": "Carts", "priority": 1},
+            [
+                "-title: Cart loses items when two tabs are open",
+                "-priority: High",
+                "+title: Carts",
+                "+priority: Urgent",
+            ],
+        ),
+        ("update_issue", {"id": "DEMO-2", "priority": 2}, ["Nothing would change."]),
+        ("assign_issue", {"id": "DEMO-2", "assignee": "me"}, ["Assignee: Grace Hopper → Ada Lovelace"]),
+        ("assign_issue", {"id": "DEMO-4", "assignee": "nobody"}, ["Assignee: nobody, as it is already"]),
+        ("change_status", {"id": "DEMO-2", "status": "done"}, ["Status: Todo → Done"]),
+        ("add_label", {"id": "DEMO-2", "label": "docs"}, ["Labels: Bug → Bug, Docs"]),
+        ("comment", {"id": "DEMO-2", "body": "x"}, ["DEMO-2 Cart loses items when two tabs are open"]),
+        ("create_issue", {"title": "x", "assignee": "me"}, ["Team: Demo", "Assignee: Ada Lovelace"]),
+        ("create_project", {"name": "x"}, ["Team: Demo"]),
+        ("create_cycle", {"starts_at": "2026-12-01", "ends_at": "2026-12-14"}, ["Team: Demo"]),
+        ("update_cycle", {"id": "1", "name": "S"}, ["-name: Sprint 1", "+name: S"]),
+        ("delete_issue", {"id": "DEMO-99"}, []),
+    ],
+)
+async def test_a_preview_shows_the_effect_and_changes_nothing(
+    desk: Desk, name: str, args: dict[str, object], lines: list[str]
+) -> None:  # R45
+    seen = (await desk.preview(name, **args)).splitlines()
+    assert [line for line in lines if line not in seen] == []
+    assert bool(lines) is not seen[0].startswith("This could not be looked up, and may fail: There is no issue")
+
+
+async def test_the_preview_of_a_second_deletion_says_that_nothing_would_change(desk: Desk) -> None:  # R45
+    await desk.use("delete_issue", id="DEMO-1")
+    desk.line.heard.clear()
+    assert "nothing would change" in await desk.preview("delete_issue", id="DEMO-1")

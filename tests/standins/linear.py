@@ -1,0 +1,73 @@
+"""The demo's stand-in for Linear, served over real HTTP, with the troubles that a real network has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+
+from interlock.demo.linear import StandIn
+
+
+@dataclass
+class Line:
+    """The way to the stand-in. `heard` holds every request that arrived; the rest are troubles to come."""
+
+    url: str = ""
+    heard: list[Mapping[str, Any]] = field(default_factory=list)
+    lose_answers_to: str = ""  # done, but the connection breaks before the answer is out
+    instead: tuple[int, Mapping[str, str], bytes] | None = None
+
+    @property
+    def written(self) -> list[str]:
+        """The names of the mutations that arrived."""
+        texts = [str(request["query"]).split() for request in self.heard]
+        return [words[1].partition("(")[0] for words in texts if words[0] == "mutation"]
+
+
+@asynccontextmanager
+async def served(standin: StandIn) -> AsyncIterator[Line]:
+    line = Line()
+
+    async def app(scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        body = await _body(receive)
+        line.heard.append(json.loads(body))
+        if line.instead:
+            return await _send(send, *line.instead)
+        authorization = dict(scope["headers"]).get(b"authorization", b"").decode()
+        status, answer = await standin.answer(scope["method"], authorization, body)
+        if line.lose_answers_to and line.lose_answers_to in line.heard[-1]["query"]:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9999")]})
+            return None  # the server hangs up, since the answer is not whole
+        return await _send(send, status, {}, json.dumps(answer).encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        line.url = f"http://127.0.0.1:{listening.getsockname()[1]}/graphql"
+        server = uvicorn.Server(uvicorn.Config(app, ws="none", lifespan="off", log_config=None))
+        server.capture_signals = nullcontext  # type: ignore[method-assign]  # those of the tests stay theirs
+        running = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            yield line
+        finally:
+            server.should_exit = True
+            await running
+
+
+async def _body(receive: Any) -> bytes:
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    return body
+
+
+async def _send(send: Any, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": pairs})
+    await send({"type": "http.response.body", "body": body})
