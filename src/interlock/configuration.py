@@ -17,6 +17,7 @@ DASHBOARD = "dashboard"  # the inbox itself, which is always there
 HIDDEN = "***"
 FOREVER = "forever"
 RETENTION = parse_duration("24h")
+PACKS = ("agent", "cms", "documents", "github", "http", "linear", "okr", "request")  # what our own tools begin with
 Free = Mapping[str, object]
 LogWanted = Literal["none", "problems", "requests"]
 LOG_WANTED: tuple[LogWanted, ...] = get_args(LogWanted)
@@ -129,6 +130,25 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
+class McpServer:
+    """A program with its arguments, or an address; its tools are named `<prefix>_<tool>`.
+
+    `reads` are patterns of tools that change nothing and need no question, `idempotent` of those that may be repeated.
+    """
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
+    reads: tuple[str, ...] = ()
+    idempotent: tuple[str, ...] = ()
+    workspaces: tuple[str, ...] = ("default",)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """`file` is where they came from; `shown` says how a value from the environment may be shown."""
 
@@ -142,7 +162,7 @@ class Settings:
     audit: Audit = Audit()
     channels: Mapping[str, Channel] = field(default_factory=dict)
     agents: Mapping[str, Agent] = field(default_factory=dict)
-    mcp_servers: Mapping[str, Free] = field(default_factory=dict)
+    mcp_servers: Mapping[str, McpServer] = field(default_factory=dict)
     documents: tuple[Path, ...] = ()
     tools: Mapping[str, Free] = field(default_factory=dict)
     models: Mapping[str, Free] = field(default_factory=dict)
@@ -215,6 +235,8 @@ def _data(value: object) -> object:
 
 def _masked(value: object, section: str, key: str, shown: Mapping[str, str]) -> object:
     match value:
+        case dict() if section == "mcp_servers" and key in ("env", "headers"):
+            return dict.fromkeys(value, HIDDEN)  # names of these say nothing about what is secret
         case dict():
             return {name: _masked(inner, section, name, shown) for name, inner in value.items()}
         case list():

@@ -40,6 +40,7 @@ from interlock.configuration import (
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Misconfigured
+from interlock.mcp_settings import mcp_servers
 from interlock.reading.reader import Reader
 from interlock.reading.yaml_lines import Fields, Item, plain, read_yaml, to_json
 
@@ -96,7 +97,7 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         _audit(read, top, folder),
         channels,
         _agents(read, top),
-        _mcp_servers(read, top),
+        mcp_servers(read, top, folder),
         tuple(folder / name for name in read.texts(top, "documents")),
         _by_name(read, top, "tools"),
         _by_name(read, top, "models"),
@@ -331,15 +332,6 @@ def _agents(read: Reader, top: Fields) -> dict[str, Agent]:
             _free(read.mapping(fields, "limits")),
         )
     return agents
-
-
-def _mcp_servers(read: Reader, top: Fields) -> dict[str, Free]:
-    entries = read.mapping(top, "mcp_servers")
-    for name, item in entries.items():
-        fields = read.mapping(entries, name)
-        if not {"command", "url"} & fields.keys():
-            read.complain(item.line, f'the MCP server "{name}" needs a command or a url')
-    return {name: _free(read.mapping(entries, name)) for name in entries}
 
 
 def _by_name(read: Reader, top: Fields, section: str) -> dict[str, Free]:

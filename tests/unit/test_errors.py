@@ -122,6 +122,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "conflict",
         "delivery_failed",
         "digest_mismatch",
+        "effect_unknown",
         "error",
         "expired",
         "failed",
@@ -131,6 +132,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "invalid_request",
         "lease_lost",
         "misconfigured",
+        "model_failed",
         "not_approved",
         "not_found",
         "not_run",
@@ -138,6 +140,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "stale",
         "store_unavailable",
         "too_many_requests",
+        "tool_failed",
         "unauthenticated",
         "unknown",
     }

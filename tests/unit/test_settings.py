@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.conditions import compile_condition
-from interlock.configuration import Action, Channel, Oidc, QuietHours
+from interlock.configuration import Action, Channel, McpServer, Oidc, QuietHours
 from interlock.core.errors import Misconfigured
 from interlock.policy_file import load_policy
 from interlock.schemas import check_schema, validate
@@ -238,7 +239,7 @@ verification: {max_comment_length: 501}
         'line 9: the channel "slack" needs a kind, such as slack, email or webhook',
         'line 11: unknown agent "bb"; did you mean "b"?',
         'line 12: pay must be true or false, not the text "yes"',
-        'line 14: the MCP server "files" needs a command or a url',
+        'line 14: the MCP server "files" needs a command or a url, and not both',
         "line 15: max_comment_length must be a whole number from 0 to 500, not 501",
     ]
 
@@ -261,6 +262,16 @@ verification: {max_comment_length: 501}
         ("server: {oidc: {issuer: http://id.example, client_id: x}}", "issuer must begin with https://"),
         ("server: {oidc: {isuer: https://id.example, client_id: x}}", 'did you mean "issuer"?'),
         ("server: {oidc: {issuer: https://id.example, client_id: x, role: admin}}", 'role is "admin"'),
+        ("mcp_servers: {f: {comand: x}}", 'unknown key "comand" in an MCP server; did you mean "command"?'),
+        ("mcp_servers: {f: {command: x, url: https://x.example}}", "needs a command or a url, and not both"),
+        ("mcp_servers: {f: {url: 'http://['}}", "url must begin with https:// or http://"),
+        ("mcp_servers: {f: {url: files.example}}", "url must begin with https:// or http://"),
+        ("mcp_servers: {f: {command: x, headers: {a: b}}}", "headers does not go with a command"),
+        ("mcp_servers: {f: {url: https://x.example, args: [a]}}", "args does not go with a url"),
+        ("mcp_servers: {f: {command: x, args: [[a]]}}", "args must be a text, not a list"),
+        ("mcp_servers: {f: {command: x, env: {A: [b]}}}", "A must be a text, not a list"),
+        ("mcp_servers: {cms: {command: x}}", 'tools named cms_… are Interlock\'s own: give "cms" a prefix of its own'),
+        ("mcp_servers: {my files: {command: x}}", '"my files" cannot begin the name of a tool'),
         ("server: {port: 1, port: 2}", 'the key "port" appears twice'),
     ],
 )
@@ -284,6 +295,38 @@ server:
     domains = ("example.com", "example.org")
     scopes = ("openid", "email")
     assert oidc == Oidc("https://id.example", "interlock", "hunter2", "default", "viewer", "groups", domains, scopes)
+
+
+def test_an_mcp_server_has_all_that_is_said_of_it(folder: Path) -> None:  # R54
+    text = """\
+mcp_servers:
+  files:
+    command: files-server
+    args: [--root, .]
+    env: {TOKEN: "${TOKEN}", LEVEL: 3, EMPTY: ""}
+    cwd: work
+    reads: [read_*, list_*]
+    idempotent: read_*
+  cms: {url: https://cms.example/mcp, headers: {Authorization: "Bearer ${TOKEN}"}, prefix: site, workspaces: [web]}
+"""
+    servers = load(folder, text, {"TOKEN": "hunter2"}).mcp_servers
+    env = {"TOKEN": "hunter2", "LEVEL": "3", "EMPTY": ""}
+    assert servers == {
+        "files": McpServer(
+            "files-server",
+            ("--root", "."),
+            env,
+            str(folder / "work"),
+            reads=("read_*", "list_*"),
+            idempotent=("read_*",),
+        ),
+        "cms": McpServer(
+            url="https://cms.example/mcp",
+            headers={"Authorization": "Bearer hunter2"},
+            prefix="site",
+            workspaces=("web",),
+        ),
+    }
 
 
 # --- what may be shown ------------------------------------------------------------------------------------------------
@@ -311,10 +354,10 @@ policy: {rules: []}
         "slack": {"kind": "slack", "settings": {"token": "***", "room": "***"}},
         "hook": {"kind": "webhook", "settings": {"url": "https://***"}},
     }
-    assert shown["mcp_servers"] == {
-        "files": {"url": "https://mcp.example/?api_key=***", "headers": {"Authorization": "***"}},
-        "shell": {"command": "run", "env": {"GITHUB_TOKEN": "***", "LEVEL": "pre-***", "MODE": "plain"}},
-    }
+    servers = cast(dict[str, dict[str, object]], shown["mcp_servers"])
+    assert servers["files"]["url"] == "https://mcp.example/?api_key=***"
+    assert servers["files"]["headers"] == {"Authorization": "***"}
+    assert servers["shell"]["env"] == {"GITHUB_TOKEN": "***", "LEVEL": "***", "MODE": "***"}
     assert shown["policy"] == "in this file"
     assert shown["agents"] != {}
 

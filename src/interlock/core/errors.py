@@ -24,6 +24,7 @@ Error
 ├── DeliveryFailed            a channel could not deliver
 ├── ModelFailed               502 model_failed          says whether another try may help
 ├── ToolFailed                502 tool_failed           a tool ran and failed; the message is for the model and people
+│   └── EffectUnknown             effect_unknown        it was sent off, and no answer says whether it ran
 └── NotRun                    raised to the program whose call did not run
     ├── CallRefused               denied, rejected, expired or cancelled
     ├── CallAnswered              a person answered instead
@@ -167,6 +168,10 @@ class ModelFailed(Error):
 
 class ToolFailed(Error):
     code, status = "tool_failed", 502
+
+
+class EffectUnknown(ToolFailed):
+    code = "effect_unknown"
 
 
 class NotRun(Error):

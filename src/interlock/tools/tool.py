@@ -41,7 +41,9 @@ class Tool:
 
     @property
     def offer(self) -> Offer:
-        return Offer(self.name, self.about, self.spec.schema or {"type": "object", "properties": {}})
+        """What a schema says beside JSON Schema is for people: models' providers refuse unknown words."""
+        schema = self.spec.schema or {"type": "object", "properties": {}}
+        return Offer(self.name, self.about, {key: inner for key, inner in schema.items() if not key.startswith("x-")})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,5 @@
+"""Tools of MCP servers: what the configuration names is connected in the background, and each tool goes by the gate."""
+
+from interlock.tools.mcp.servers import McpServers
+
+__all__ = ["McpServers"]

@@ -1,0 +1,240 @@
+"""One server: connected in the background, asked for its tools again whenever they may have changed, and called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import mcp_types as types
+from mcp.client import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError
+from mcp.shared.exceptions import MCPError
+
+from interlock.configuration import McpServer
+from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
+from interlock.tools.mcp.answer import answer_of
+from interlock.tools.mcp.definition import Check, Definition, define
+from interlock.tools.mcp.transport import Complaints, reached
+from interlock.tools.tool import Tool, Use
+
+MAX_TOOLS = 1_000
+MAX_PAGES = 100
+SHORT = 8  # characters: what is shorter is no secret that could be told from other words
+LOST = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In seconds. `first` and `most` lie between tries to connect, `rest` at least between two looks at the tools.
+
+    A server that tells of no change is asked every `look`; a call waits for a connection as long as `patience`.
+    """
+
+    first: float = 0.5
+    rest: float = 0.2
+    most: float = 60.0
+    look: float = 30.0
+    answer: float = 20.0
+    call: float = 60.0
+    patience: float = 10.0
+
+
+class Connection:
+    """`tools` are those that it had when it was last heard of; `problems` are for people."""
+
+    def __init__(self, name: str, server: McpServer, check: Check, pace: Pace) -> None:
+        self.name = name
+        self.server = server
+        self.tools: Sequence[Tool] = ()
+        self.tried = asyncio.Event()
+        self._check = check
+        self._pace = pace
+        self._trouble = "it has not answered yet"
+        self._left_out: Sequence[str] = ()
+        self._client: Client | None = None
+        self._connected = asyncio.Event()
+        self._stale = asyncio.Event()
+        self._ended = False
+
+    def problems(self) -> Sequence[str]:
+        said = f'The MCP server "{self.name}" is not connected: {self._trouble}. It is tried again.'
+        return [*([said] if self._trouble else ()), *self._left_out]
+
+    # Staying connected
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        tries = 0
+        while True:
+            complaints = Complaints()
+            # A server of the old days may end itself over a question that it does not know: every other try is its way.
+            mode = "legacy" if tries % 2 else "auto"
+            try:
+                await self._session(mode, complaints)
+            except Exception as error:  # noqa: BLE001  whatever ended it: it is told, and tried again
+                self._trouble = self._hidden(_why(error, complaints))
+            if self._client is not None:
+                self._client, tries = None, 0
+            self.tried.set()
+            await asyncio.sleep(min(self._pace.first * 2 ** min(tries, 10), self._pace.most))
+            tries += 1
+
+    async def _session(self, mode: str, complaints: Complaints) -> None:
+        self._ended = False
+        client = Client(
+            reached(self.server, complaints, self._note_end),
+            mode=mode,
+            cache=None,  # what is listed is what the server says now
+            read_timeout_seconds=self._pace.answer,
+            message_handler=self._hear,
+            client_info=types.Implementation(name="interlock", version="1"),
+        )
+        async with client:
+            await self._refresh(client)
+            self._client, self._trouble = client, ""
+            self._connected.set()
+            self.tried.set()
+            listening = asyncio.create_task(self._listen(client))
+            try:
+                await self._follow(client)
+            finally:
+                self._connected.clear()
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
+
+    async def _follow(self, client: Client) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.look):
+                    await self._stale.wait()
+            self._stale.clear()
+            if self._ended:
+                raise ConnectionError("it ended the connection")
+            await self._refresh(client)
+            await asyncio.sleep(self._pace.rest)
+
+    async def _listen(self, client: Client) -> None:
+        """Servers of the newest protocol tell of changes to whoever listens; the others do so unasked."""
+        with suppress(ListenNotSupportedError, MCPError):
+            while True:
+                async with client.listen(tools_list_changed=True) as events:
+                    async for _ in events:
+                        self._stale.set()
+                await asyncio.sleep(self._pace.look)
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._stale.set()
+
+    def _note_end(self) -> None:
+        self._ended = True
+        self._connected.clear()
+        self._stale.set()
+
+    # Its tools
+
+    async def _refresh(self, client: Client) -> None:
+        known = {tool.spec.sha256: tool for tool in self.tools}
+        made, left_out = self._defined(await _listed(client))
+        self.tools = [known.get(each.spec.sha256) or self._tool(each) for each in made]
+        self._left_out = left_out
+
+    def _defined(self, listed: Sequence[types.Tool]) -> tuple[list[Definition], list[str]]:
+        made, left_out = [], []
+        for tool in listed[:MAX_TOOLS]:
+            try:
+                made.append(define(self.name, self.server, tool, self._check))
+            except InvalidRequest as error:
+                left_out.append(f'The tool "{tool.name}" of the MCP server "{self.name}" is left out: {error.message}')
+        if len(listed) > MAX_TOOLS:
+            left_out.append(f'The MCP server "{self.name}" has over {MAX_TOOLS:,} tools; the rest is left out.')
+        return made, left_out
+
+    def _tool(self, definition: Definition) -> Tool:
+        async def run(use: Use) -> object:
+            return await self._call(definition, use)
+
+        return Tool(definition.spec, definition.about, run)
+
+    # Calling one
+
+    async def _call(self, definition: Definition, use: Use) -> object:
+        client = await self._ready()
+        await self._unchanged(client, definition)
+        try:
+            result = await client.session.call_tool(
+                definition.tool, dict(use.args), self._pace.call, allow_input_required=True
+            )
+        except MCPError as error:
+            raise self._failed(definition, error) from None
+        except Exception as error:  # noqa: BLE001  it was sent, and what came back is no answer
+            self._stale.set()
+            raise self._unclear(definition, _why(error)) from None
+        return answer_of(self.name, definition.tool, result)
+
+    async def _ready(self) -> Client:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._pace.patience):
+                await self._connected.wait()
+        if self._client is None or not self._connected.is_set():
+            why = self._trouble or "it ended the connection"
+            raise ToolFailed(f'The MCP server "{self.name}" is not connected: {why}. Nothing was run.')
+        return self._client
+
+    async def _unchanged(self, client: Client, definition: Definition) -> None:
+        """Listed once more right before the call: not every server tells of its changes."""
+        try:
+            await self._refresh(client)
+        except Exception as error:  # noqa: BLE001  whatever it is: it could not be asked, so it is not called
+            self._stale.set()
+            said = self._hidden(_why(error))
+            raise ToolFailed(f'The MCP server "{self.name}" could not be asked: {said}. Nothing was run.') from None
+        if definition.spec.sha256 not in {tool.spec.sha256 for tool in self.tools}:
+            raise ToolFailed(
+                f'The MCP server "{self.name}" changed or removed {definition.tool} meanwhile. Nothing was run: look '
+                "at the tool as it is now, then propose the call again."
+            )
+
+    def _failed(self, definition: Definition, error: MCPError) -> ToolFailed:
+        said = self._hidden(error.message)
+        if error.code in LOST:
+            self._stale.set()
+            return self._unclear(definition, said)
+        return ToolFailed(f'The MCP server "{self.name}" refused {definition.tool}: {said}')
+
+    def _unclear(self, definition: Definition, said: str) -> EffectUnknown:
+        return EffectUnknown(
+            f'The MCP server "{self.name}" gave no answer to {definition.tool} ({self._hidden(said)}). It may have run:'
+            " look before you call it again."
+        )
+
+    def _hidden(self, text: str) -> str:
+        secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
+        for secret in sorted(secrets, key=len, reverse=True):
+            if len(secret) >= SHORT:
+                text = text.replace(secret, "…")
+        return text
+
+
+async def _listed(client: Client) -> Sequence[types.Tool]:
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if cursor is None or len(tools) > MAX_TOOLS:
+            break
+    return tools
+
+
+def _why(error: BaseException, complaints: Complaints | None = None) -> str:
+    """The first cause in words; what a child wrote last says more than that it is gone."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    said = complaints.last() if complaints else ""
+    words = str(error) or type(error).__name__
+    return f"{words} ({said})" if said else words

@@ -1,0 +1,85 @@
+"""A server's tool as the gate knows it. What a reviewer relied on is all in its definition, so no change is missed."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+
+import mcp_types as types
+
+from interlock.configuration import McpServer
+from interlock.core.call import ToolSpec
+from interlock.core.canonical import canonical, digest
+
+MAX_NAME = 64  # characters: what providers of models take
+MAX_ABOUT = 4_000
+MARK = "x-mcp"  # what is said of the server, in the schema of its tool; models are not shown it
+
+Check = Callable[[Mapping[str, object]], None]  # raises InvalidRequest if a JSON Schema is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`tool` is the server's own name for it."""
+
+    tool: str
+    spec: ToolSpec
+    about: str
+
+
+def define(name: str, server: McpServer, tool: types.Tool, check: Check) -> Definition:
+    """Raises InvalidRequest for one that cannot be offered. What a server says of its own effects is not believed."""
+    wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+    said: dict[str, object] = {
+        "server": name,
+        "tool": tool.name,
+        "at": _place(server),
+        "origin": digest(canonical([server.command, list(server.args), server.cwd, server.url])),
+        "description": (tool.description or "")[:MAX_ABOUT],
+        "annotations": canonical(wire.get("annotations", {})).decode(),
+        "sha256": digest(canonical(wire)),
+    }
+    schema = {**tool.input_schema, MARK: said}
+    check(schema)
+    spec = ToolSpec(
+        tool_name(server.prefix or name, tool.name),
+        "read" if _named(server.reads, tool.name) else "",
+        schema,
+        describe=_sentence(name, tool.name),
+        idempotent=_named(server.idempotent, tool.name),
+    )
+    return Definition(tool.name, spec, _about(name, tool))
+
+
+def tool_name(prefix: str, tool: str) -> str:
+    """Letters, digits, `_` and `-` only. One that is too long ends with a digest, so that two stay two."""
+    clean = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{tool}")
+    return clean if len(clean) <= MAX_NAME else f"{clean[: MAX_NAME - 9]}_{digest(tool.encode())[:8]}"
+
+
+def plain(text: str) -> str:
+    """Without characters that a model reads and a person does not see."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
+
+
+def _named(patterns: tuple[str, ...], tool: str) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+def _place(server: McpServer) -> str:
+    """For people: no arguments, and nothing of an address that could be a secret."""
+    return urlsplit(server.url).hostname or "" if server.url else server.command
+
+
+def _sentence(server: str, tool: str) -> str:
+    words = f'Run "{plain(tool)}" of the MCP server "{server}"'
+    return words.replace("{", "{{").replace("}", "}}")
+
+
+def _about(server: str, tool: types.Tool) -> str:
+    words = plain(tool.description or tool.title or "").strip()[:MAX_ABOUT]
+    return f'From the MCP server "{server}", in its own words: {words}' if words else f'From the MCP server "{server}".'

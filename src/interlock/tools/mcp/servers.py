@@ -1,0 +1,71 @@
+"""All MCP servers of the configuration, and their tools under names that are used once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from types import TracebackType
+
+from interlock.configuration import McpServer, is_safe
+from interlock.tools.mcp.connection import Connection, Pace
+from interlock.tools.mcp.definition import Check
+from interlock.tools.tool import Tool
+
+
+class McpServers:
+    """Entering it waits for nobody: a server that is down keeps nothing else from working.
+
+    `taken` are names that other tools have already.
+    """
+
+    def __init__(
+        self, servers: Mapping[str, McpServer], check: Check, *, taken: Collection[str] = (), pace: Pace | None = None
+    ) -> None:
+        self._connections = [Connection(name, server, check, pace or Pace()) for name, server in servers.items()]
+        self._taken = frozenset(taken)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> McpServers:
+        self._tasks = [asyncio.create_task(each.run(), name=f"mcp {each.name}") for each in self._connections]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def tried(self) -> None:
+        """Until each server has answered, or failed, once."""
+        await asyncio.gather(*(each.tried.wait() for each in self._connections))
+
+    def tools(self, workspace: str) -> Sequence[Tool]:
+        """What is known now; a server that went away keeps its tools, and a call of one says that it is away."""
+        return [tool for each, tool in self._named() if workspace in each.server.workspaces]
+
+    def problems(self) -> Sequence[str]:
+        kept = {id(tool) for _, tool in self._named()}
+        clashes = [
+            f'The tool {tool.name} of the MCP server "{each.name}" is left out: the name is taken. Give the server a '
+            "prefix of its own."
+            for each in self._connections
+            for tool in each.tools
+            if id(tool) not in kept
+        ]
+        open_ways = [
+            f'The MCP server "{each.name}" is reached by plain http: whoever is on the way can read and change it. '
+            "Use https."
+            for each in self._connections
+            if each.server.url and not is_safe(each.server.url)
+        ]
+        return [*(said for each in self._connections for said in each.problems()), *clashes, *open_ways]
+
+    def _named(self) -> Sequence[tuple[Connection, Tool]]:
+        """The first keeps a name, in the order of the configuration."""
+        found: dict[str, tuple[Connection, Tool]] = {}
+        for each in self._connections:
+            for tool in each.tools:
+                if tool.name not in self._taken:
+                    found.setdefault(tool.name, (each, tool))
+        return list(found.values())

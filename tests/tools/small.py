@@ -1,0 +1,69 @@
+"""The small MCP server, started each way that there is, and what tests do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from interlock.configuration import McpServer
+from interlock.schemas import check_schema
+from interlock.tools.mcp import McpServers
+from interlock.tools.mcp.connection import Pace
+from interlock.tools.tool import Tool, Use
+
+QUICK = Pace(first=0.05, most=0.2, rest=0.02, look=0.2, answer=10, call=10, patience=10)
+ROOT = Path(__file__).parents[2]
+WAYS = ("child", "old child", "address")
+
+
+def command(folder: Path, *options: str) -> tuple[str, ...]:
+    return ("-m", "tests.tools.mcp_server", str(folder), *options)
+
+
+@contextmanager
+def small(way: str, folder: Path) -> Iterator[McpServer]:
+    """As the configuration would name it."""
+    if way != "address":
+        yield McpServer(sys.executable, command(folder, *(["--old"] if way == "old child" else [])), cwd=str(ROOT))
+        return
+    with at_an_address(folder) as (_, port):
+        yield McpServer(url=f"http://127.0.0.1:{port}/mcp")
+
+
+@contextmanager
+def at_an_address(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    program = [sys.executable, *command(folder, "--port", str(port))]
+    process = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process, int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@asynccontextmanager
+async def connected(pace: Pace = QUICK, **servers: McpServer) -> AsyncIterator[McpServers]:
+    async with McpServers(servers, check_schema, pace=pace) as all_of_them:
+        async with asyncio.timeout(30):
+            await all_of_them.tried()
+        yield all_of_them
+
+
+def tool_of(servers: McpServers, name: str) -> Tool:
+    return next(tool for tool in servers.tools("default") if tool.name == name)
+
+
+async def run(servers: McpServers, name: str, **args: object) -> object:
+    return await tool_of(servers, name).run(Use(args, "key"))
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not true():  # noqa: ASYNC110  what another process does sets no event here
+            await asyncio.sleep(0.01)
