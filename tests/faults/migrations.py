@@ -34,8 +34,8 @@ from tests.faults.grounds import Bases, Files, Ground
 from tests.postgres import Server
 from tests.support import OK, approve, pending
 
-FOURTH = Migration(
-    4,
+NEXT = Migration(
+    99,
     "colours",
     """-- since: 3
 alter table policies add column colour text not null default '';
@@ -166,7 +166,7 @@ def know(count: int) -> None:
     """So many migrations, in this process and its children."""
     for module in (migrations, sys.modules.get("interlock.stores.postgres.migrate")):
         if module is not None:
-            module.load_migrations = lambda database: [*LOAD(database), FOURTH][:count]  # type: ignore[attr-defined]
+            module.load_migrations = lambda database: [*LOAD(database), NEXT][:count]  # type: ignore[attr-defined]
 
 
 LOAD = migrations.load_migrations

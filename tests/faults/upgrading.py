@@ -26,7 +26,7 @@ from tests.faults.judging import TOP, judge, loads, start
 from tests.places import migrated
 from tests.postgres import Server
 
-FIRST = 4  # the number of the next migration
+FIRST = 90  # the first of the migrations that are made up; beyond all that there are
 AGENTS = ("--agents", "4")
 EXPANDED = """-- since: 3
 alter table approvals add column colour{n} text;

@@ -1,4 +1,4 @@
--- since: 3
+-- since: 2
 -- The agent that chats: threads and their lines, drafts of what a model is saying, and what tool packs keep.
 
 create table threads (                     -- a conversation; what it needs next follows from its lines

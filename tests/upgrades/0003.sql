@@ -1,0 +1,500 @@
+-- The statements of programs that know migration 3 and no later one. Never edited: old programs send them as they are.
+
+-- name: workspace_key
+select key from workspaces where name = ?
+
+-- name: insert_workspace
+insert into workspaces (name, key, created_at) values (?, ?, ?) on conflict do nothing
+
+-- name: head
+select workspace, seq, link, at from heads where workspace = ?
+
+-- name: write_head
+insert into heads (workspace, seq, link, at) values (?, ?, ?, ?)
+on conflict (workspace) do update set seq = excluded.seq, link = excluded.link, at = excluded.at
+
+-- name: insert_terms
+insert into terms (sha256, body) values (?, ?) on conflict do nothing
+
+-- name: terms
+select body from terms where sha256 = ?
+
+-- name: insert_spec
+insert into specs (sha256, body) values (?, ?) on conflict do nothing
+
+-- name: spec
+select body from specs where sha256 = ?
+
+-- name: insert_approval
+insert into approvals (
+    workspace, id, run_id, call_id, tool, effect, agent, agent_path, thread_id, requester, priority, idempotent,
+    spec_sha256, nonce, proposed, created_at, expires_at, terms_sha256, args_sha256, binding, status, version, progress,
+    decision, release_at, start_by, fence, lease_until, runner, grant_id, due_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: update_approval
+update approvals set
+    terms_sha256 = ?, args_sha256 = ?, binding = ?, status = ?, version = ?, progress = ?, decision = ?,
+    release_at = ?, start_by = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?
+where workspace = ? and id = ? and version = ?
+
+-- name: advance_approval
+update approvals set status = ?, version = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?
+where workspace = ? and id = ? and version = ?
+
+-- name: approval
+select a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
+    a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
+    a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
+    a.lease_until, a.runner, a.grant_id from approvals a where a.workspace = ? and a.id = ?
+
+-- name: stored
+select a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
+    a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
+    a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
+    a.lease_until, a.runner, a.grant_id, p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error
+from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
+where a.workspace = ? and a.id = ?
+
+-- name: approval_by_call
+select a.id from approvals a where a.workspace = ? and a.run_id = ? and a.call_id = ?
+
+-- name: ids_like
+select id from approvals where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
+
+-- name: due
+select workspace, id from approvals where due_at <= ? order by due_at limit ?
+
+-- name: next_due
+select min(due_at) from approvals where due_at is not null
+
+-- name: running
+select workspace, id, runner from approvals where status not in ('pending', 'succeeded') and status = 'running'
+
+-- name: waiting_runs
+select count(distinct run_id) from (
+    select run_id from approvals where workspace = ? and status = 'pending' order by expires_at limit 10000
+) as waiting
+
+-- name: insert_payload
+insert into payloads (workspace, id, args, shown, sentence, agent_says, preview) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: edit_payload
+update payloads set args = ?, shown = ?, sentence = ?, preview = null where workspace = ? and id = ?
+
+-- name: end_payload
+update payloads set result = ?, error = ? where workspace = ? and id = ?
+
+-- name: payload
+select args, shown, sentence, agent_says, preview, result, error from payloads where workspace = ? and id = ?
+
+-- name: write_tally
+insert into tallies (workspace, status, n) values (?, ?, ?)
+on conflict (workspace, status) do update set n = tallies.n + excluded.n
+
+-- name: tallies
+select status, n from tallies where workspace = ? and n <> 0 order by status
+
+-- name: insert_event
+insert into events (workspace, seq, at, kind, actor, approval_id, data, digest, link)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: insert_content
+insert into contents (workspace, seq, salt, content) values (?, ?, ?, ?)
+
+-- name: entries
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > ? order by e.seq limit ?
+
+-- name: entries_of
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigint)
+    and (e.kind = ? or cast(? as text) = '') and (e.actor = ? or cast(? as text) = '')
+order by e.seq limit cast(? as bigint)
+
+-- name: newest_entries_of
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigint)
+    and (e.kind = ? or cast(? as text) = '') and (e.actor = ? or cast(? as text) = '')
+order by e.seq desc limit cast(? as bigint)
+
+-- name: timeline
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from (
+    select workspace, seq from events where workspace = ? and approval_id = ? and approval_id <> ''
+    order by approval_id, seq limit 1000
+) as k
+join events e on e.workspace = k.workspace and e.seq = k.seq
+left join contents c on c.workspace = k.workspace and c.seq = k.seq
+order by e.seq
+
+-- name: link
+select link from events where workspace = ? and seq = ?
+
+-- name: changed_since
+select workspace, seq, approval_id from events where workspace = ? and seq > ? order by seq limit 1000
+
+-- name: write_reads
+insert into reads (workspace, tool, minute, n) values (?, ?, ?, ?)
+on conflict (workspace, tool, minute) do update set n = reads.n + excluded.n
+
+-- name: allowed_reads
+select coalesce(sum(n), 0) from reads where workspace = ?
+
+-- name: write_run
+insert into runs (workspace, id, agent, status, runner, lease_until, created_at) values (?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set
+    status = excluded.status, runner = excluded.runner, lease_until = excluded.lease_until
+
+-- name: run
+select id, workspace, agent, status, runner, lease_until, created_at from runs where workspace = ? and id = ?
+
+-- name: open_runs
+select id, workspace, agent, status, runner, lease_until, created_at from runs
+where workspace = ? and agent = ? and status = 'open' order by created_at desc limit 100
+
+-- name: write_grant
+insert into grants (
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set
+    uses = excluded.uses, revoked_at = excluded.revoked_at, spent = excluded.spent
+
+-- name: grant
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+from grants where workspace = ? and id = ?
+
+-- name: grants
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+from grants where workspace = ? order by created_at desc, id desc limit 1000
+
+-- name: usable_grants
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+from grants where workspace = ? and revoked_at is null and expires_at > cast(? as bigint)
+    and (max_uses is null or uses < max_uses) and (budget = '' or spent <> budget)
+order by created_at desc, id desc limit 1000
+
+-- name: usable_grants_of_tool
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+from grants where workspace = ? and tool = ? and revoked_at is null and expires_at > cast(? as bigint)
+    and (max_uses is null or uses < max_uses) and (budget = '' or spent <> budget)
+order by created_at desc, id desc limit 1000
+
+-- name: grant_ids_like
+select id from grants where workspace = ? and (id like ? or id like ?) order by created_at desc limit ?
+
+-- name: grant_uses
+select a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
+    a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
+    a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
+    a.lease_until, a.runner, a.grant_id, p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error
+from (
+    select workspace, id, grant_id from approvals where workspace = ? and created_at between ? and ?
+    order by created_at desc, id desc limit 10000
+) as recent
+join approvals a on a.workspace = recent.workspace and a.id = recent.id
+left join payloads p on p.workspace = a.workspace and p.id = a.id
+where recent.grant_id = ? limit ?
+
+-- name: newest_specs_of_tool
+select spec_sha256, agent, created_at
+from (
+    select tool, spec_sha256, agent, created_at from approvals where workspace = ?
+    order by created_at desc, id desc limit 100000
+) as recent
+where tool = ? limit ?
+
+-- name: policy
+select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit 1
+
+-- name: policies
+select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit ?
+
+-- name: insert_policy
+insert into policies (workspace, version, sha256, body, author, at, reason) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: agents
+select name, version, body, author, at from agents where workspace = ? order by name
+
+-- name: agent
+select name, version, body, author, at from agents where workspace = ? and name = ?
+
+-- name: write_agent
+insert into agents (workspace, name, version, body, author, at) values (?, ?, ?, ?, ?, ?)
+on conflict (workspace, name) do update set
+    version = excluded.version, body = excluded.body, author = excluded.author, at = excluded.at
+
+-- name: insert_tool
+insert into tools (workspace, name, spec_sha256, agent, at) values (?, ?, ?, ?, ?) on conflict do nothing
+
+-- name: tools
+select name, spec_sha256, agent, at from tools where workspace = ? order by name, spec_sha256, agent limit 10000
+
+-- name: read_tools
+select tool, min(minute) from reads where workspace = ? group by tool order by tool limit 1000
+
+-- name: users
+select name, role, teams, email, away_until, away_to, removed_at from users where workspace = ? order by name
+
+-- name: write_user
+insert into users (workspace, name, role, teams, email, away_until, away_to, removed_at)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, name) do update set
+    role = excluded.role, teams = excluded.teams, email = excluded.email, away_until = excluded.away_until,
+    away_to = excluded.away_to, removed_at = excluded.removed_at
+
+-- name: user
+select name, role, teams, email, away_until, away_to, removed_at from users where workspace = ? and name = ?
+
+-- name: password
+select password from users where workspace = ? and name = ? and removed_at is null
+
+-- name: write_password
+update users set password = ? where workspace = ? and name = ?
+
+-- name: subject
+select subject from users where workspace = ? and name = ?
+
+-- name: name_of_subject
+select name from users where subject = ? and workspace = ?
+
+-- name: write_subject
+update users set subject = ? where workspace = ? and name = ?
+
+-- name: workspaces
+select name, created_at from workspaces order by name
+
+-- name: key
+select
+    k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at, k.digest,
+    u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
+from keys k left join users u on u.workspace = k.workspace and u.name = k.person
+where k.id = ?
+
+-- name: keys
+select id, workspace, name, role, person, created_by, created_at, used_at, revoked_at
+from keys where workspace = ? order by created_at desc, id limit 1000
+
+-- name: keys_of
+select id, workspace, name, role, person, created_by, created_at, used_at, revoked_at
+from keys where workspace = ? and person = ? and person <> ''
+
+-- name: insert_key
+insert into keys (id, workspace, name, role, person, created_by, created_at, digest) values (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: revoke_key
+update keys set revoked_at = ? where id = ?
+
+-- name: touch_key
+update keys set used_at = ? where id = ?
+
+-- name: session
+select
+    s.workspace, s.person, s.via, s.created_at, s.expires_at,
+    u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
+from sessions s join users u on u.workspace = s.workspace and u.name = s.person
+where s.digest = ?
+
+-- name: sessions_of
+select digest from sessions where workspace = ? and person = ? order by created_at, digest
+
+-- name: insert_session
+insert into sessions (digest, workspace, person, via, created_at, expires_at) values (?, ?, ?, ?, ?, ?)
+
+-- name: end_session
+delete from sessions where digest = ?
+
+-- name: ended_sessions
+select digest from sessions where expires_at <= ? order by expires_at limit ?
+
+-- name: link_by_digest
+select workspace, person, role, teams, created_by, expires_at from links where digest = ?
+
+-- name: links_of
+select digest from links where workspace = ? and person = ? and person <> ''
+
+-- name: insert_link
+insert into links (digest, workspace, person, role, teams, created_by, expires_at) values (?, ?, ?, ?, ?, ?, ?)
+
+-- name: spend_link
+delete from links where digest = ?
+
+-- name: ended_links
+select digest from links where expires_at <= ? order by expires_at limit ?
+
+-- name: answer
+select digest, status, body, at from answers where workspace = ? and asker = ? and key = ?
+
+-- name: claim_answer
+insert into answers (workspace, asker, key, digest, status, body, at) values (?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing
+
+-- name: take_answer
+update answers set body = ?, at = ? where workspace = ? and asker = ? and key = ? and at = ? and status = 0
+
+-- name: keep_answer
+update answers set status = ?, body = ? where workspace = ? and asker = ? and key = ? and body = ? and status = 0
+
+-- name: drop_answer
+delete from answers where workspace = ? and asker = ? and key = ? and body = ? and status = 0
+
+-- name: hide_answers
+update answers set status = ?, body = ? where workspace = ? and status > 0
+
+-- name: ended_answers
+select workspace, asker, key from answers where at < ? order by at limit ?
+
+-- name: forget_answer
+delete from answers where workspace = ? and asker = ? and key = ?
+
+-- name: migrations
+select name, applied_at from migrations order by number
+
+-- name: recorded
+select
+    e.seq, e.at, e.kind, e.data, e.approval_id, c.content, a.run_id, a.call_id, a.tool, a.agent, a.agent_path,
+    a.thread_id, a.requester, a.spec_sha256, p.args, p.sentence
+from events e
+    left join contents c on c.workspace = e.workspace and c.seq = e.seq
+    left join approvals a on a.workspace = e.workspace and a.id = e.approval_id
+    left join payloads p on p.workspace = e.workspace and p.id = e.approval_id
+where e.workspace = ? and e.seq > ? and e.at >= ? and e.kind in ('proposed', 'allowed', 'denied')
+order by e.seq limit ?
+
+-- name: count_recorded
+select count(*), count(coalesce(p.id, case when e.kind = 'denied' then c.workspace end))
+from events e
+    left join contents c on c.workspace = e.workspace and c.seq = e.seq and e.kind = 'denied'
+    left join payloads p on p.workspace = e.workspace and p.id = e.approval_id and p.args is not null
+where e.workspace = ? and e.at >= ? and e.kind in ('proposed', 'allowed', 'denied')
+
+-- name: erase_approval
+update approvals set args_sha256 = ?, nonce = ?, decision = ?, progress = ?, version = ?
+where workspace = ? and id = ? and version = ?
+
+-- name: erase_payload
+delete from payloads where workspace = ? and id = ?
+
+-- name: erase_doc
+update docs set words = ? where workspace = ? and id = ?
+
+-- name: erase_content
+delete from contents where workspace = ? and seq = ?
+
+-- name: trail
+select e.seq, c.seq
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.approval_id = ? and e.approval_id <> '' order by e.approval_id, e.seq
+
+-- name: content_of
+select seq from contents where workspace = ? and seq = cast(? as bigint)
+
+-- name: said_by
+select e.seq, e.approval_id
+from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.actor = ? and e.seq > ? order by e.seq limit ?
+
+-- name: contents_about_people
+select e.seq, e.data, c.content
+from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > ?
+    and e.kind in ('denied', 'sign_in_failed', 'user_changed', 'key_created', 'away_changed')
+order by e.seq limit ?
+
+-- name: erase_user
+update users set email = '', subject = '', teams = '[]' where workspace = ? and name = ? and removed_at is not null
+
+-- name: erase_keys
+update keys set name = '' where workspace = ? and person = ? and person <> '' and revoked_at is not null
+
+-- name: mark
+select seq from marks where workspace = ? and name = ?
+
+-- name: write_mark
+insert into marks (workspace, name, seq) values (?, ?, ?)
+on conflict (workspace, name) do update set seq = excluded.seq
+
+-- name: retained
+select h.workspace, coalesce(m.seq, 0), e.at, f.at
+from heads h
+    left join marks m on m.workspace = h.workspace and m.name = 'retention'
+    join events e on e.workspace = h.workspace and e.seq = coalesce(m.seq, 0) + 1
+    left join events f on f.workspace = h.workspace and f.seq = coalesce(m.seq, 0) + cast(? as bigint)
+
+-- name: retained_entries
+select seq, at, kind, approval_id from events where workspace = ? and seq > ? order by seq limit ?
+
+-- name: unindexed
+select h.workspace
+from heads h left join marks m on m.workspace = h.workspace and m.name = 'search'
+where h.seq > coalesce(m.seq, 0) order by h.seq - coalesce(m.seq, 0) desc limit ?
+
+-- name: how_far
+select h.seq, coalesce(m.seq, 0)
+from heads h left join marks m on m.workspace = h.workspace and m.name = 'search' where h.workspace = ?
+
+-- name: events_behind
+select seq, approval_id, at from events where workspace = ? and seq > ? order by seq limit ?
+
+-- name: to_index
+select a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
+    a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
+    a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
+    a.lease_until, a.runner, a.grant_id, p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error, d.words
+from (
+    select distinct workspace, approval_id from events
+    where workspace = ? and seq > ? and seq <= ? and approval_id <> ''
+) e
+    cross join approvals a
+    left join payloads p on p.workspace = a.workspace and p.id = a.id
+    left join docs d on d.workspace = a.workspace and d.id = a.id
+where a.workspace = e.workspace and a.id = e.approval_id
+
+-- name: insert_doc
+insert into docs (workspace, id, words) values (?, ?, ?) on conflict do nothing
+
+-- name: change_doc
+update docs set words = ? where workspace = ? and id = ?
+
+-- name: step_back
+insert into marks (workspace, name, seq) values (?, ?, ?)
+on conflict (workspace, name) do update set seq = marks.seq - 1
+
+-- name: last_doc_before
+select d.doc
+from (
+    select workspace, id from approvals
+    where workspace = ? and created_at < ? order by created_at desc, id desc limit 1
+) a cross join docs d
+where d.workspace = a.workspace and d.id = a.id
+
+-- name: first_doc_from
+select d.doc
+from (
+    select workspace, id from approvals where workspace = ? and created_at >= ? order by created_at, id limit 1
+) a cross join docs d
+where d.workspace = a.workspace and d.id = a.id
+
+-- name: oldest_pending
+select min(created_at) from (
+    select created_at from approvals where workspace = ? and status = 'pending' order by expires_at limit 10000
+) as waiting
+
+-- name: happened
+select e.seq, e.kind, e.at - a.created_at
+from (select workspace, seq, at, kind, approval_id from events where workspace = ? and seq > ? order by seq limit ?) as e
+left join approvals a
+    on a.workspace = e.workspace and a.id = e.approval_id and e.kind in ('approved', 'rejected', 'responded')
+order by e.seq
