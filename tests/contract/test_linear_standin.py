@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from interlock.tools import linear
 from interlock.tools.linear_api.talk import id_of
 from interlock.tools.tool import Kit, Use
 from interlock.wiring import Parts
+from tests.standins.linear import drive, sdk_is_installed, served, whole
 
 CREATE = "mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier } } }"
 UPDATE = "mutation ($id: String!, $input: IssueUpdateInput!) { issueUpdate(id: $id, input: $input) { success } }"
@@ -282,3 +284,34 @@ async def test_things_lead_to_each_other(wire: Wire) -> None:
     assert len(issue["team"]["states"]["nodes"]) == 6
     edge = issue["team"]["issues"]["edges"][0]
     assert edge["cursor"] == edge["node"]["id"]
+
+
+# --- Linear's own SDK -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not sdk_is_installed(), reason="Linear's SDK could not be installed: python -m tests.provider")
+async def test_linears_own_sdk_works_against_the_stand_in(wire: Wire) -> None:
+    """By the whole of Linear's schema; its errors are those that the SDK knows."""
+    async with served(whole(wire.records)) as line:
+        told = await asyncio.to_thread(drive, line.url)
+    assert told == {
+        "viewer": "Ada Lovelace",
+        "team": "Demo",
+        "states": ["Backlog", "Canceled", "Done", "In Progress", "In Review", "Todo"],
+        "label": "Docs",
+        "users": ["Grace Hopper"],
+        "issues": ["DEMO-12", "DEMO-11", "DEMO-10"],
+        "search": ["DEMO-2"],
+        "create": "DEMO-13",
+        "again": ["InvalidInputLinearError", "Entity Issue with id ID already exists."],
+        "update": True,
+        "labelled": True,
+        "comment": "Hello",
+        "project": "Search",
+        "cycle": 2,
+        "renamed": "Last",
+        "read": ["Changed", "Urgent", "Todo", ["Docs"]],
+        "deleted": True,
+        "missing": ["InvalidInputLinearError", "Could not find referenced Issue."],
+        "wrongKey": ["AuthenticationLinearError", "It looks like you're trying to use an API key as a Bearer token."],
+    }

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import uvicorn
+from graphql import GraphQLResolveInfo, build_schema, is_list_type, is_non_null_type, is_object_type
 
+from interlock.core.ports import Records
 from interlock.demo.linear import StandIn
+from interlock.demo.linear.resolving import resolved
+from tests.provider import FOLDER, find_node
+
+FULL = Path(__file__).parents[1] / "vendor" / "linear" / "schema.full.graphql.gz"
+EMPTY: Mapping[str, Any] = {"Boolean": False, "Float": 0.0, "Int": 0, "JSONObject": {}, "String": ""}
 
 
 @dataclass
@@ -45,7 +55,7 @@ async def served(standin: StandIn) -> AsyncIterator[Line]:
         if line.lose_answers_to and line.lose_answers_to in line.heard[-1]["query"]:
             await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9999")]})
             return None  # the server hangs up, since the answer is not whole
-        return await _send(send, status, {}, json.dumps(answer).encode())
+        return await _send(send, status, {"content-type": "application/json"}, json.dumps(answer).encode())
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         line.url = f"http://127.0.0.1:{listening.getsockname()[1]}/graphql"
@@ -57,6 +67,40 @@ async def served(standin: StandIn) -> AsyncIterator[Line]:
         finally:
             server.should_exit = True
             await running
+
+
+def whole(records: Records) -> StandIn:
+    """By the whole of Linear's schema, for Linear's own SDK, which asks for far more than is kept.
+
+    What nothing is kept of is answered as empty, as in a workspace that uses none of it.
+    """
+    schema = build_schema(gzip.decompress(FULL.read_bytes()).decode(), assume_valid=True)
+    return StandIn(records, schema, _or_empty)
+
+
+def drive(url: str) -> dict[str, Any]:
+    """What Linear's own SDK says when it is used against this address."""
+    command = [str(find_node()), str(Path(__file__).with_name("linear_sdk.mjs")), str(FOLDER), url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def sdk_is_installed() -> bool:
+    return find_node() is not None and (FOLDER / "node_modules" / "@linear" / "sdk").is_dir()
+
+
+def _or_empty(source: Any, info: GraphQLResolveInfo[Any], **args: Any) -> Any:
+    value = resolved(source, info, **args)
+    return _empty(info.return_type) if value is None else value
+
+
+def _empty(wanted: Any) -> Any:
+    """None also where that is not allowed, so that dates, ids and choices are never made up."""
+    inner = wanted.of_type if is_non_null_type(wanted) else None
+    if is_list_type(inner):
+        return []
+    return {} if is_object_type(inner) else EMPTY.get(str(inner))
 
 
 async def _body(receive: Any) -> bytes:

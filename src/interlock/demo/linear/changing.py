@@ -101,7 +101,10 @@ def _project_create(shelf: Shelf, args: Args) -> Mapping[str, object]:
         "description": new.get("description") or "",
         "content": new.get("content"),
         "teamIds": [found(shelf, "linear_team", team)["id"] for team in new["teamIds"]],
-        "status": things(shelf, "linear_project_status")[0]["id"],
+        "status": next(
+            status["id"] for status in things(shelf, "linear_project_status") if status["type"] == "backlog"
+        ),
+        "frequencyResolution": "weekly",
         "archivedAt": None,
     }
     return {"project": _added(shelf, "linear_project", new.get("id"), body)}

@@ -52,7 +52,8 @@ def _put_around(shelf: Shelf) -> None:
     """What the issues point at."""
     team = _id("linear_team", TEAM)
     first_state = _id("linear_state", "Todo")
-    _put(shelf, "linear_team", TEAM, {"key": "DEMO", "name": TEAM, "defaultIssueState": first_state})
+    demo = {"key": "DEMO", "name": TEAM, "visibility": "public", "defaultIssueState": first_state}
+    _put(shelf, "linear_team", TEAM, demo)
     for position, (name, kind) in enumerate(STATES.items()):
         _put(shelf, "linear_state", name, {"name": name, "type": kind, "team": team, "position": position})
     for name in PEOPLE:
@@ -66,7 +67,9 @@ def _put_around(shelf: Shelf) -> None:
         _put(shelf, "linear_project_status", name, {"name": name, "type": kind})
     about = {"description": "Fewer people who leave with a full cart.", "content": None, "teamIds": [team]}
     status = _id("linear_project_status", "In Progress")
-    _put(shelf, "linear_project", PROJECT, {"name": PROJECT, "status": status, **about})
+    _put(
+        shelf, "linear_project", PROJECT, {"name": PROJECT, "status": status, "frequencyResolution": "weekly", **about}
+    )
     dates = {"startsAt": when(shelf.now - 5 * DAY), "endsAt": when(shelf.now + 9 * DAY)}
     _put(shelf, "linear_cycle", "1", {"number": 1, "name": "Sprint 1", "team": team, **dates})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from importlib.resources import files
@@ -30,14 +30,17 @@ from interlock.demo.linear.resolving import KINDS, Snapshot, resolved
 
 PERSONAL = "lin_api_"
 MOST_BYTES = 1024 * 1024
-Errors = Sequence[GraphQLError]
+Resolver = Callable[..., Any]
 
 
 class StandIn(httpx2.AsyncBaseTransport):
     """Keeps what it knows in `records`, in kinds that begin with `linear_`, where it can be counted from outside."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, schema: GraphQLSchema | None = None, resolver: Resolver | None = None) -> None:
+        """`schema` takes the place of the part of Linear's that is kept here, and `resolver` of what serves it."""
         self._records = records
+        self._schema = schema or _schema()
+        self._resolver = resolver or resolved
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = await request.aread()
@@ -61,7 +64,7 @@ class StandIn(httpx2.AsyncBaseTransport):
             document = parse(text)
         except GraphQLError as error:
             return _told(400, _error(error.message, "GRAPHQL_PARSE_FAILED"))
-        if errors := validate(_schema(), document):
+        if errors := validate(self._schema, document):
             return _told(400, *(_error(error.message, "GRAPHQL_VALIDATION_FAILED") for error in errors))
         operation = get_operation_ast(document)
         if operation is None:
@@ -87,7 +90,7 @@ class StandIn(httpx2.AsyncBaseTransport):
 
     def _run(self, document: DocumentNode, variables: Mapping[str, Any], shelf: Shelf) -> ExecutionResult:
         return execute_sync(
-            _schema(), document, context_value=shelf, variable_values=dict(variables), field_resolver=resolved
+            self._schema, document, context_value=shelf, variable_values=dict(variables), field_resolver=self._resolver
         )
 
 
@@ -124,7 +127,9 @@ def _unwelcome(authorization: str) -> tuple[int, Mapping[str, object]] | None:
         words = "You need to authenticate to access this operation."
         return _told(401, _error("Authentication required, not authenticated", "AUTHENTICATION_ERROR", words))
     if authorization.startswith(f"Bearer {PERSONAL}"):
-        return _told(400, _error("It looks like an API key is sent as a Bearer token.", "AUTHENTICATION_ERROR"))
+        return _told(
+            400, _error("It looks like you're trying to use an API key as a Bearer token.", "AUTHENTICATION_ERROR")
+        )
     return None
 
 
@@ -157,4 +162,5 @@ def _told(status: int, *errors: Mapping[str, object]) -> tuple[int, Mapping[str,
 
 
 def _error(message: str, code: str, words: str = "") -> Mapping[str, object]:
-    return {"message": message, "extensions": {"code": code, "userPresentableMessage": words or message}}
+    kind = code.lower().replace("_", " ")  # seen for AUTHENTICATION_ERROR
+    return {"message": message, "extensions": {"type": kind, "code": code, "userPresentableMessage": words or message}}

@@ -30,6 +30,7 @@ ONE = {
     "assignee": "linear_user",
     "creator": "linear_user",
     "cycle": "linear_cycle",
+    "defaultIssueState": "linear_state",
     "issue": ISSUE,
     "parent": ISSUE,
     "project": "linear_project",
