@@ -1,0 +1,141 @@
+"""What every wire format has to do for the stand-in, and the words that they share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+from interlock.core.prompt import Message, Prompt, Replied, Result, Wish
+
+Json = dict[str, Any]
+TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"
+
+
+class Event(NamedTuple):
+    """One event of the stream; `name` is empty where the vendor sends data alone."""
+
+    data: Json
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reply and how it is to be sent: with signed thoughts before it, or ended by something else than its end."""
+
+    reply: Replied
+    turn: int
+    thoughts: str = ""
+    ending: str = ""
+
+    @property
+    def pieces(self) -> Iterator[str]:
+        text = self.reply.text
+        return (text[start : start + 16] for start in range(0, len(text), 16))
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """Made up, but the same for the same turn: a token is four characters."""
+        written = len(self.reply.text) + sum(len(wish.args) for wish in self.reply.wishes)
+        return 100, 1 + written // 4
+
+
+class Wire(Protocol):
+    path: str
+
+    def refusals(self, body: Json, headers: Mapping[str, str]) -> Iterator[str]:
+        """Why the vendor would answer with 400."""
+
+    def prompt(self, body: Json) -> Prompt: ...
+
+    def events(self, body: Json, answer: Answer) -> Iterator[Event]: ...
+
+    def faults(self, event: Event) -> list[str]:
+        """What the vendor's schema says against an event."""
+
+    def error(self, status: int, message: str) -> Json: ...
+
+    def error_event(self) -> Event | None:
+        """An error inside of a stream that began well; not every vendor has one."""
+
+    def has_key(self, headers: Mapping[str, str]) -> bool: ...
+
+
+class Reader:
+    """Puts messages together: what an assistant said and called in a row is one reply."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def text(self, text: str) -> None:
+        last = self._open()
+        self.messages[-1] = replace_reply(last, text=last.text + text)
+
+    def call(self, wish: Wish) -> None:
+        last = self._open()
+        self.messages[-1] = replace_reply(last, wishes=(*last.wishes, wish))
+
+    def result(self, call_id: str, content: object) -> None:
+        tools = {wish.id: wish.tool for each in self.messages if isinstance(each, Replied) for wish in each.wishes}
+        self.messages.append(Result(call_id, tools.get(call_id, ""), parsed(content)))
+
+    def _open(self) -> Replied:
+        if not self.messages or not isinstance(self.messages[-1], Replied):
+            self.messages.append(Replied(""))
+        last = self.messages[-1]
+        assert isinstance(last, Replied)
+        return last
+
+
+def replace_reply(reply: Replied, **changes: Any) -> Replied:
+    return reply._replace(**changes)
+
+
+def plain(content: object) -> str:
+    """The text of a message, whichever way it was written."""
+    match content:
+        case str():
+            return content
+        case list():
+            return "".join(str(part.get("text", "")) for part in content)
+        case _:
+            return ""
+
+
+def parsed(content: object) -> object:
+    try:
+        return json.loads(plain(content))
+    except ValueError:
+        return plain(content)
+
+
+def unanswered(messages: Sequence[Message]) -> Iterator[str]:
+    """Every call has exactly one result, before anything else is said. (Documented by both vendors.)"""
+    waiting: list[str] = []
+    for message in messages:
+        match message:
+            case Result(call_id):
+                if call_id not in waiting:
+                    yield f"a result for {call_id}, which nobody called or which has a result already"
+                else:
+                    waiting.remove(call_id)
+            case _:
+                yield from (f"no result for {call_id}" for call_id in waiting)
+                waiting = [wish.id for wish in message.wishes] if isinstance(message, Replied) else []
+    yield from (f"no result for {call_id}" for call_id in waiting)
+
+
+def halves(text: str) -> tuple[str, str]:
+    return text[: len(text) // 2], text[len(text) // 2 :]
+
+
+def with_ids(reply: Replied, ids: Sequence[str]) -> Replied:
+    return reply._replace(wishes=tuple(wish._replace(id=own) for wish, own in zip(reply.wishes, ids, strict=True)))
+
+
+def shortened(answer: Answer) -> Answer:
+    """Cut off within its last call, as by a limit of tokens."""
+    *first, last = answer.reply.wishes
+    cut = last._replace(args=halves(last.args)[0])
+    return replace(answer, reply=answer.reply._replace(wishes=(*first, cut)), ending="length")
