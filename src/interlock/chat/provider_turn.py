@@ -1,0 +1,194 @@
+"""One streamed turn with a provider: our words into its messages, its stream into our words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
+
+from interlock.chat.provider_errors import as_failure
+from interlock.core.errors import ModelFailed
+from interlock.core.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
+
+if TYPE_CHECKING:
+    from interlock.chat.providers import ProvidedModel
+
+CUT = "The answer of {model} broke off. It can be tried again."
+TOO_LONG = "The answer of {model} reached its limit within a call. Ask for less at once, or raise max_tokens."
+REFUSED = "{model} refused to answer this. Put it in other words, or choose another model."
+EMPTY = "{model} answered with nothing. It can be tried again."
+SHORTENED = "\n\n[The answer reached the model's limit and ends here.]"
+USABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes back
+
+
+async def stream_turn(model: ProvidedModel, prompt: Prompt) -> AsyncGenerator[Delta | Replied]:
+    pieces: list[str] = []
+    tools = [_tool(offer) for offer in prompt.tools]
+    try:
+        async with model_request_stream(
+            model.api,
+            to_messages(prompt, model.name),
+            model_settings=dict(model.settings),
+            model_request_parameters=ModelRequestParameters(function_tools=tools),
+        ) as stream:
+            async for event in stream:
+                if text := _words(event, pieces):
+                    pieces.append(text)
+                    yield Delta(text)
+            response = stream.get()
+        reply = _reply(response, "".join(pieces), prompt, model.name)
+    except ModelFailed:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a provider's library raises, the thread has to show it
+        raise as_failure(error, model.name, model.secret) from None
+    if rest := reply.text[len("".join(pieces)) :]:
+        yield Delta(rest)
+    yield reply
+
+
+def to_messages(prompt: Prompt, model: str) -> list[ModelMessage]:
+    messages: list[ModelMessage] = []
+    for message in prompt.messages:
+        match message:
+            case Replied():
+                messages += _replied(message, model)
+            case Said(text):
+                _request(messages, prompt.instructions).append(UserPromptPart(text))
+            case Result(call_id, tool, content):
+                _request(messages, prompt.instructions).append(ToolReturnPart(tool, content, call_id))
+    return messages
+
+
+def _request(messages: list[ModelMessage], instructions: str) -> list[Any]:
+    """The parts of the request that is being put together: what people and tools said since the last reply."""
+    if not messages or not isinstance(messages[-1], ModelRequest):
+        messages.append(ModelRequest(parts=[], instructions=instructions or None))
+    parts: list[Any] = messages[-1].parts
+    return parts
+
+
+def _replied(reply: Replied, model: str) -> Iterable[ModelMessage]:
+    """As its provider wrote it, signatures and all, if this is the one; in plain words for every other."""
+    if kept := _kept(reply, model):
+        return (kept,)
+    text = [TextPart(reply.text)] if reply.text else []
+    calls = [ToolCallPart(wish.tool, wish.args, wish.id) for wish in reply.wishes]
+    return (ModelResponse(parts=[*text, *calls]),) if text or calls else ()
+
+
+def _kept(reply: Replied, model: str) -> ModelResponse | None:
+    try:
+        opaque = json.loads(reply.opaque) if reply.opaque else {}
+        if opaque.get("provider") != model.partition(":")[0]:
+            return None
+        response = ModelMessagesTypeAdapter.validate_python([opaque["response"]])[0]
+    except (ValueError, KeyError, AttributeError):
+        return None  # written by another version: the plain words are enough
+    ids = [part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart)]
+    return response if ids == [wish.id for wish in reply.wishes] else None
+
+
+def _tool(offer: Offer) -> ToolDefinition:
+    return ToolDefinition(
+        name=offer.name, description=offer.description, parameters_json_schema=dict(offer.schema), strict=False
+    )
+
+
+def _words(event: object, before: Sequence[str]) -> str:
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            return ("\n\n" if before else "") + _storable(text)
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return _storable(text)
+        case _:
+            return ""
+
+
+def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str) -> Replied:
+    calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    _check(response, text, calls, model)
+    named = _with_ids(response.parts, prompt.messages)
+    kept = replace(response, parts=named)
+    wishes = tuple(
+        Wish(part.tool_call_id, _storable(part.tool_name), _args(part))
+        for part in named
+        if isinstance(part, ToolCallPart)
+    )
+    opaque = {
+        "provider": model.partition(":")[0],
+        "response": ModelMessagesTypeAdapter.dump_python([kept], mode="json")[0],
+    }
+    shown = text + SHORTENED if response.finish_reason == "length" else text
+    return Replied(shown, wishes, json.dumps(opaque), response.usage.total_tokens)
+
+
+def _check(response: ModelResponse, text: str, calls: Sequence[ToolCallPart], model: str) -> None:
+    """A call that may be cut short must not reach anybody: its arguments could be a part of what was meant."""
+    ending = response.finish_reason
+    ended = (response.provider_details or {}).get("finish_reason")  # what the provider itself said, and nobody assumed
+    if not ended or response.state != "complete":
+        raise ModelFailed(CUT.format(model=model), again=True)
+    if ending == "length" and calls:
+        raise ModelFailed(TOO_LONG.format(model=model), again=True)
+    if ending == "content_filter":
+        raise ModelFailed(REFUSED.format(model=model), again=False)
+    if not text.strip() and not calls:
+        raise ModelFailed(EMPTY.format(model=model), again=True)
+
+
+def _with_ids(parts: Sequence[Any], messages: Sequence[Message]) -> list[Any]:
+    """Every call of a thread gets an id of its own: an old one would stand for the call that it belonged to."""
+    used = {wish.id for each in messages if isinstance(each, Replied) for wish in each.wishes}
+    turn = sum(isinstance(each, Replied) for each in messages)
+    named: list[Any] = []
+    for number, part in enumerate(parts):
+        if not isinstance(part, ToolCallPart):
+            named.append(part)
+            continue
+        given = part.tool_call_id
+        fits = given not in used and USABLE_ID.fullmatch(given) and not given.startswith("pyd_ai_")
+        own = given if fits else _unused(f"call_{turn}_{number}", used)
+        used.add(own)
+        named.append(replace(part, tool_call_id=own))
+    return named
+
+
+def _unused(name: str, used: set[str]) -> str:
+    while name in used:
+        name += "_"
+    return name
+
+
+def _args(call: ToolCallPart) -> str:
+    """As the model wrote them; a call without any has none."""
+    match call.args:
+        case str() as text:
+            return _storable(text) or "{}"
+        case None:
+            return "{}"
+        case args:
+            return json.dumps(args)
+
+
+def _storable(text: str) -> str:
+    """Without what no database keeps: NUL and halves of characters."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

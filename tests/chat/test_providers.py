@@ -1,0 +1,372 @@
+"""Models of several providers, each by its unmodified SDK, against a server that checks every request by its schema."""
+
+import asyncio
+import gc
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from interlock.chat.providers import open_model
+from interlock.core.errors import Misconfigured, ModelFailed
+from interlock.core.prompt import Delta, Message, Model, Offer, Prompt, Replied, Result, Said, Wish
+from tests.standins.models import Fault, Models, models, models_process
+
+WIRES = ("openai", "openai-responses", "anthropic")
+OFFER = Offer(
+    "linear_create_issue",
+    "Creates an issue.",
+    {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "labels": {"type": "array", "items": {"type": "string"}}},
+        "required": ["title"],
+        "additionalProperties": False,
+    },
+)
+THREE = 'create issues titled "A", "B" and "C"'
+
+
+@pytest.fixture
+async def stand_in() -> AsyncIterator[Models]:
+    async with models() as running:
+        yield running
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+Open = Callable[..., Model]
+
+
+@pytest.fixture
+def opened(stand_in: Models, wire: str) -> Open:
+    def open_it(name: str = "scripted", *, key: str = "sk-secret", timeout: float = 30) -> Model:
+        return model_at(stand_in.url, wire, name, key=key, timeout=timeout)
+
+    return open_it
+
+
+def model_at(url: str, wire: str, name: str = "scripted", *, key: str = "sk-secret", timeout: float = 30) -> Model:
+    base = url if wire == "anthropic" else f"{url}/v1"
+    section = wire.partition("-")[0]
+    return open_model(f"{wire}:{name}", {section: {"url": base, "key": key, "timeout": timeout}})
+
+
+def asking(*messages: Message | str) -> Prompt:
+    said = tuple(Said(each) if isinstance(each, str) else each for each in messages)
+    return Prompt("You help with issues.", said, (OFFER,))
+
+
+async def turn(model: Model, prompt: Prompt) -> tuple[str, Replied]:
+    """The pieces put together, and the whole."""
+    items = [item async for item in model.turn(prompt)]
+    *pieces, last = items
+    assert isinstance(last, Replied)
+    assert all(isinstance(piece, Delta) and piece.text for piece in pieces)
+    return "".join(piece.text for piece in pieces if isinstance(piece, Delta)), last
+
+
+async def failure(model: Model, prompt: Prompt | None = None) -> ModelFailed:
+    with pytest.raises(ModelFailed) as caught:
+        await turn(model, prompt or asking("Hello"))
+    return caught.value
+
+
+async def test_text_comes_in_pieces_and_then_as_a_whole(stand_in: Models, opened: Open) -> None:  # R3 R4
+    model = opened()
+    pieces = [item async for item in model.turn(asking("Hello"))]
+    text, reply = await turn(model, asking("Hello"))
+    assert len(pieces) > 5
+    assert text == reply.text
+    assert "small script" in text
+    assert reply.wishes == ()
+    assert reply.tokens > 100
+    assert stand_in.violations == []
+
+
+async def test_instructions_and_tools_reach_the_model(stand_in: Models, opened: Open) -> None:
+    seen: list[Prompt] = []
+
+    def brain(prompt: Prompt) -> Replied:
+        seen.append(prompt)
+        return Replied("Yes.")
+
+    stand_in.brain = brain
+    await turn(opened(), asking("Hello"))
+    assert seen[0].instructions == "You help with issues."
+    assert seen[0].messages == (Said("Hello"),)
+    assert [(offer.name, offer.description) for offer in seen[0].tools] == [(OFFER.name, OFFER.description)]
+    assert seen[0].tools[0].schema["required"] == ["title"]
+
+
+async def test_one_call_and_its_result_make_a_turn(stand_in: Models, opened: Open) -> None:  # R3
+    model, said = opened(), 'create an issue titled "Fix login"'
+    _, first = await turn(model, asking(said))
+    (wish,) = first.wishes
+    assert (wish.tool, json.loads(wish.args)) == (OFFER.name, {"title": "Fix login"})
+    result = Result(wish.id, wish.tool, {"identifier": "DEMO-9", "title": "Fix login"})
+    text, second = await turn(model, asking(said, first, result))
+    assert "identifier DEMO-9" in text
+    assert second.wishes == ()
+    assert stand_in.violations == []
+
+
+async def test_three_calls_keep_their_order_and_get_one_result_each(stand_in: Models, opened: Open) -> None:  # R6
+    model = opened()
+    _, first = await turn(model, asking(THREE))
+    assert [json.loads(wish.args)["title"] for wish in first.wishes] == ["A", "B", "C"]
+    assert len({wish.id for wish in first.wishes}) == 3
+    declined = {"success": False, "cancelled": True, "declined": True, "status": "rejected", "reason": "Not now."}
+    contents = [{"title": "A"}, declined, {"title": "C"}]
+    results = [Result(wish.id, wish.tool, content) for wish, content in zip(first.wishes, contents, strict=True)]
+    text, _ = await turn(model, asking(THREE, first, *results))
+    assert text.index("title A") < text.index("declined") < text.index("title C")
+    assert stand_in.violations == []
+
+
+async def test_what_was_said_during_a_turn_comes_behind_the_results(stand_in: Models, opened: Open) -> None:  # R55
+    model, said = opened(), 'create an issue titled "A"'
+    _, first = await turn(model, asking(said))
+    result = Result(first.wishes[0].id, OFFER.name, {"title": "A"})
+    text, _ = await turn(model, asking(said, first, result, "Thanks", "And another thing"))
+    assert "title A" in text
+    assert stand_in.violations == []
+
+
+async def test_signed_thoughts_go_back_to_their_own_provider_only(wire: str) -> None:
+    async with models(think=True) as stand_in:
+        name = {"openai": "gpt-5.2", "openai-responses": "gpt-5.2", "anthropic": "claude-sonnet-5-5"}[wire]
+        model, said = model_at(stand_in.url, wire, name), 'create an issue titled "A"'
+        _, first = await turn(model, asking(said))
+        history = asking(said, first, Result(first.wishes[0].id, OFFER.name, {"title": "A"}))
+        await turn(model, history)
+        signed = "c2lnbmVk" in json.dumps(stand_in.bodies[-1])
+        assert signed == (wire != "openai")  # Chat Completions has no thoughts
+        for other in WIRES:
+            if other != wire:
+                await turn(model_at(stand_in.url, other), history)
+                assert "c2lnbmVk" not in json.dumps(stand_in.bodies[-1])
+        assert stand_in.violations == []
+
+
+@pytest.mark.parametrize(
+    "opaque", ["", "not JSON", "[]", '{"provider": "openai"}', '{"provider": "openai", "response": 7}']
+)
+async def test_a_reply_is_rebuilt_from_its_words_if_nothing_better_is_kept(
+    stand_in: Models, opened: Open, opaque: str
+) -> None:
+    reply = Replied("I create it.", (Wish("call_1", OFFER.name, '{"title": "A"}'),), opaque)
+    text, _ = await turn(opened(), asking("Go", reply, Result("call_1", OFFER.name, {"title": "A"})))
+    assert "title A" in text
+    assert stand_in.violations == []
+
+
+async def test_arguments_that_are_no_json_do_not_break_the_conversation(stand_in: Models, opened: Open) -> None:
+    reply = Replied("", (Wish("call_1", OFFER.name, '{"title": '),))
+    failed = {"success": False, "error": "The arguments are not JSON."}
+    text, _ = await turn(opened(), asking("Go", reply, Result("call_1", OFFER.name, failed)))
+    assert "not JSON" in text
+    assert stand_in.violations == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "again", "words"),
+    [
+        ("400", False, "did not accept"),
+        ("401", False, "refused the key"),
+        ("403", False, "refused the key"),
+        ("404", False, "was not found"),
+        ("413", False, "too long"),
+        ("422", False, "did not accept"),
+        ("408", True, "tried again"),
+        ("409", True, "tried again"),
+        ("429", True, "no more requests"),
+        ("500", True, "error of its own"),
+        ("502", True, "error of its own"),
+        ("503", True, "Try again"),
+        ("529", True, "overloaded"),
+        ("cut", True, ""),
+        ("end", True, "broke off"),
+        ("error", True, ""),
+        ("empty", True, "nothing"),
+        ("refused", False, "refused to answer"),
+    ],
+)
+async def test_every_failure_says_what_to_do_and_whether_to_try_again(
+    stand_in: Models, opened: Open, fault: str, again: bool, words: str
+) -> None:
+    stand_in.faults.append(Fault(fault))
+    failed = await failure(opened())
+    assert failed.again is again
+    assert words in failed.message
+    assert ":scripted" in failed.message
+    assert len(stand_in.turns) == 1, "the SDK must not try again by itself"
+    text, _ = await turn(opened(), asking("Hello"))
+    assert text
+
+
+async def test_a_wrong_key_is_not_repeated_to_anybody(opened: Open) -> None:
+    failed = await failure(opened(key="wrong"))
+    assert not failed.again
+    assert "refused the key" in failed.message
+    assert "wr***ng" not in failed.message
+
+
+async def test_a_key_in_the_words_of_a_provider_is_hidden(stand_in: Models, opened: Open) -> None:
+    stand_in.faults.append(Fault("400"))
+    failed = await failure(opened(key="Told"))
+    assert "*** to fail" in failed.message
+
+
+async def test_how_long_to_wait_is_handed_on(stand_in: Models, opened: Open) -> None:
+    stand_in.faults.append(Fault("429", 7))
+    assert (await failure(opened())).ids == {"retry_after": 7.0}
+
+
+@pytest.mark.parametrize("fault", ["hang_before", "hang_after"])
+async def test_silence_ends_a_turn_and_closes_the_connection(stand_in: Models, opened: Open, fault: str) -> None:
+    stand_in.faults.append(Fault(fault))
+    failed = await failure(opened(timeout=0.2))
+    assert failed.again
+    assert "in time" in failed.message
+    await until(lambda: stand_in.turns[0].left)
+
+
+async def test_a_provider_that_cannot_be_reached_may_be_tried_again(wire: str) -> None:
+    failed = await failure(model_at("http://127.0.0.1:1", wire))
+    assert failed.again
+    assert "connection" in failed.message
+
+
+async def test_closing_early_closes_the_connection(stand_in: Models, opened: Open) -> None:
+    stand_in.brain = lambda _: Replied("word " * 20_000)
+    stand_in.pause = 0.001
+    items = opened().turn(asking("Hello"))
+    assert isinstance(await anext(items), Delta)
+    await items.aclose()  # type: ignore[attr-defined]
+    await until(lambda: stand_in.turns[0].left)
+    assert not stand_in.turns[0].whole
+
+
+async def test_a_call_that_is_cut_short_is_never_handed_on(stand_in: Models, opened: Open) -> None:
+    for fault in ("length", "none", "end", "cut"):
+        stand_in.faults.append(Fault(fault))
+        assert (await failure(opened(), asking(THREE))).again
+
+
+async def test_a_text_that_reached_the_limit_says_so(stand_in: Models, opened: Open) -> None:
+    stand_in.faults.append(Fault("length"))
+    text, reply = await turn(opened(), asking("Hello"))
+    assert text == reply.text
+    assert text.endswith("ends here.]")
+
+
+async def test_ids_that_repeat_within_a_turn_or_a_thread_are_replaced(stand_in: Models, opened: Open) -> None:  # R6
+    stand_in.faults.extend([Fault("same_ids"), Fault("same_ids")])
+    model = opened()
+    _, first = await turn(model, asking(THREE))
+    results = [Result(wish.id, wish.tool, {}) for wish in first.wishes]
+    history = (THREE, first, *results, THREE)
+    _, second = await turn(model, asking(*history))
+    ids = [wish.id for wish in (*first.wishes, *second.wishes)]
+    assert len(set(ids)) == 6
+    await turn(model, asking(*history, second, *[Result(wish.id, wish.tool, {}) for wish in second.wishes]))
+    assert stand_in.violations == []
+
+
+async def test_missing_ids_are_made_the_same_way_every_time(stand_in: Models) -> None:  # R6
+    stand_in.faults.extend([Fault("no_ids"), Fault("no_ids")])
+    model = model_at(stand_in.url, "openai")
+    first, again = [(await turn(model, asking(THREE)))[1] for _ in range(2)]
+    assert [wish.id for wish in first.wishes] == [wish.id for wish in again.wishes]
+    assert len({wish.id for wish in first.wishes}) == 3
+    await turn(model, asking(THREE, first, *[Result(wish.id, wish.tool, {}) for wish in first.wishes]))
+    assert stand_in.violations == []
+
+
+async def test_many_turns_leave_nothing_open(stand_in: Models, opened: Open) -> None:
+    model = opened()
+    replies = await asyncio.gather(*(turn(model, asking("Hello")) for _ in range(20)))
+    gc.collect()  # what was left open would warn, and warnings are errors
+    assert len({text for text, _ in replies}) == 1
+    assert stand_in.violations == []
+
+
+def test_a_model_serves_more_than_one_event_loop() -> None:
+    with models_process() as url:
+        model = model_at(url, "openai")
+        texts = [asyncio.run(turn(model, asking("Hello")))[0] for _ in range(2)]
+    assert texts[0] == texts[1]
+
+
+async def test_a_request_that_breaks_the_schema_is_refused_and_recorded(stand_in: Models, opened: Open) -> None:
+    broken = Prompt("", (Said("Hello"),), (Offer("no spaces allowed", "", {"type": "object", "properties": {}}),))
+    failed = await failure(opened(), broken)
+    assert not failed.again
+    assert "tool name" in stand_in.violations[0]
+
+
+async def test_a_history_without_a_result_is_refused_and_recorded(stand_in: Models, opened: Open) -> None:
+    assert not (await failure(opened(), asking("Go", Replied("", (Wish("call_1", OFFER.name, "{}"),)), "Well?"))).again
+    assert "no result for call_1" in stand_in.violations[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("nothing", {}, "provider first"),
+        ("opnai:gpt", {}, 'did you mean "openai"'),
+        ("mistake:x", {}, "models.mistake.url"),
+        ("anthropic:x", {}, "models.anthropic.key, or ANTHROPIC_API_KEY"),
+        ("openai:x", {}, "models.openai.key, or OPENAI_API_KEY"),
+        ("google:x", {}, "models.google.key"),
+        ("ollama:x", {}, "models.ollama.url, or OLLAMA_BASE_URL"),
+        ("deepseek:x", {}, "DEEPSEEK_API_KEY"),
+        ("groq:x", {}, "pip install"),
+        ("openai:x", {"openai": {"key": "k", "ulr": "y"}}, 'did you mean "url"'),
+        ("openai:x", {"openai": {"key": "k", "timeout": "long"}}, "number of seconds"),
+        ("openai:x", {"openai": {"key": "k", "timeout": 0}}, "number of seconds"),
+        ("openai:x", {"openai": {"key": "k", "timeout": True}}, "number of seconds"),
+    ],
+)
+def test_what_is_wrong_in_the_configuration_is_said(
+    monkeypatch: pytest.MonkeyPatch, name: str, settings: dict[str, dict[str, object]], words: str
+) -> None:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in ("OPENAI_BASE_URL", "OLLAMA_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(Misconfigured) as caught:
+        open_model(name, settings)
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("openai:gpt-6.1-terra", {"openai": {"key": "k"}}),
+        ("anthropic:claude-sonnet-5-5", {"anthropic": {"key": "k", "max_tokens": 1000}}),
+        ("google:gemini-3.8-flash", {"google": {"key": "k"}}),
+        ("ollama:qwen3", {"ollama": {"url": "http://127.0.0.1:11434/v1"}}),
+        ("mine:llama", {"mine": {"url": "http://127.0.0.1:8000/v1"}}),
+        ("azure:gpt", {"azure": {"key": "k", "url": "https://x.openai.azure.com", "api_version": "2025-01-01"}}),
+    ],
+)
+def test_a_model_is_opened_by_its_name_and_reaches_nothing_yet(
+    name: str, settings: dict[str, dict[str, object]]
+) -> None:
+    assert open_model(name, settings).name == name
+
+
+async def test_a_service_under_a_name_of_its_own_speaks_as_openai_does(stand_in: Models) -> None:
+    text, _ = await turn(open_model("mine:llama", {"mine": {"url": f"{stand_in.url}/v1"}}), asking("Hello"))
+    assert text
+    assert stand_in.turns[0].wire == "/v1/chat/completions"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - the server knows nothing of whoever waits
+            await asyncio.sleep(0.005)
