@@ -19,6 +19,23 @@ FOREVER = "forever"
 RETENTION = parse_duration("24h")
 PACKS = ("agent", "cms", "documents", "github", "http", "linear", "okr", "request")  # what our own tools begin with
 Free = Mapping[str, object]
+DEFAULT = "default"  # among the models: the one for agents that name none
+DEFAULT_MODELS = (
+    "openai:gpt-6.1-terra",
+    "anthropic:claude-sonnet-5-5",
+    "google:gemini-3.8-flash",
+)  # by the key there is
+MODEL_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "OPENAI_API_KEY": ("openai", "key"),
+        "OPENAI_BASE_URL": ("openai", "url"),
+        "ANTHROPIC_API_KEY": ("anthropic", "key"),
+        "ANTHROPIC_BASE_URL": ("anthropic", "url"),
+        "GOOGLE_API_KEY": ("google", "key"),
+        "GEMINI_API_KEY": ("google", "key"),
+        "OLLAMA_BASE_URL": ("ollama", "url"),
+    }
+)
 LogWanted = Literal["none", "problems", "requests"]
 LOG_WANTED: tuple[LogWanted, ...] = get_args(LogWanted)
 
@@ -150,7 +167,10 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`file` is where they came from; `shown` says how a value from the environment may be shown."""
+    """`file` is where they came from; `shown` says how a value from the environment may be shown.
+
+    `default_model` is for agents that name none; it is empty where no provider has a key.
+    """
 
     storage: Storage = Storage()
     server: Server = Server()
@@ -166,6 +186,7 @@ class Settings:
     documents: tuple[Path, ...] = ()
     tools: Mapping[str, Free] = field(default_factory=dict)
     models: Mapping[str, Free] = field(default_factory=dict)
+    default_model: str = ""
     fault: str = ""
     file: Path | None = None
     shown: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -176,6 +197,8 @@ class Settings:
     def public(self) -> dict[str, object]:
         """The effective configuration as plain data, with everything masked that could be a secret."""
         sections = {name: _data(getattr(self, name)) for name in SECTIONS}
+        if self.default_model:
+            sections["models"] = {DEFAULT: self.default_model, **self.models}
         return {name: _masked(value, name, name, self.shown) for name, value in sections.items()}
 
 

@@ -14,9 +14,12 @@ from zoneinfo import ZoneInfo
 
 from interlock.configuration import (
     DASHBOARD,
+    DEFAULT,
+    DEFAULT_MODELS,
     FOREVER,
     HIDDEN,
     LOG_WANTED,
+    MODEL_VARIABLES,
     READY_ACTIONS,
     RETENTION,
     SECTIONS,
@@ -100,7 +103,7 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         mcp_servers(read, top, folder),
         tuple(folder / name for name in read.texts(top, "documents")),
         _by_name(read, top, "tools"),
-        _by_name(read, top, "models"),
+        *_models(read, top, env),
         fault_plan(env),
         file,
         filler.shown,
@@ -334,8 +337,27 @@ def _agents(read: Reader, top: Fields) -> dict[str, Agent]:
     return agents
 
 
+def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, Free], str]:
+    """What each provider is to know, and the model that counts where an agent names none; empty if there is none.
+
+    A key of the environment is for the provider's own address: one that the file names gets a key from the file alone.
+    """
+    entries = read.mapping(top, "models")
+    wanted = read.text(entries, DEFAULT)
+    if wanted and ":" not in wanted:
+        read.complain(entries[DEFAULT].line, f"{DEFAULT} names a model with its provider, such as {DEFAULT_MODELS[0]}")
+    models = {name: _free(read.mapping(entries, name)) for name in entries if name != DEFAULT}
+    elsewhere = {name for name, known in models.items() if known.get("url")}
+    for variable, (name, key) in MODEL_VARIABLES.items():
+        known = models.get(name, {})
+        if env.get(variable) and not known.get(key) and not (key == "key" and name in elsewhere):
+            models[name] = {**known, key: env[variable]}
+    ready = (model for model in DEFAULT_MODELS if models.get(model.partition(":")[0], {}).get("key"))
+    return models, wanted or next(ready, "")
+
+
 def _by_name(read: Reader, top: Fields, section: str) -> dict[str, Free]:
-    """What a tool pack or a provider of models is to know; each checks its own."""
+    """What a tool pack is to know; each checks its own."""
     entries = read.mapping(top, section)
     return {name: _free(read.mapping(entries, name)) for name in entries}
 

@@ -399,3 +399,52 @@ def test_what_the_server_logs_and_whom_it_believes_can_be_set(tmp_path: Path) ->
         load_settings(file, {})
     assert 'log is "everything"; it is one of none, problems, requests' in told.value.message
     assert '"proxy.example" is no address or network such as 10.0.0.0/8' in told.value.message
+
+
+def test_without_a_key_there_is_no_default_model(folder: Path) -> None:
+    assert load(folder, "models: {ollama: {url: 'http://127.0.0.1:11434/v1'}}").default_model == ""
+    assert load_settings(None, {"OLLAMA_BASE_URL": "http://127.0.0.1:11434/v1"}).default_model == ""
+
+
+@pytest.mark.parametrize(
+    ("environ", "model"),
+    [
+        ({"OPENAI_API_KEY": "hunter2"}, "openai:gpt-6.1-terra"),
+        ({"ANTHROPIC_API_KEY": "hunter2"}, "anthropic:claude-sonnet-5-5"),
+        ({"GEMINI_API_KEY": "hunter2"}, "google:gemini-3.8-flash"),
+        ({"GOOGLE_API_KEY": "hunter2", "OPENAI_API_KEY": "hunter2"}, "openai:gpt-6.1-terra"),
+    ],
+)
+def test_a_key_in_the_environment_makes_a_model_ready_and_is_not_shown(
+    folder: Path, environ: dict[str, str], model: str
+) -> None:
+    settings = load_settings(None, environ)
+    assert settings.default_model == model
+    assert settings.models[model.partition(":")[0]]["key"] == "hunter2"
+    shown = cast(dict[str, object], settings.public()["models"])
+    assert shown["default"] == model
+    assert "hunter2" not in json.dumps(shown)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_file_wins_over_the_environment(folder: Path) -> None:
+    text = "models: {default: 'anthropic:claude-opus-5-5', openai: {key: own}}"
+    settings = load(folder, text, {"OPENAI_API_KEY": "other", "OPENAI_BASE_URL": "https://proxy.example/v1"})
+    assert settings.default_model == "anthropic:claude-opus-5-5"
+    assert settings.models["openai"] == {"key": "own", "url": "https://proxy.example/v1"}
+    assert "default" not in settings.models
+
+
+def test_a_key_of_the_environment_is_not_sent_to_another_address(folder: Path) -> None:
+    environ = {"OPENAI_API_KEY": "hunter2"}
+    elsewhere = load(folder, "models: {openai: {url: 'http://127.0.0.1:8000/v1'}}", environ)
+    assert "key" not in elsewhere.models["openai"]
+    wanted = load(folder, "models: {openai: {url: 'https://p.example/v1', key: '${OPENAI_API_KEY}'}}", environ)
+    assert wanted.models["openai"]["key"] == "hunter2"
+    assert "hunter2" not in json.dumps(wanted.public())
+
+
+def test_a_default_model_has_its_provider(folder: Path) -> None:
+    assert complaints(folder, "models: {default: gpt-5}") == [
+        "line 1: default names a model with its provider, such as openai:gpt-6.1-terra"
+    ]
