@@ -60,7 +60,8 @@ class File:
             connection.execute("commit")
 
     def tables(self) -> list[str]:
-        hidden = {"found", "found_data", "found_idx", "found_docsize", "found_config"}  # SQLite's own, about `docs`
+        own = ("", "_data", "_idx", "_docsize", "_config")  # SQLite's, about what `docs` and `passages` hold
+        hidden = {f"{index}{part}" for index in ("found", "passages_found") for part in own}
         return [
             name for (name,) in self.sql("select name from sqlite_master where type = 'table'") if name not in hidden
         ]

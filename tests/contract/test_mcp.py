@@ -11,7 +11,7 @@ from interlock.core.call import propose
 from interlock.core.errors import BindingBroken
 from interlock.core.outcome import Waiting
 from interlock.gate import Execution
-from interlock.tools.mcp import McpServers
+from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Tool, Use
 from interlock.wiring import Parts
 from tests.support import approve, status

@@ -47,7 +47,8 @@ ODD: tuple[object, ...] = (
 
 
 def kit(tmp_path: Path, settings: Mapping[str, object] = SETTINGS) -> Kit:
-    return Kit("default", wire(f"sqlite:///{tmp_path / 'never-opened.db'}").store.records("default"), settings)
+    store = wire(f"sqlite:///{tmp_path / 'never-opened.db'}").store
+    return Kit("default", store.records("default"), settings, documents=store.documents("default"))
 
 
 def made(module: ModuleType, part: str, tools: Kit) -> Sequence[Tool]:

@@ -303,6 +303,39 @@ class Records(Protocol):
         """
 
 
+class Passage(NamedTuple):
+    """A part of a document; `start` is the character at which it begins."""
+
+    path: str
+    start: int
+    text: str
+
+
+class Excerpt(NamedTuple):
+    """What was asked for of a document, and how many characters all of it has."""
+
+    text: str
+    length: int
+
+
+class Documents(Protocol):
+    """Files of one workspace as they were when they were last looked at."""
+
+    async def search(self, words: Sequence[str], limit: int) -> Sequence[Passage]:
+        """Those that have the most of the words come first; a word consists of letters and digits."""
+
+    async def read(self, path: str, start: int, length: int) -> Excerpt | None: ...
+
+    async def stamps(self) -> Mapping[str, str]:
+        """Path → what it was told to be, for all that there is."""
+
+    async def put(self, path: str, stamp: str, passages: Sequence[str]) -> None:
+        """In place of what was there, all at once for whoever searches; killed half-way, it changes nothing."""
+
+    async def drop(self, path: str) -> None: ...
+    async def tidy(self) -> None: ...
+
+
 class Watch(Protocol):
     """Registered before the first look, so that nothing slips between looking and waiting."""
 

@@ -62,6 +62,9 @@ class Finder(Protocol):
     async def keep(self, place: Place, lot: Lot) -> bool:
         """False if the mark stands elsewhere: then nothing was written."""
 
+    def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
+        """Path, start and text of passages of documents that have one of the words, the best first."""
+
     async def purge(self, place: Place) -> None:
         """Makes the index give up the words that documents no longer have."""
 
@@ -110,6 +113,17 @@ class Fts5:
             return True
 
         return bool(await place.write(Work(run, lot.workspace, brief=False)))
+
+    def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
+        """A word in the path counts double."""
+        text = (
+            "select p.path, p.start, p.words from passages_found f "  # noqa: S608  a whole number
+            "join passages p on p.doc = f.rowid "
+            "join documents d on d.workspace = p.workspace and d.path = p.path and d.version = p.version "
+            "where passages_found match ? and p.workspace = ? "
+            f"order by bm25(passages_found, 2.0, 1.0), p.doc limit {limit:d}"
+        )
+        return text, [" OR ".join([f'"{word}"' for word in words]), workspace]
 
     async def purge(self, place: Place) -> None:
         """A part of the index after the other, so that a decision waits for one of them only."""

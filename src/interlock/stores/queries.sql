@@ -580,3 +580,41 @@ delete from drafts where workspace = ? and thread_id = ?
 
 -- name: draft
 select line, words from drafts where workspace = ? and thread_id = ?
+
+-- name: documents
+select path, stamp from documents where workspace = ? order by path
+
+-- name: document
+select stamp, version, length from documents where workspace = ? and path = ?
+
+-- name: write_document
+insert into documents (workspace, path, stamp, version, length) values (?, ?, ?, ?, ?)
+on conflict (workspace, path) do update set
+    stamp = excluded.stamp, version = excluded.version, length = excluded.length
+
+-- name: delete_document
+delete from documents where workspace = ? and path = ?
+
+-- name: insert_passage
+insert into passages (workspace, path, version, start, words) values (?, ?, ?, ?, ?)
+
+-- name: delete_passage
+delete from passages where doc = ?
+
+-- name: count_passages
+select count(*) from passages where workspace = ? and path = ? and version = ?
+
+-- name: passages_of
+select doc from passages where workspace = ? and path = ? and version = ? order by start limit ?
+
+-- name: unshown_passages
+select p.path, p.version from passages p
+where p.workspace = ? and p.version < ? and not exists (
+    select 1 from documents d where d.workspace = p.workspace and d.path = p.path and d.version = p.version
+)
+group by p.path, p.version limit ?
+
+-- name: passages
+select p.start, p.words from documents d
+join passages p on p.workspace = d.workspace and p.path = d.path and p.version = d.version
+where d.workspace = ? and d.path = ? and p.start > ? and p.start < ? order by p.start

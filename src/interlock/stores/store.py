@@ -38,6 +38,7 @@ from interlock.core.search import is_search
 from interlock.stores import erasing, recording, rows, steps
 from interlock.stores.accounts import SqlAccounts
 from interlock.stores.answering import SqlAnswers
+from interlock.stores.documents import SqlDocuments
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
 from interlock.stores.measuring import Measures, Tally
@@ -290,6 +291,10 @@ class SqlStore:
     def records(self, workspace: str) -> SqlRecords:
         """What tool packs keep there."""
         return SqlRecords(self._database, workspace)
+
+    def documents(self, workspace: str) -> SqlDocuments:
+        """What agents can look up there."""
+        return SqlDocuments(self._database, workspace)
 
     # The ledger
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.call import Args, ToolSpec
-from interlock.core.ports import Records
+from interlock.core.ports import Documents, Records
 from interlock.core.prompt import Offer
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Kit:
     records: Records
     settings: Mapping[str, object] = field(default_factory=dict)
     transport: httpx2.AsyncBaseTransport | None = None
+    documents: Documents | None = None
 
 
 def schema(required: str = "", /, **properties: Mapping[str, object]) -> dict[str, object]:

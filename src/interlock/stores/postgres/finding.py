@@ -41,6 +41,19 @@ class Tsvector:
         values = [lot.workspace, MARK, lot.new, lot.old, lot.workspace, *_columns(lot.added)]
         return bool(await place.fetch_text(_KEEP, [*values, *_columns(lot.changed), lot.workspace]))
 
+    def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
+        """Its rank does not know which words are rare, so those come first that have the most of them."""
+        queries = [f"'{word}'" for word in words]
+        has = " + ".join(["(p.found @@ to_tsquery('english', ?))::int"] * len(queries))
+        text = (
+            "select p.path, p.start, p.words from passages p "  # noqa: S608  our own words, and a whole number
+            "join documents d on d.workspace = p.workspace and d.path = p.path and d.version = p.version "
+            "where p.workspace = ? and p.found @@ to_tsquery('english', ?) "
+            f"order by {has} desc, ts_rank_cd(p.found, to_tsquery('english', ?)) desc, p.doc limit {limit:d}"
+        )
+        either = " | ".join(queries)
+        return text, [workspace, either, *queries, either]
+
     async def purge(self, place: Place) -> None:
         """The server does it, when it vacuums."""
 

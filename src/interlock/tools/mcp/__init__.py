@@ -1,5 +1,1 @@
 """Tools of MCP servers: what the configuration names is connected in the background, and each tool goes by the gate."""
-
-from interlock.tools.mcp.servers import McpServers
-
-__all__ = ["McpServers"]

@@ -1,0 +1,189 @@
+"""Keeps documents as the folders of the configuration have them: only what changed is read again."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.core.errors import Error
+from interlock.core.ports import Documents
+
+KINDS = frozenset(
+    {".adoc", ".asciidoc", ".c", ".cfg", ".cpp", ".cs", ".css", ".csv", ".go", ".h", ".htm", ".html", ".ini", ".java"}
+    | {".js", ".json", ".jsonl", ".kt", ".log", ".md", ".mdx", ".org", ".php", ".py", ".rb", ".rs", ".rst", ".sh"}
+    | {".sql", ".svg", ".tex", ".toml", ".ts", ".tsv", ".tsx", ".txt", ".vue", ".xml", ".yaml", ".yml"}
+)
+MAX_BYTES = 1024 * 1024
+MAX_FILES = 100_000
+LOOK_EVERY = 60.0  # seconds
+TELL_EVERY = 500  # files
+AIM, LEAST = 1_500, 500  # characters of a passage
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """How many documents a look has put and dropped, and what it left out."""
+
+    put: int = 0
+    dropped: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file that may be read, as it was when it was found."""
+
+    file: Path
+    stamp: str
+
+
+class Folders:
+    """`tell` takes lines for the log."""
+
+    def __init__(self, folders: Sequence[Path], documents: Documents, tell: Tell) -> None:
+        self._roots = _named(folders)
+        self._documents = documents
+        self._tell = tell
+        self._told: tuple[str, ...] = ()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until it is told to stop: one look after the other, with a pause between them."""
+        while not stop.is_set():
+            try:
+                await self.look()
+            except (Error, OSError) as error:  # a database or a disk in trouble is tried again
+                self._tell(f"Documents: {error}. They are looked at again in {LOOK_EVERY:.0f} seconds.")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY):
+                    await stop.wait()
+
+    async def look(self) -> Looked:
+        await self._documents.tidy()
+        known = await self._documents.stamps()
+        away = {name for name, root in self._roots.items() if not root.exists()}
+        found, left_out = await asyncio.to_thread(_walk, {n: root for n, root in self._roots.items() if n not in away})
+        left_out += [f"{self._roots[name]} is not there; what was read of it stays" for name in sorted(away)]
+        changed = {path: file for path, file in found.items() if known.get(path) != file.stamp}
+        gone = [path for path in known if path not in found and path.partition("/")[0] not in away]
+        put = 0
+        for number, (path, file) in enumerate(changed.items(), 1):
+            put += await self._put(path, file)
+            if number % TELL_EVERY == 0:
+                self._tell(f"Documents: {number:,} of {len(changed):,} files read.")
+        for path in gone:
+            await self._documents.drop(path)
+        looked = Looked(put, len(gone), tuple(left_out))
+        self._say(looked)
+        return looked
+
+    async def _put(self, path: str, found: Found) -> int:
+        """A file that cannot be read now is tried at the next look; what was known of it stays."""
+        try:
+            text = await asyncio.to_thread(_text, found.file)
+        except OSError as error:
+            self._tell(f"Documents: {path} cannot be read: {error.strerror}.")
+            return 0
+        await self._documents.put(path, found.stamp, passages_of(text))
+        return 1
+
+    def _say(self, looked: Looked) -> None:
+        if looked.put or looked.dropped:
+            self._tell(f"Documents: {looked.put:,} read, {looked.dropped:,} gone.")
+        for line in looked.left_out:
+            if line not in self._told:
+                self._tell(f"Documents: {line}")
+        self._told = looked.left_out
+
+
+def passages_of(text: str) -> list[str]:
+    """Pieces that make up the text, cut between paragraphs, else lines, else words."""
+    pieces, start = [], 0
+    while len(text) - start > AIM:
+        cuts = (text.rfind(mark, start + LEAST, start + AIM) + len(mark) for mark in ("\n\n", "\n", " "))
+        end = next((cut for cut in cuts if cut > start + LEAST), start + AIM)
+        pieces.append(text[start:end])
+        start = end
+    return [*pieces, text[start:]] if text[start:] else pieces
+
+
+def _named(folders: Sequence[Path]) -> Mapping[str, Path]:
+    """Paths begin with the name of their folder; of two with one name, the second is `name-2`."""
+    roots: dict[str, Path] = {}
+    for folder in folders:
+        base = folder.absolute().name or "files"
+        name, number = base, 1
+        while name in roots:
+            number += 1
+            name = f"{base}-{number}"
+        roots[name] = folder
+    return roots
+
+
+def _walk(roots: Mapping[str, Path]) -> tuple[dict[str, Found], list[str]]:
+    found: dict[str, Found] = {}
+    left_out: list[str] = []
+    for name, root in roots.items():
+        for path, file in _files(name, root):
+            if len(found) >= MAX_FILES:
+                left_out.append(f"there are over {MAX_FILES:,} files; the rest is left out")
+                return found, left_out
+            seen, why = _seen(file, root)
+            if seen is not None:
+                found[path] = seen
+            elif why:
+                left_out.append(f"{path} is left out: {why}")
+    return found, left_out
+
+
+def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """Those of a known kind; hidden ones, as in .git, are nobody's documents."""
+    if root.is_file():
+        yield name, root
+        return
+    for folder, below, files in os.walk(root):
+        below[:] = sorted(each for each in below if not each.startswith("."))
+        for each in sorted(files):
+            file = Path(folder, each)
+            if not each.startswith(".") and file.suffix.lower() in KINDS and _is_utf8(str(file)):
+                yield f"{name}/{file.relative_to(root).as_posix()}", file
+
+
+def _seen(file: Path, root: Path) -> tuple[Found | None, str]:
+    """None with the reason where it must not be read, or is gone already."""
+    try:
+        if not file.resolve(strict=True).is_relative_to(root.resolve()):
+            return None, "it is a link out of the folder"
+        status = file.stat()
+    except (OSError, RuntimeError):
+        return None, ""
+    if not stat.S_ISREG(status.st_mode):
+        return None, "it is no file"
+    if status.st_size > MAX_BYTES:
+        return None, f"it has over {MAX_BYTES // 1024:,} KiB"
+    return Found(file, f"{status.st_size}-{status.st_mtime_ns}"), ""
+
+
+def _text(file: Path) -> str:
+    with file.open("rb") as opened:
+        text = opened.read(MAX_BYTES).decode("utf-8", "replace").replace("\x00", "")
+    if file.suffix.lower() in (".htm", ".html"):
+        return html.unescape(re.sub(r"<[^<>]*>", " ", text)).replace("\x00", "")
+    return text
+
+
+def _is_utf8(name: str) -> bool:
+    """Names that are not cannot be kept in a database."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,301 @@
+"""Documents: folders are read, searched and read page by page, on both databases, and nothing outside of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock import folders as module
+from interlock.core.errors import ToolFailed
+from interlock.folders import Folders, Looked, passages_of
+from interlock.stores.documents import SqlDocuments
+from interlock.tools.documents import PAGE, reads
+from interlock.tools.tool import Kit, Use
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.support import Clock, opened
+from tests.tools.small import until
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def documents(parts: Parts) -> SqlDocuments:
+    return parts.store.documents("default")
+
+
+@pytest.fixture
+def handbook(tmp_path: Path) -> Path:
+    folder = tmp_path / "handbook"
+    (folder / "travel").mkdir(parents=True)
+    (folder / "holidays.md").write_text("# Holidays\n\nEverybody has thirty days of holiday each year.\n")
+    (folder / "travel" / "trains.txt").write_text("Trains are booked by the office. Hotels are booked by yourself.\n")
+    (folder / "team.csv").write_text("name,role\nAda Lovelace,engineer\n")
+    return folder
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def folders(handbook: Path, documents: SqlDocuments, told: list[str]) -> Folders:
+    return Folders([handbook], documents, told.append)
+
+
+class Asking:
+    def __init__(self, parts: Parts, documents: SqlDocuments) -> None:
+        kit = Kit("default", parts.store.records("default"), documents=documents)
+        self._tools = {tool.name: tool for tool in reads(kit)}
+
+    async def search(self, query: str, **more: object) -> list[dict[str, object]]:
+        result = await self._tools["documents_search"].run(Use({"query": query, **more}, ""))
+        assert isinstance(result, dict)
+        return list(result["results"])
+
+    async def paths(self, query: str, **more: object) -> list[object]:
+        return [each["path"] for each in await self.search(query, **more)]
+
+    async def read(self, path: str, **more: object) -> dict[str, object]:
+        result = await self._tools["documents_read"].run(Use({"path": path, **more}, ""))
+        assert isinstance(result, dict)
+        return result
+
+
+@pytest.fixture
+async def asking(parts: Parts, documents: SqlDocuments, folders: Folders) -> Asking:
+    await folders.look()
+    return Asking(parts, documents)
+
+
+# --- searching --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_passage_is_found_by_its_words(asking: Asking) -> None:  # R9
+    found = await asking.search("How many days of holiday does everybody have?")
+    assert found[0]["path"] == "handbook/holidays.md"
+    assert "thirty days" in str(found[0]["text"])
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("holidays", "handbook/holidays.md"),  # as in another form of the word
+        ("BOOKING hotel", "handbook/travel/trains.txt"),
+        ("lovelace", "handbook/team.csv"),
+        ("travel", "handbook/travel/trains.txt"),  # a word of the path
+    ],
+)
+async def test_words_are_found_in_any_form_and_case_and_in_paths(asking: Asking, query: str, path: str) -> None:  # R9
+    assert (await asking.paths(query))[0] == path
+
+
+@pytest.mark.parametrize(
+    "query", ["zebra", "", "   ", "'", '"', "* OR NEAR(", "a:b & | !", "' ; drop table documents; --", "\\", "___", "%"]
+)
+async def test_whatever_is_typed_is_only_words(asking: Asking, query: str) -> None:
+    assert await asking.search(query) == []
+
+
+async def test_what_has_more_of_the_words_comes_first_and_each_document_once(
+    asking: Asking, handbook: Path, folders: Folders
+) -> None:
+    (handbook / "a.md").write_text("apple. " + "filler " * 50)
+    (handbook / "b.md").write_text("apple pear. " + "filler " * 50)
+    (handbook / "c.md").write_text("apple pear plum. " * 300)
+    await folders.look()
+    assert await asking.paths("apple pear plum") == ["handbook/c.md", "handbook/b.md", "handbook/a.md"]
+    assert len(await asking.paths("apple", limit=2)) == 2
+
+
+async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Path, folders: Folders) -> None:
+    (handbook / "long.md").write_text(
+        "\n\n".join(f"Paragraph {n} is about nothing. " * 20 for n in range(100)) + "\n\nNeedle."
+    )
+    await folders.look()
+    found = (await asking.search("needle"))[0]
+    assert "Needle." in str((await asking.read("handbook/long.md", offset=found["offset"]))["text"])
+    assert len(str(found["text"])) <= 600
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_document_is_read_page_by_page(asking: Asking, handbook: Path, folders: Folders) -> None:  # R9
+    text = "".join(f"Line {n} of a long file, with ümläuts.\n" for n in range(3_000))
+    (handbook / "long.txt").write_text(text)
+    await folders.look()
+    read, offset = "", 0
+    while True:
+        page = await asking.read("handbook/long.txt", offset=offset)
+        assert len(str(page["text"])) <= PAGE
+        read += str(page["text"])
+        if "next_offset" not in page:
+            break
+        offset = int(str(page["next_offset"]))
+    assert read == text
+    assert (await asking.read("handbook/long.txt", offset=10**9))["text"] == ""
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../secret.md", "handbook/../secret.md", "handbook", ""])
+async def test_nothing_but_what_is_listed_is_read(asking: Asking, path: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("secret")
+    with pytest.raises(ToolFailed, match="There is no document"):
+        await asking.read(path)
+
+
+async def test_documents_of_one_workspace_are_not_those_of_another(asking: Asking, parts: Parts) -> None:
+    other = parts.store.documents("other")
+    assert await other.search(["holiday"], 10) == []
+    assert await other.read("handbook/holidays.md", 0, 10) is None
+    assert await other.stamps() == {}
+    assert reads(Kit("other", parts.store.records("other"))) == ()
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+async def test_only_what_changed_is_read_again(
+    folders: Folders, handbook: Path, asking: Asking, told: list[str]
+) -> None:
+    assert told == ["Documents: 3 read, 0 gone."]
+    assert await folders.look() == Looked()
+    (handbook / "holidays.md").write_text("There are forty days.")
+    (handbook / "team.csv").unlink()
+    assert await folders.look() == Looked(1, 1)
+    assert await asking.paths("thirty") == []
+    assert await asking.paths("lovelace") == []
+    assert await asking.paths("forty") == ["handbook/holidays.md"]
+    with pytest.raises(ToolFailed):
+        await asking.read("handbook/team.csv")
+
+
+async def test_links_out_of_the_folder_are_not_followed(
+    folders: Folders, handbook: Path, tmp_path: Path, asking: Asking
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("zebra")
+    (handbook / "link.md").symlink_to(outside / "secret.md")
+    (handbook / "folder").symlink_to(outside)
+    (handbook / "inside.md").symlink_to(handbook / "holidays.md")
+    (handbook / "loop.md").symlink_to(handbook / "loop.md")
+    looked = await folders.look()
+    assert looked == Looked(1, 0, ("handbook/link.md is left out: it is a link out of the folder",))
+    assert await asking.paths("zebra") == []
+    assert "handbook/inside.md" in await asking.paths("holiday")
+
+
+async def test_what_is_no_document_is_left_out(folders: Folders, handbook: Path, asking: Asking) -> None:
+    (handbook / ".git").mkdir()
+    (handbook / ".git" / "config.txt").write_text("zebra")
+    (handbook / ".env.txt").write_text("zebra")
+    (handbook / "picture.png").write_bytes(b"zebra")
+    (handbook / "large.txt").write_text("zebra " * 200_000)
+    os.mkfifo(handbook / "pipe.txt")
+    (handbook / os.fsdecode(b"\xff.txt")).write_text("zebra")
+    looked = await folders.look()
+    assert looked.put == 0
+    assert looked.left_out == (
+        "handbook/large.txt is left out: it has over 1,024 KiB",
+        "handbook/pipe.txt is left out: it is no file",
+    )
+    assert await asking.paths("zebra") == []
+
+
+async def test_odd_bytes_are_read_as_well_as_can_be(folders: Folders, handbook: Path, asking: Asking) -> None:
+    (handbook / "odd.txt").write_bytes(b"\xff\x00zebra\xc3\xa9 " + "\U0001f600".encode() + b" " + b"x" * 50_000)
+    (handbook / "page.html").write_text("<p class='lion'>A <b>tiger</b> &amp; a bear</p>")
+    await folders.look()
+    assert str((await asking.read("handbook/odd.txt"))["text"]).startswith("\ufffdzebraé \U0001f600 xxx")
+    assert await asking.paths("tiger") == ["handbook/page.html"]
+    assert await asking.paths("lion") == []
+
+
+async def test_a_folder_that_is_away_keeps_its_documents(
+    folders: Folders, handbook: Path, asking: Asking, told: list[str]
+) -> None:
+    os.rename(handbook, f"{handbook}-elsewhere")
+    assert (await folders.look()).dropped == 0
+    assert await asking.paths("lovelace") == ["handbook/team.csv"]
+    await folders.look()
+    assert [line for line in told if "is not there" in line] == [
+        f"Documents: {handbook} is not there; what was read of it stays"
+    ]
+
+
+async def test_folders_of_one_name_and_single_files_stay_apart(
+    handbook: Path, tmp_path: Path, documents: SqlDocuments
+) -> None:
+    (tmp_path / "b" / "handbook").mkdir(parents=True)
+    (tmp_path / "b" / "handbook" / "holidays.md").write_text("other")
+    (tmp_path / "one.md").write_text("alone")
+    await Folders([handbook, tmp_path / "b" / "handbook", tmp_path / "one.md"], documents, print).look()
+    assert {"handbook/holidays.md", "handbook-2/holidays.md", "one.md"} <= set(await documents.stamps())
+
+
+async def test_two_that_look_at_once_come_to_the_same(
+    handbook: Path, place: Place, clock: Clock, parts: Parts, documents: SqlDocuments
+) -> None:
+    for number in range(20):
+        (handbook / f"{number}.md").write_text(f"zebra {number} " * 2_000)
+    async with opened(place, clock) as others:
+        both = [Folders([handbook], each.store.documents("default"), print) for each in (parts, others)]
+        await asyncio.gather(*(each.look() for each in both))
+    for number in range(20):
+        excerpt = await documents.read(f"handbook/{number}.md", 0, 10**6)
+        assert excerpt is not None
+        assert excerpt.text == f"zebra {number} " * 2_000
+    assert await both[0].look() == Looked()
+
+
+async def test_one_that_was_cut_off_changes_nothing_and_leaves_nothing(
+    place: Place, documents: SqlDocuments, clock: Clock
+) -> None:
+    def kept() -> int:
+        return int(place.sql("select count(*) from passages")[0][0])
+
+    await documents.put("a.md", "1", ["old words "] * 50)
+    putting = asyncio.create_task(documents.put("a.md", "2", ["new words "] * 5_000))
+    await until(lambda: kept() > 50)
+    putting.cancel()
+    await asyncio.gather(putting, return_exceptions=True)
+    left = kept()
+    assert 50 < left < 5_000
+    assert await documents.stamps() == {"a.md": "1"}
+    assert await documents.search(["new"], 10) == []
+    await documents.tidy()
+    assert kept() >= left, "whoever writes them may still be at it"
+    clock.forward(HOUR + 1)
+    await documents.tidy()
+    assert kept() == 50
+    await documents.put("a.md", "2", ["new words "] * 60)
+    assert kept() == 60
+    assert len(await documents.search(["new"], 100)) == 60
+
+
+async def test_it_looks_again_until_it_is_told_to_stop(
+    handbook: Path, folders: Folders, documents: SqlDocuments, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY", 0.01)
+    stop = asyncio.Event()
+    running = asyncio.create_task(folders.run(stop))
+    await until(lambda: "Documents: 3 read, 0 gone." in told)
+    (handbook / "new.md").write_text("new")
+    await until(lambda: "Documents: 1 read, 0 gone." in told)
+    stop.set()
+    await running
+    assert set(await documents.stamps()) >= {"handbook/new.md"}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "short", "x" * 5_000, "word " * 2_000, "line\n" * 2_000, "paragraph " * 30 + "\n\n", "a\n\n" * 3_000]
+)
+def test_passages_make_up_the_text(text: str) -> None:
+    pieces = passages_of(text)
+    assert "".join(pieces) == text
+    assert all(0 < len(piece) <= 1_500 for piece in pieces)
