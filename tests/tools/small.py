@@ -11,8 +11,8 @@ from pathlib import Path
 
 from interlock.configuration import McpServer
 from interlock.schemas import check_schema
-from interlock.tools.mcp import McpServers
 from interlock.tools.mcp.connection import Pace
+from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Tool, Use
 
 QUICK = Pace(first=0.05, most=0.2, rest=0.02, look=0.2, answer=10, call=10, patience=10)

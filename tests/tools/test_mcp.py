@@ -14,9 +14,9 @@ import pytest
 from interlock.configuration import McpServer
 from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.schemas import check_schema
-from interlock.tools.mcp import McpServers
 from interlock.tools.mcp.answer import MAX_ANSWER, answer_of
 from interlock.tools.mcp.definition import define, tool_name
+from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Use
 from tests.tools.mcp_server import TOOLS
 from tests.tools.small import QUICK, WAYS, at_an_address, connected, run, small, tool_of, until
