@@ -58,7 +58,7 @@ def main() -> None:
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder, ground_of(options.database, Path(folder)) as ground:
         for name, template in templates(ground).items():
-            know(4)
+            know(ALL + 1)
             ground.broken = options.broken
             Trial(ground, name, template, tally).run(options.most)
     shape = {"suite": "migrations", "database": options.database}
@@ -150,7 +150,7 @@ async def cycle(url: str) -> list[str]:
 
 def templates(ground: Ground) -> dict[str, str]:
     """An empty database, one of the first version with calls, one of today with calls."""
-    know(3)
+    know(ALL)
     today = ground.copy("")
     child(lambda: ground.migrate(today, ""))
     for _ in range(2):
@@ -170,6 +170,7 @@ def know(count: int) -> None:
 
 
 LOAD = migrations.load_migrations
+ALL = len(LOAD("sqlite"))
 
 
 # Processes
