@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from interlock.chat.agents import ASSISTANT, BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
-from interlock.chat.loop import Failed, Loop
+from interlock.chat.loop import Loop
 from interlock.chat.stream import Follower
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Toolbox
@@ -17,17 +20,25 @@ from interlock.core.errors import Misconfigured
 from interlock.core.prompt import Model
 from interlock.core.thread import Thread
 from interlock.demo.script import ScriptedModel
+from interlock.folders import Folders
 from interlock.runner import is_dead, this_runner
+from interlock.schemas import check_schema
 from interlock.stores.store import SqlStore
 from interlock.tools.tool import Kit
 from interlock.workspaces import Workspaces
 
+if TYPE_CHECKING:
+    from interlock.tools.mcp.servers import McpServers
+
+WORKSPACE = "default"  # whose the documents of the configuration are
 SCRIPTED = "demo:scripted"
 WRITER = "writer"
 NO_MODEL = (
     "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment, "
     "or start with --demo for a scripted one."
 )
+
+Chore = Callable[[asyncio.Event], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -38,21 +49,59 @@ class Assistant:
     drafts: Drafts
     loop: Loop
     store: SqlStore
+    mcp: McpServers | None = None
+    folders: Folders | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """While it is open, MCP servers are connected; one that is down holds up nobody."""
+        async with self.mcp or nullcontext():
+            yield
+
+    @property
+    def chores(self) -> list[Chore]:
+        """What keeps running in a process that does the work."""
+        return [self.loop.run, *([self.folders.run] if self.folders else [])]
 
     def follower(self, thread: Thread) -> Follower:
         return Follower(self.store.threads, self.drafts, self.store.watch, thread)
 
 
 def assistant_of(
-    settings: Settings, store: SqlStore, workspaces: Workspaces, failed: Failed, *, demo: bool = False
+    settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log, *, demo: bool = False
 ) -> Assistant:
     agents = Agents({**(_demo_agents() if demo else {}), **settings.agents})
-    toolbox = Toolbox(_Kits(settings, store, demo=demo).make)
+    mcp = _mcp_servers(settings)
+    toolbox = Toolbox(_Kits(settings, store, demo=demo).make, [] if mcp is None else [mcp.tools])
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     models = _Models(settings, demo=demo)
     parts = Parts(store.threads, agents, toolbox, models.open, drafts, store.clock, this_runner())
-    loop = Loop(parts, workspaces.doors, store.watch, is_dead, failed)
-    return Assistant(agents, toolbox, Threads(store.threads, agents, store.clock), drafts, loop, store)
+    loop = Loop(parts, workspaces.doors, store.watch, is_dead, log.failed)
+    door = Threads(store.threads, agents, store.clock)
+    return Assistant(agents, toolbox, door, drafts, loop, store, mcp, _folders(settings, store, log))
+
+
+class Log(Protocol):
+    def tell(self, level: Literal["info", "warning", "error"], event: str, **facts: object) -> None: ...
+    def failed(self, event: str, error: BaseException, **facts: object) -> None: ...
+
+
+def _mcp_servers(settings: Settings) -> McpServers | None:
+    if not settings.mcp_servers:
+        return None
+    try:
+        from interlock.tools.mcp.servers import McpServers
+    except ModuleNotFoundError:
+        raise Misconfigured('mcp_servers needs more packages: pip install "interlock-gate[mcp]"') from None
+    return McpServers(settings.mcp_servers, check_schema)
+
+
+def _folders(settings: Settings, store: SqlStore, log: Log) -> Folders | None:
+    if not settings.documents:
+        return None
+    return Folders(
+        settings.documents, store.documents(WORKSPACE), lambda line: log.tell("info", "documents", note=line)
+    )
 
 
 def _demo_agents() -> Mapping[str, Agent]:
@@ -68,6 +117,7 @@ def _demo_agents() -> Mapping[str, Agent]:
 class _Kits:
     def __init__(self, settings: Settings, store: SqlStore, *, demo: bool) -> None:
         self._settings = settings.tools
+        self._documents = bool(settings.documents)
         self._store = store
         self._demo = demo
 
@@ -78,7 +128,8 @@ class _Kits:
             from interlock.demo.linear.standin import StandIn
 
             return Kit(workspace, records, {"key": "lin_api_demo"}, StandIn(records))
-        return Kit(workspace, records, settings)
+        documents = self._store.documents(workspace) if self._documents and workspace == WORKSPACE else None
+        return Kit(workspace, records, settings, documents=documents)
 
 
 class _Models:
@@ -90,7 +141,7 @@ class _Models:
         self._open: dict[str, Model] = {}
 
     def open(self, name: str) -> Model:
-        wanted = name or (SCRIPTED if self._demo else "")
+        wanted = name or self._settings.default_model or (SCRIPTED if self._demo else "")
         if wanted not in self._open:
             self._open[wanted] = self._opened(wanted)
         return self._open[wanted]
@@ -98,4 +149,8 @@ class _Models:
     def _opened(self, name: str) -> Model:
         if not name:
             raise Misconfigured(NO_MODEL)
-        return ScriptedModel()
+        if name == SCRIPTED:
+            return ScriptedModel()
+        from interlock.chat.providers import open_model
+
+        return open_model(name, self._settings.models)

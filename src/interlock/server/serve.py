@@ -53,8 +53,9 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
         stack.push_async_callback(site.accounts.settle)
         server = Server(site)
         stack.enter_context(on_signal(server.stop))
+        await stack.enter_async_context(site.assistant.open())
         if worker:
-            await stack.enter_async_context(working(site.log, parts.worker.run, site.assistant.loop.run))
+            await stack.enter_async_context(working(site.log, parts.worker.run, *site.assistant.chores))
         if demo and await fill(site):
             say("There are a few demo calls to decide. They are made up, and nothing happens when they are approved.")
         for line in await _welcome(site, listening):
@@ -81,7 +82,7 @@ async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Si
     workspaces = Workspaces(store, make, settings.toggles())
     await _put_configured(settings, store, workspaces)
     log = Log(wall_clock, settings.server.log)
-    assistant = assistant_of(settings, store, workspaces, log.failed, demo=demo)
+    assistant = assistant_of(settings, store, workspaces, log, demo=demo)
     return Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant)
 
 

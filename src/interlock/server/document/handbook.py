@@ -77,7 +77,7 @@ def main() -> None:
     parts = wire("sqlite:///interlock.db")
     workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
     log = Log(parts.clock, "none")
-    assistant = assistant_of(Settings(), parts.store, workspaces, log.failed)
+    assistant = assistant_of(Settings(), parts.store, workspaces, log)
     site = Site(Settings(), parts.store, parts.accounts, workspaces, parts.clock, log, assistant)
     auth = Auth(parts.accounts, "")
     manual: Manual = framework(site, auth, hot_routes(site, auth)).state.manual
