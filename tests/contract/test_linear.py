@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from interlock.core.errors import Misconfigured, ToolFailed
 from interlock.core.ports import Records
-from interlock.demo.linear import StandIn, fill
+from interlock.demo.linear.content import fill
+from interlock.demo.linear.standin import StandIn
 from interlock.schemas import validate
 from interlock.tools import linear
 from interlock.tools.linear_api.talk import access_of, id_of
@@ -272,6 +274,15 @@ async def test_an_answer_that_was_lost_is_fetched(desk: Desk, kind: str) -> None
     desk.line.lose_answers_to = ""
     assert await desk.use(name, **args) == made
     assert await desk.count(kind) == before + 1
+
+
+async def test_many_tries_at_once_make_one_issue(desk: Desk) -> None:  # R7
+    tries = [desk.use("create_issue", "approval-1", title="Fix login") for _ in range(5)]
+    others = [desk.use("create_issue", f"approval-{n}", title="Another") for n in range(2, 5)]
+    made = await asyncio.gather(*tries, *others)
+    assert {issue["id"] for issue in made} == {"DEMO-13", "DEMO-14", "DEMO-15", "DEMO-16"}
+    assert len({issue["id"] for issue in made[:5]}) == 1
+    assert await desk.count("issue") == 16
 
 
 async def test_a_second_try_finds_the_issue_also_when_a_name_is_gone(desk: Desk) -> None:  # R7

@@ -10,8 +10,9 @@ import httpx2
 import pytest
 
 from interlock.core.ports import Records
-from interlock.demo.linear import StandIn, fill
-from interlock.demo.linear.things import KINDS
+from interlock.demo.linear.content import fill
+from interlock.demo.linear.kinds import KINDS
+from interlock.demo.linear.standin import StandIn
 from interlock.tools import linear
 from interlock.tools.linear_api.talk import id_of
 from interlock.tools.tool import Kit, Use

@@ -17,8 +17,8 @@ import uvicorn
 from graphql import GraphQLResolveInfo, build_schema, is_list_type, is_non_null_type, is_object_type
 
 from interlock.core.ports import Records
-from interlock.demo.linear import StandIn
 from interlock.demo.linear.resolving import resolved
+from interlock.demo.linear.standin import StandIn
 from tests.provider import FOLDER, find_node
 
 FULL = Path(__file__).parents[1] / "vendor" / "linear" / "schema.full.graphql.gz"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -53,3 +55,9 @@ def test_both_schemas_refuse_what_is_wrong(what: str, full: GraphQLSchema, part:
 def test_no_document_deletes_but_the_one_that_is_named_so() -> None:  # R7
     deleting = [name for name, text in DOCUMENTS.items() if "Delete(" in text or "Archive(" in text]
     assert deleting == ["DELETE_ISSUE"]
+
+
+def test_the_content_of_the_demo_needs_nothing_that_is_installed_apart() -> None:
+    """A server without the extra `demo` loads it."""
+    program = "import sys; sys.modules['graphql'] = None; import interlock.demo.linear.content"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -4,8 +4,3 @@
 8335e09a); its licence is beside it. Each rule that the schema does not hold says in the code how it is known:
 *documented* by Linear, *seen* in answers that others published, or *assumed*.
 """
-
-from interlock.demo.linear.content import fill
-from interlock.demo.linear.standin import StandIn
-
-__all__ = ["StandIn", "fill"]

@@ -7,7 +7,8 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from interlock.core.ports import Shelf
-from interlock.demo.linear.things import ISSUE, NAMES, Thing, found, missing, refused, things, when
+from interlock.demo.linear.kinds import ISSUE, NAMES, when
+from interlock.demo.linear.things import Thing, found, missing, refused, things
 
 LONGEST_TITLE, LONGEST_SUMMARY = 255, 255  # seen
 Args = Mapping[str, Any]

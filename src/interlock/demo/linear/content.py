@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from interlock.core.ports import Records, Shelf
-from interlock.demo.linear.things import ISSUE, when
+from interlock.demo.linear.kinds import ISSUE, when
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

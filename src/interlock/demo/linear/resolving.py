@@ -10,9 +10,8 @@ from graphql import GraphQLResolveInfo
 from interlock.core.ports import Record, Shelf
 from interlock.demo.linear import changing
 from interlock.demo.linear.filters import fits
-from interlock.demo.linear.things import ISSUE, KINDS, ONE, Thing, found, missing, refused, shown, things
-
-__all__ = ["KINDS", "Snapshot", "resolved"]
+from interlock.demo.linear.kinds import ISSUE
+from interlock.demo.linear.things import ONE, Thing, found, missing, refused, shown, things
 
 USUAL_PAGE, LARGEST_PAGE = 50, 250  # documented, and seen
 

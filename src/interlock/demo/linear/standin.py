@@ -26,7 +26,8 @@ from graphql import (
 )
 
 from interlock.core.ports import Records, Shelf
-from interlock.demo.linear.resolving import KINDS, Snapshot, resolved
+from interlock.demo.linear.kinds import KINDS
+from interlock.demo.linear.resolving import Snapshot, resolved
 
 PERSONAL = "lin_api_"
 MOST_BYTES = 1024 * 1024
@@ -39,7 +40,7 @@ class StandIn(httpx2.AsyncBaseTransport):
     def __init__(self, records: Records, schema: GraphQLSchema | None = None, resolver: Resolver | None = None) -> None:
         """`schema` takes the place of the part of Linear's that is kept here, and `resolver` of what serves it."""
         self._records = records
-        self._schema = schema or _schema()
+        self._given = schema
         self._resolver = resolver or resolved
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -88,6 +89,10 @@ class StandIn(httpx2.AsyncBaseTransport):
         except _Failed as failed:
             return _outcome(failed.result)
 
+    @property
+    def _schema(self) -> GraphQLSchema:
+        return self._given or _kept_schema()
+
     def _run(self, document: DocumentNode, variables: Mapping[str, Any], shelf: Shelf) -> ExecutionResult:
         return execute_sync(
             self._schema, document, context_value=shelf, variable_values=dict(variables), field_resolver=self._resolver
@@ -103,7 +108,7 @@ class _Failed(Exception):
 
 
 @lru_cache(maxsize=1)
-def _schema() -> GraphQLSchema:
+def _kept_schema() -> GraphQLSchema:
     """Read once: that takes 80 ms."""
     packed = files(__package__).joinpath("schema.graphql.gz").read_bytes()
     schema = build_schema(gzip.decompress(packed).decode(), assume_valid=True)

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from graphql import GraphQLError
 
 from interlock.core.ports import Record, Shelf
+from interlock.demo.linear.kinds import ISSUE, NAMES
 
 Thing = Mapping[str, Any]
 
-ISSUE = "linear_issue"
-NAMES = {
-    ISSUE: "Issue",
-    "linear_comment": "Comment",
-    "linear_cycle": "Cycle",
-    "linear_label": "IssueLabel",
-    "linear_project": "Project",
-    "linear_project_status": "ProjectStatus",
-    "linear_state": "WorkflowState",
-    "linear_team": "Team",
-    "linear_user": "User",
-}
-KINDS = tuple(NAMES)
 ONE = {
     "assignee": "linear_user",
     "creator": "linear_user",
@@ -92,10 +79,6 @@ def refused(message: str, code: str = "INPUT_ERROR", words: str = "") -> GraphQL
             "userPresentableMessage": words or message,
         },
     )
-
-
-def when(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03}Z"
 
 
 def _thing(kind: str, record: Record) -> Thing:
