@@ -1,6 +1,7 @@
 """A certified OpenID provider (oidc-provider) in a process of its own, on loopback.
 
-`python -m tests.provider` installs it beside the environment's other parts; without it its tests are skipped.
+`python -m tests.provider` installs it beside the environment's other parts, with GitHub's own client, which runs on
+Node too; without them their tests are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import httpx2
 TOP = Path(__file__).resolve().parents[1]
 LOCKED = TOP / "requirements" / "provider"
 FOLDER = Path(sys.prefix) / "provider"
-MISSING = "The OpenID provider could not be installed: python -m tests.provider"
+MISSING = "What runs on Node could not be installed: python -m tests.provider"
 
 
 def install() -> bool:

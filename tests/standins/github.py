@@ -60,6 +60,7 @@ class GitHub:
     def __init__(self, clock: Callable[[], int], token: str = "token-of-the-test") -> None:
         self.token, self.repos, self.trouble = token, {}, ""
         self.requests: list[tuple[str, str]] = []
+        self.versions: set[str] = set()  # of the interface, that requests asked for
         self.faults: list[str] = []
         self.limited: dict[str, str] = {}  # headers of the answer that says so
         self.held, self.go_on = asyncio.Event(), asyncio.Event()
@@ -107,7 +108,7 @@ class GitHub:
             if operation is None or operation.name not in self._does:
                 raise Refused(404, "Not Found")
             status, body = self._carried_out(operation, request, await request.body())
-            headers: dict[str, str] = {}
+            headers = _links(request, body)
         except Refused as refused:
             status, body, headers = refused.status, refused.body, refused.headers
         except Exception as error:
@@ -121,11 +122,11 @@ class GitHub:
         headers = request.headers
         if not headers.get("user-agent"):
             raise Refused(403, "Request forbidden by administrative rules.")  # (documented)
-        if headers.get("x-github-api-version") not in VERSIONS:
-            raise Refused(400, "That version of the API is not supported.")  # (documented; without one it is older)
-        if headers.get("accept") != "application/vnd.github+json":
-            raise Refused(400, "The accept header is not the recommended one.")  # (assumed: stricter than GitHub)
-        if headers.get("authorization") != f"Bearer {self.token}":
+        version = headers.get("x-github-api-version", VERSIONS[0])  # (documented)
+        self.versions.add(version)
+        if version not in VERSIONS:
+            raise Refused(400, "That version of the API is not supported.")  # (documented)
+        if headers.get("authorization") not in (f"Bearer {self.token}", f"token {self.token}"):  # (documented)
             raise Refused(401, "Bad credentials")  # (seen)
         if self.limited:
             raise Refused(403, "API rate limit exceeded for user ID 1.", **self.limited)  # (documented)
@@ -323,6 +324,14 @@ def _page(found: list[Json], query: Json) -> list[Json]:
     """30 a page, at most 100 (documented)."""
     size, page = min(int(query.get("per_page", 30)), 100), int(query.get("page", 1))
     return found[(page - 1) * size : page * size]
+
+
+def _links(request: Request, body: object) -> dict[str, str]:
+    """Where the next page is (documented); there may be none behind a full one (assumed: GitHub knows)."""
+    query = request.query_params
+    full = isinstance(body, list) and len(body) == min(int(query.get("per_page", 30)), 100)
+    page = int(query.get("page", 1)) + 1
+    return {"link": f'<{request.url.include_query_params(page=page)}>; rel="next"'} if full else {}
 
 
 def _simple(pull: Json) -> Json:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,11 +18,13 @@ from interlock.tools import github as pack
 from interlock.tools.tool import Kit, Tool, Use
 from interlock.wiring import Parts
 from tests.places import Place
+from tests.provider import FOLDER, MISSING, node
 from tests.standins.github import GitHub, Repo, serving
 from tests.support import Clock, opened
 
 REPO = "octo/hello"
 HOUR = 3_600_000
+OCTOKIT = Path(__file__).resolve().parents[1] / "standins" / "octokit.mjs"
 
 
 @dataclass
@@ -46,6 +50,7 @@ async def desk_at(parts: Parts, clock: Clock, **settings: object) -> AsyncIterat
         tools = {tool.name: tool for tool in (*pack.reads(kit), *pack.writes(kit))}
         yield Desk(there, there.add_repo(REPO), tools)
     assert there.faults == []  # every request and every answer fits GitHub's own description
+    assert there.versions <= {"2026-03-10"}
 
 
 @pytest.fixture
@@ -170,6 +175,26 @@ async def test_a_crash_between_making_and_recording_makes_nothing_twice(desk: De
     desk.there.go_on.set()
     made = await desk.use("create_issue", title="Fix")
     assert (made["number"], len(desk.repo.issues)) == (1, 1)
+
+
+async def test_a_program_that_is_killed_makes_nothing_twice(place: Place, clock: Clock) -> None:  # R7
+    """kill -9 behind the effect and before its answer; the effects are counted by GitHub."""
+    async with opened(place, clock):
+        there = GitHub(clock)
+        repo = there.add_repo(REPO)
+        async with serving(there) as url:
+            command = [sys.executable, "-m", "tests.tools.killed", place.url, url, there.token]
+            there.trouble = "hold"
+            first = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            await there.held.wait()
+            first.kill()
+            await first.communicate()
+            there.go_on.set()
+            clock.forward(10 * 60_000)
+            second = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+            told, _ = await second.communicate()
+    assert (second.returncode, len(repo.issues)) == (0, 1)
+    assert b"https://github.com/octo/hello/issues/1" in told
 
 
 async def test_it_is_found_behind_hundreds_of_newer_ones(desk: Desk, clock: Clock) -> None:
@@ -388,3 +413,24 @@ async def test_the_stand_in_refuses_what_github_does_not_know(clock: Clock) -> N
         versions = [await client.get(f"/repos/{REPO}/issues", headers={"x-github-api-version": "2020-01-01"})]
         assert [answer.status_code for answer in versions] == [400]
         assert (await client.delete(f"/repos/{REPO}")).status_code == 404
+
+
+@pytest.mark.skipif(not (FOLDER / "node_modules" / "@octokit" / "rest").is_dir(), reason=MISSING)
+async def test_githubs_own_client_works_with_the_stand_in(clock: Clock) -> None:
+    there = GitHub(clock)
+    there.add_repo(REPO)
+    async with serving(there) as url:
+        command = [str(node()), str(OCTOKIT), str(FOLDER), url, there.token]
+        client = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        told, _ = await client.communicate()
+    assert json.loads(told) == {
+        "issue": 1,
+        "labels": ["bug"],
+        "comments": [f"comment {number}" for number in range(5)],
+        "reviewers": ["ada"],
+        "issues": [2, 1],
+        "pulls": [2],
+        "found": 1,
+        "missing": 404,
+    }
+    assert there.faults == []

@@ -180,6 +180,15 @@ async def test_a_host_that_cannot_be_reached_is_told(host: str, words: str) -> N
         await get(f"http://{host}/", Pinned(Egress(), names, Network()))
 
 
+async def test_names_are_looked_up_by_the_system() -> None:
+    async with web() as there:
+        with pytest.raises(ToolFailed, match="not at a public address"):
+            await get_tool(allow=[f"localhost:{there.port}"]).run(Use({"url": f"http://localhost:{there.port}/"}, ""))
+        assert there.connected == 0
+        tool = get_tool(allow=[f"LocalHost:{there.port}"], allow_private=True)
+        assert (await tool.run(Use({"url": f"http://localhost:{there.port}/"}, "")))["body"] == "ok"
+
+
 async def test_the_transport_itself_checks_what_it_connects_to() -> None:
     """Also for others who use it: no check before it is needed."""
     network = Network()

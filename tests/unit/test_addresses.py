@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+import httpx2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from interlock.addresses import Egress, Target, check_address, may_reach, target_of
 from interlock.core.errors import InvalidRequest
@@ -107,3 +110,19 @@ def test_a_listed_host_is_still_no_way_into_the_private_network() -> None:
     with pytest.raises(InvalidRequest) as caught:
         check_address("inside.example", ip_address("10.0.0.5"), listed)
     assert "10.0.0.5" not in caught.value.message  # how a private network is numbered is not told
+
+
+@given(
+    st.text("ahtps:/@[]:.%#?0x127\\-e ", max_size=30)
+    | st.from_regex(r"https?://[a-z0-9.:@\[\]%-]{1,20}/?", fullmatch=True)
+)
+@settings(max_examples=2_000)
+def test_the_one_who_connects_reads_a_url_as_it_was_checked(url: str) -> None:
+    """Two readers of one URL that disagree are how such checks are passed by."""
+    try:
+        target = target_of(url, Egress(frozenset(), private=True))
+    except InvalidRequest:
+        return
+    read = httpx2.URL(url)
+    assert (read.scheme, read.host.removesuffix("."), read.port or {"http": 80, "https": 443}[read.scheme]) == target
+    assert not read.userinfo

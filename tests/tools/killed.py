@@ -1,0 +1,25 @@
+"""A program that creates an issue on GitHub, and that tests kill: `python -m tests.tools.killed DATABASE URL TOKEN`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from interlock.tools import github
+from interlock.tools.tool import Kit, Use
+from interlock.wiring import wire
+
+
+async def main(database: str, url: str, token: str) -> None:
+    parts = wire(database)
+    await parts.store.open()
+    try:
+        kit = Kit("default", parts.store.records("default"), {"token": token, "url": url})
+        (tool,) = [tool for tool in github.writes(kit) if tool.name == "github_create_issue"]
+        print(await tool.run(Use({"repo": "octo/hello", "title": "Fix"}, "the-key")))
+    finally:
+        await parts.store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
