@@ -250,6 +250,17 @@ async def test_closing_early_closes_the_connection(stand_in: Models, opened: Ope
     assert not stand_in.turns[0].whole
 
 
+async def test_cancelling_closes_the_connection(stand_in: Models, opened: Open) -> None:
+    stand_in.faults.append(Fault("hang_after"))
+    listening = asyncio.create_task(turn(opened(), asking("Hello")))
+    await until(lambda: bool(stand_in.turns))
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+    await until(lambda: stand_in.turns[0].left)
+    assert not stand_in.turns[0].whole
+
+
 async def test_a_call_that_is_cut_short_is_never_handed_on(stand_in: Models, opened: Open) -> None:
     for fault in ("length", "none", "end", "cut"):
         stand_in.faults.append(Fault(fault))

@@ -211,7 +211,10 @@ async def _chunk(writer: asyncio.StreamWriter, event: Event) -> None:
 
 async def _left(reader: asyncio.StreamReader) -> bool:
     """Waits until the other side has gone."""
-    return await reader.read() == b""
+    try:
+        return await reader.read() == b""
+    except ConnectionError:
+        return True
 
 
 @asynccontextmanager

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from interlock.core.outcome import Refused, declined
+from interlock.chat.results import answered, misfit, told
+from interlock.core.errors import InvalidRequest
+from interlock.core.outcome import Answered, Finished, Refused, declined
 from interlock.core.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
 from interlock.demo.script import LABEL, ScriptedModel, answer
 
@@ -15,7 +17,12 @@ TOOLS = (
     *("request_human_input", "agent_writer"),
 )
 OFFERS = tuple(Offer(name, "", {"type": "object"}) for name in TOOLS)
-WOULD = {"requires_confirmation": True, "message": "This would delete the page About with 3 sections."}
+WOULD = {
+    "requires_confirmation": True,
+    "message": "Delete the page about. This cannot be undone.",
+    "would": "The page About with its 3 sections is gone.",
+    "how": "Only if their next message is a plain yes, call this again.",
+}
 
 
 def reply(*messages: Message | str, tools: tuple[Offer, ...] = OFFERS) -> Replied:
@@ -26,7 +33,7 @@ def calls(*messages: Message | str, tools: tuple[Offer, ...] = OFFERS) -> list[t
     return [(wish.tool, json.loads(wish.args)) for wish in reply(*messages, tools=tools).wishes]
 
 
-def told(tool: str, content: object) -> str:
+def words_about(tool: str, content: object) -> str:
     wish = Wish("call_0_0", tool, "{}")
     return reply("Go", Replied(LABEL, (wish,)), Result(wish.id, tool, content)).text
 
@@ -97,7 +104,13 @@ def test_only_tools_that_are_offered_are_called() -> None:
     assert calls("list issues", tools=few) == []
     assert "linear_list_issues" in reply("list issues", tools=few).text
     assert calls("list posts", tools=few) == [("cms_list_posts", {})]
-    assert "no tool" in reply("list posts", tools=()).text
+    assert "none of the tools" in reply("hello", tools=(Offer("other", "", {}),)).text
+
+
+def test_a_reviewer_who_asks_gets_an_answer_and_no_call() -> None:  # R55
+    asked = "You want to call cms_delete_post. A reviewer, ada, asks: why delete the post hello-world?"
+    assert calls(asked, tools=()) == []
+    assert "nothing to add" in reply(asked, tools=()).text
 
 
 def test_ids_differ_within_a_turn_and_between_turns() -> None:  # R6
@@ -131,7 +144,9 @@ def test_what_would_happen_is_told_before_it_is_asked() -> None:  # R19
     told_first = conversation("yes")[3]
     assert isinstance(told_first, Replied)
     assert "3 sections" in told_first.text
+    assert "cannot be undone" in told_first.text
     assert "yes or no" in told_first.text
+    assert "plain yes" not in told_first.text
 
 
 def test_a_no_is_acknowledged_and_calls_nothing() -> None:  # R19
@@ -177,16 +192,23 @@ def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
         ("cms_publish_post", declined(Refused("", "cancelled"), "x"), "withdrawn"),
         ("drop_table", declined(Refused("Dropping tables is not allowed.", "denied"), "x"), "not allowed"),
         ("cms_publish_post", {"success": False, "error": "There is no such post."}, "failed: There is no such post."),
-        ("cms_publish_post", {"success": False, "status": "unknown", "error": "Cut."}, "Nobody knows"),
-        ("cms_publish_post", {"status": "responded", "message": "Wait until Monday"}, "answered instead"),
+        ("cms_publish_post", told(Finished("unknown"), "x"), "Nobody knows"),
+        ("cms_publish_post", told(Finished("failed", None, "Gone."), "x", {"slug": "b"}), 'it ran with {"slug": "b"}'),
+        ("cms_publish_post", told(Answered("Wait until Monday"), "x"), "answered instead: Wait until Monday"),
+        ("cms_publish_post", misfit(InvalidRequest("slug is missing")), "slug is missing"),
         (
             "cms_publish_post",
-            {"result": {"slug": "b"}, "edited": {"slug": "b"}},
-            'A person changed it before it ran: {"',
+            told(Finished("succeeded", {"slug": "b"}), "x", {"slug": "b"}),
+            'it ran with {"slug": "b"}',
         ),
-        ("request_human_input", {"answer": "green"}, "You answered: green."),
+        ("request_human_input", answered("green"), "You answered: green."),
         ("request_human_input", "green", "You answered: green."),
-        ("agent_writer", {"text": "It is published."}, "The writer reports: It is published."),
+        (
+            "agent_writer",
+            {"agent": "writer", "status": "done", "said": "It is published."},
+            "says:\n\nIt is published.",
+        ),
+        ("agent_writer", {"agent": "writer", "status": "stopped", "said": "I do"}, "did not get to the end (stopped)"),
         ("cms_list_posts", [{"slug": "a"}, {"slug": "b"}], "found 2:\n- slug a\n- slug b"),
         ("cms_list_posts", {"items": [{"slug": str(n)} for n in range(20)]}, "and 8 more"),
         ("cms_read_post", "x" * 1000, "x\u2026"),
@@ -194,7 +216,7 @@ def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
     ],
 )
 def test_what_became_of_a_call_is_told_as_it_is(tool: str, content: object, words: str) -> None:  # R3
-    assert words in told(tool, content)
+    assert words in words_about(tool, content)
 
 
 def test_results_are_told_in_the_order_of_the_calls_and_before_what_was_said_since() -> None:  # R6 R55

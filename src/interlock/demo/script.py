@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from interlock.core.confirmation import answer_to
 from interlock.core.prompt import Delta, Prompt, Replied, Result, Said, Wish
 from interlock.demo.telling import open_question, tell
 
@@ -63,6 +64,8 @@ def _since_last_reply(prompt: Prompt) -> Sequence[Said | Result | Replied]:
 
 def _reaction(prompt: Prompt, text: str) -> tuple[str, tuple[Wish, ...]]:
     offered = {offer.name for offer in prompt.tools}
+    if not offered:  # as when a reviewer asks about a card
+        return "I have nothing to add: I only turn fixed words into calls, and I was given no tools here.", ()
     plan = _confirmation(prompt, text) or _plan(text)
     if plan is None:
         return abilities(offered), ()
@@ -75,17 +78,13 @@ def _reaction(prompt: Prompt, text: str) -> tuple[str, tuple[Wish, ...]]:
     )
 
 
-YES = frozenset({"yes", "y", "yeah", "ok", "okay", "sure", "proceed", "go ahead", "confirm", "do it"})
-NO = frozenset({"no", "n", "nope", "cancel", "stop", "abort", "don't", "dont", "nevermind", "never mind"})
-
-
 def _confirmation(prompt: Prompt, text: str) -> Plan | None:
     """A yes or a no to what was asked in the reply before; the arguments are those of the first call, word for word."""
     wish = open_question(prompt.messages)
-    words = re.sub(r"[\s.!,]+", " ", _straight(text).casefold()).strip()
-    if wish is None or words not in YES | NO:
+    said = answer_to(text)
+    if wish is None or said == "closed":
         return None
-    if words in NO:
+    if said == "no":
         return Plan("All right. I left everything as it is.")
     try:
         args = json.loads(wish.args)
@@ -240,5 +239,5 @@ _ABILITIES = (
 def abilities(offered: set[str]) -> str:
     able = [words for tool, words in _ABILITIES if tool in offered]
     if not able:
-        return "I was given no tool that I know, so there is nothing that I can do here."
+        return "I know none of the tools that I was given, so there is nothing that I can do here."
     return "\n".join(["This is what I understand:", *(f"- {words}" for words in able)])

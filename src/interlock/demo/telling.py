@@ -9,6 +9,7 @@ from interlock.core.prompt import Message, Replied, Result, Wish
 
 MOST = 12  # lines of a list
 LONGEST = 200  # characters of a value
+LONGEST_REPORT = 2_000  # characters of what another agent said
 
 
 def tell(results: Sequence[Result]) -> str:
@@ -35,15 +36,15 @@ def open_question(messages: Sequence[Message]) -> Wish | None:
 def _told(result: Result) -> str:
     name, content = f"`{result.tool}`", result.content
     if _field(content, "requires_confirmation") is True:
-        return f"{_said(content)} Shall I go on? Please answer yes or no."
+        return f"{_said(content)}\n\nShall I go on? Please answer yes or no."
     if _field(content, "declined") is True:
         return _not_run(name, content)
     if _field(content, "success") is False:
-        return _went_wrong(name, content)
+        return _went_wrong(name, content) + _edited(content)
     if result.tool == "request_human_input":
-        return f"You answered: {_short(_answer(content))}."
+        return f"You answered: {_short(_field(content, 'answer') or content)}."
     if result.tool.startswith("agent_"):
-        return f"The {result.tool.removeprefix('agent_')} reports: {_short(_answer(content))}"
+        return _reported(result.tool.removeprefix("agent_"), content)
     return _ran(name, content)
 
 
@@ -62,9 +63,22 @@ def _not_run(name: str, content: object) -> str:
 
 def _went_wrong(name: str, content: object) -> str:
     error = _short(_field(content, "error") or "no error was given").rstrip(".")
-    if _field(content, "status") == "unknown":
-        return f"Nobody knows whether {name} ran: {error}. Please look before you try it again."
-    return f"{name} failed: {error}."
+    match _field(content, "status"):
+        case "responded":
+            return f"{name} did not run; a person answered instead: {_short(_field(content, 'answered'))}."
+        case "unknown":
+            return f"Nobody knows whether {name} took effect. Somebody has to look before it is tried again."
+        case "invalid":
+            return f"{name} was not asked for in a way that it takes: {error}."
+        case _:
+            return f"{name} failed: {error}."
+
+
+def _reported(agent: str, content: object) -> str:
+    said, status = _field(content, "said") or content, _field(content, "status") or "done"
+    if status == "done":
+        return f"The {agent} is done and says:\n\n{_short(said, LONGEST_REPORT)}"
+    return f"The {agent} did not get to the end ({_short(_field(content, 'reason') or status)})."
 
 
 def _ran(name: str, content: object) -> str:
@@ -73,16 +87,17 @@ def _ran(name: str, content: object) -> str:
         lines = [f"- {_line(item)}" for item in items[:MOST]]
         more = [f"- and {len(items) - MOST} more"] if len(items) > MOST else []
         return "\n".join([f"{name} found {len(items)}:", *lines, *more])
-    if _field(content, "status") == "responded" or _field(content, "answered") is True:
-        return f"{name} did not run; a person answered instead: {_short(_answer(content))}."
-    changed = next((found for key in _CHANGES if (found := _field(content, key))), None)
-    edited = f" A person changed it before it ran: {_short(changed)}." if changed else ""
     facts = _line(_field(content, "result") or content)
-    return f"{name} ran{f': {facts}' if facts else ''}.{edited}"
+    return f"{name} ran{f': {facts}' if facts else ''}.{_edited(content)}"
 
 
-_CHANGES = ("edited", "changed", "changes", "changed_by_person", "edited_by_person")
-_FACTS = ("identifier", "number", "id", "slug", "title", "name", "status", "state", "quarter", "url")
+def _edited(content: object) -> str:
+    if _field(content, "edited") is not True:
+        return ""
+    return f" A person changed the arguments before it ran; it ran with {_short(_field(content, 'ran_with'))}."
+
+
+_FACTS = ("identifier", "number", "id", "slug", "title", "name", "status", "state", "sections", "quarter", "url")
 
 
 def _items(content: object) -> list[object] | None:
@@ -95,7 +110,7 @@ def _items(content: object) -> list[object] | None:
             return None
 
 
-_LISTS = ("items", "issues", "posts", "pages", "images", "objectives")
+_LISTS = ("items", "issues", "posts", "pages", "images", "objectives", "deleted")
 
 
 def _line(item: object) -> str:
@@ -111,22 +126,14 @@ def _line(item: object) -> str:
 
 def _said(content: object) -> str:
     """What would happen, in the words of the tool."""
-    match content:
-        case {**fields}:
-            return " ".join(value for value in fields.values() if isinstance(value, str))
-        case _:
-            return ""
-
-
-def _answer(content: object) -> object:
-    found = next((value for key in ("answer", "message", "text", "result") if (value := _field(content, key))), None)
-    return content if found is None else found
+    parts = [_field(content, key) for key in ("message", "would")]
+    return "\n\n".join(part for part in parts if isinstance(part, str) and part)
 
 
 def _field(content: object, key: str) -> object:
     return content.get(key) if isinstance(content, Mapping) else None
 
 
-def _short(value: object) -> str:
+def _short(value: object, longest: int = LONGEST) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= longest else f"{text[:longest]}…"
