@@ -18,7 +18,7 @@ from interlock.tools import github as pack
 from interlock.tools.tool import Kit, Tool, Use
 from interlock.wiring import Parts
 from tests.places import Place
-from tests.provider import FOLDER, MISSING, node
+from tests.provider import FOLDER, MISSING, find_node
 from tests.standins.github import GitHub, Repo, serving
 from tests.support import Clock, opened
 
@@ -420,7 +420,7 @@ async def test_githubs_own_client_works_with_the_stand_in(clock: Clock) -> None:
     there = GitHub(clock)
     there.add_repo(REPO)
     async with serving(there) as url:
-        command = [str(node()), str(OCTOKIT), str(FOLDER), url, there.token]
+        command = [str(find_node()), str(OCTOKIT), str(FOLDER), url, there.token]
         client = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
         told, _ = await client.communicate()
     assert json.loads(told) == {
