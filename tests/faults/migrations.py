@@ -34,15 +34,8 @@ from tests.faults.grounds import Bases, Files, Ground
 from tests.postgres import Server
 from tests.support import OK, approve, pending
 
-<<<<<<< HEAD
 NEXT = Migration(
     99,
-=======
-LOAD = migrations.load_migrations
-TODAY = len(LOAD("sqlite"))
-NEXT = Migration(
-    TODAY + 1,
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
     "colours",
     """-- since: 3
 alter table policies add column colour text not null default '';
@@ -65,11 +58,7 @@ def main() -> None:
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder, ground_of(options.database, Path(folder)) as ground:
         for name, template in templates(ground).items():
-<<<<<<< HEAD
             know(ALL + 1)
-=======
-            know(TODAY + 1)
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
             ground.broken = options.broken
             Trial(ground, name, template, tally).run(options.most)
     shape = {"suite": "migrations", "database": options.database}
@@ -161,11 +150,7 @@ async def cycle(url: str) -> list[str]:
 
 def templates(ground: Ground) -> dict[str, str]:
     """An empty database, one of the first version with calls, one of today with calls."""
-<<<<<<< HEAD
     know(ALL)
-=======
-    know(TODAY)
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
     today = ground.copy("")
     child(lambda: ground.migrate(today, ""))
     for _ in range(2):
@@ -182,13 +167,10 @@ def know(count: int) -> None:
     for module in (migrations, sys.modules.get("interlock.stores.postgres.migrate")):
         if module is not None:
             module.load_migrations = lambda database: [*LOAD(database), NEXT][:count]  # type: ignore[attr-defined]
-<<<<<<< HEAD
 
 
 LOAD = migrations.load_migrations
 ALL = len(LOAD("sqlite"))
-=======
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
 
 
 # Processes

@@ -24,12 +24,7 @@ alter table approvals add column colour text;
 create index approvals_colour on approvals (colour) where colour is not null;
 create table colours (name text primary key);
 """
-<<<<<<< HEAD
 CONTRACTED = "-- since: 99\ndrop table colours;\n"
-=======
-NEXT = migrations.load_migrations("sqlite")[-1].number + 1
-CONTRACTED = f"-- since: {NEXT + 1}\ndrop table colours;\n"
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
 
 
 @pytest.fixture
@@ -38,11 +33,7 @@ def newer(tmp_path: Path) -> Path:
     copy = tmp_path / "newer"
     shutil.copytree(TOP / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
     for kind in ("sqlite", "postgres"):
-<<<<<<< HEAD
         (copy / "interlock/stores/migrations" / kind / "0098_colours.sql").write_text(EXPANDED)
-=======
-        (copy / "interlock/stores/migrations" / kind / f"{NEXT:04}_colours.sql").write_text(EXPANDED)
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
     return copy
 
 
@@ -72,11 +63,7 @@ async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
     async with opened(place, clock) as parts:
         await pending(parts)
     for kind in ("sqlite", "postgres"):
-<<<<<<< HEAD
         (newer / "interlock/stores/migrations" / kind / "0099_contracted.sql").write_text(CONTRACTED)
-=======
-        (newer / "interlock/stores/migrations" / kind / f"{NEXT + 1:04}_contracted.sql").write_text(CONTRACTED)
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
     done = interlock(newer, "migrate", "--database", place.url)
     assert "colours, contracted" in done.stdout, done.stderr
     with pytest.raises(Misconfigured, match="Upgrade this program"):
@@ -119,14 +106,9 @@ def test_data_of_the_first_schema_is_brought_along(tmp_path: Path, monkeypatch: 
     raw.execute("alter table migrations drop column since")  # as the first program made it
     raw.execute("insert into policies values ('default', 1, 'abc', 'version: 1', 'ada', 5)")
     raw.execute("insert into grants values ('default','g','pay','s','ada','[]','admin',1,9,'*','',null,0,null,'')")
-<<<<<<< HEAD
     assert migrations.migrate_sqlite(raw, 1) == [
         migration.name for migration in migrations.load_migrations("sqlite")[1:]
     ]
-=======
-    later = [migration.name for migration in migrations.load_migrations("sqlite")[1:]]
-    assert migrations.migrate_sqlite(raw, 1) == later
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
     assert raw.execute("select author, reason from policies").fetchall() == [("ada", "")]
     assert raw.execute("select id, budget, spent from grants").fetchall() == [("g", "", "0")]
     raw.close()

@@ -22,16 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from interlock.stores.migrate import load_migrations
 from tests.faults.judging import TOP, judge, loads, start
 from tests.places import migrated
 from tests.postgres import Server
 
-<<<<<<< HEAD
 FIRST = 90  # the first of the migrations that are made up; beyond all that there are
-=======
-FIRST = load_migrations("sqlite")[-1].number + 1  # the number of the next migration
->>>>>>> 9221481 (Upgrade tests know the newest migration by themselves, and what programs before the chat say)
 AGENTS = ("--agents", "4")
 EXPANDED = """-- since: 3
 alter table approvals add column colour{n} text;
