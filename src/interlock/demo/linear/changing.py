@@ -10,7 +10,8 @@ from interlock.core.ports import Shelf
 from interlock.demo.linear.kinds import ISSUE, NAMES, when
 from interlock.demo.linear.things import Thing, found, missing, refused, things
 
-LONGEST_TITLE, LONGEST_SUMMARY = 255, 255  # seen
+LONGEST_TITLE = 255  # assumed
+LONGEST_SUMMARY = 255  # seen
 Args = Mapping[str, Any]
 REFERENCES = {
     "assigneeId": ("assignee", "linear_user"),
