@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from uuid import UUID
 
+import httpx2
 import pytest
 
 from interlock.core.errors import Misconfigured, ToolFailed
@@ -292,12 +293,45 @@ async def test_a_second_try_finds_the_issue_also_when_a_name_is_gone(desk: Desk)
     assert await desk.use("create_issue", title="Fix login", assignee="Grace Hopper") == first
 
 
-async def test_a_lost_answer_to_a_write_does_not_claim_that_nothing_happened(desk: Desk) -> None:  # R7
-    desk.line.lose_answers_to = "issueUpdate"
-    with pytest.raises(ToolFailed, match="not known whether Linear did it"):
-        await desk.use("change_status", id="DEMO-2", status="Done")
+CHANGES = {
+    "issueUpdate": ("change_status", {"id": "DEMO-2", "status": "Done"}),
+    "issueAddLabel": ("add_label", {"id": "DEMO-2", "label": "Docs"}),
+    "issueDelete": ("delete_issue", {"id": "DEMO-2"}),
+    "cycleUpdate": ("update_cycle", {"id": "1", "name": "Sprint X", "ends_at": "2027-03-01"}),
+}
+
+
+@pytest.mark.parametrize("mutation", CHANGES)
+async def test_a_change_whose_answer_was_lost_is_found_to_be_made(desk: Desk, mutation: str) -> None:  # R7
+    name, args = CHANGES[mutation]
+    desk.line.lose_answers_to = mutation
+    told = await desk.use(name, **args)
     desk.line.lose_answers_to = ""
-    assert (await desk.use("change_status", id="DEMO-2", status="Done"))["status"] == "Done"
+    assert await desk.use(name, **args) == told
+
+
+@pytest.mark.parametrize("mutation", [*CHANGES, *(mutation for _, _, mutation in CREATES.values())])
+async def test_a_broken_connection_does_not_claim_that_nothing_happened(desk: Desk, mutation: str) -> None:  # R7
+    name, args = {**CHANGES, **{made: (tool, takes) for tool, takes, made in CREATES.values()}}[mutation]
+    desk.line.drop = mutation
+    with pytest.raises(ToolFailed, match="not known whether Linear did it"):
+        await desk.use(name, **args)
+    desk.line.drop = ""
+    assert await desk.use(name, **args)
+
+
+async def test_an_answer_that_takes_too_long_does_not_claim_that_nothing_happened(desk: Desk) -> None:  # R7
+    async def never(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ReadTimeout("too long")
+
+    desk.kit = Kit("default", desk.records, transport=httpx2.MockTransport(never))
+    with pytest.raises(ToolFailed, match=r"within 20 seconds\. Linear did nothing"):
+        await desk.use("list_issues")
+    access = access_of(desk.kit)
+    assert access is not None
+    async with access.opened() as talk:
+        with pytest.raises(ToolFailed, match=r"within 20 seconds\. It is not known whether Linear did it"):
+            await talk.change("mutation Any { any }")
 
 
 RESET = "X-RateLimit-Requests-Reset"

@@ -32,6 +32,7 @@ class Line:
     url: str = ""
     heard: list[Mapping[str, Any]] = field(default_factory=list)
     lose_answers_to: str = ""  # done, but the connection breaks before the answer is out
+    drop: str = ""  # the connection breaks before it is done
     instead: tuple[int, Mapping[str, str], bytes] | None = None
 
     @property
@@ -50,11 +51,12 @@ async def served(standin: StandIn) -> AsyncIterator[Line]:
         line.heard.append(json.loads(body))
         if line.instead:
             return await _send(send, *line.instead)
+        if line.drop and line.drop in line.heard[-1]["query"]:
+            return await _hang_up(send)
         authorization = dict(scope["headers"]).get(b"authorization", b"").decode()
         status, answer = await standin.answer(scope["method"], authorization, body)
         if line.lose_answers_to and line.lose_answers_to in line.heard[-1]["query"]:
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9999")]})
-            return None  # the server hangs up, since the answer is not whole
+            return await _hang_up(send)
         return await _send(send, status, {"content-type": "application/json"}, json.dumps(answer).encode())
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -109,6 +111,11 @@ async def _body(receive: Any) -> bytes:
         message = await receive()
         body, more = body + message.get("body", b""), message.get("more_body", False)
     return body
+
+
+async def _hang_up(send: Any) -> None:
+    """The server closes a connection on which it cannot give the whole of what it promised."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9999")]})
 
 
 async def _send(send: Any, status: int, headers: Mapping[str, str], body: bytes) -> None:

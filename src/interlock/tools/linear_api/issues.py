@@ -12,6 +12,7 @@ from interlock.tools.linear_api.talk import Linear, Node, id_of, inner, nodes, o
 from interlock.tools.tool import Use
 
 FEW = 20
+NOT_SO = "It is not as it was to be."  # the failure that led to looking is told, not this
 
 
 async def list_issues(linear: Linear, use: Use) -> object:
@@ -61,8 +62,16 @@ async def update_issue(linear: Linear, use: Use) -> object:
 
 async def delete_issue(linear: Linear, use: Use) -> object:
     issue = await names.issue(linear, text(use.args, "id"))
-    if issue.get("trashed") is not True:
+
+    async def make() -> None:
         await linear.change(documents.DELETE_ISSUE, id=issue["id"])
+
+    async def look() -> None:
+        if (await names.issue(linear, issue["id"])).get("trashed") is not True:
+            raise ToolFailed(NOT_SO)
+
+    if issue.get("trashed") is not True:
+        await once(make, look)
     return {"id": words(issue, "identifier"), "title": words(issue, "title"), "deleted": True}
 
 
@@ -81,10 +90,18 @@ async def change_status(linear: Linear, use: Use) -> object:
 async def add_label(linear: Linear, use: Use) -> object:
     issue = await usable(linear, use.args)
     label = await names.label(linear, text(use.args, "label"), words(issue, "team", "id"))
-    if label.id in [node.get("id") for node in nodes(issue, "labels")]:
-        return outlined(issue)
-    done = await linear.change(documents.ADD_LABEL, id=issue["id"], labelId=label.id)
-    return outlined(done.get("issue"))
+
+    async def make() -> object:
+        done = await linear.change(documents.ADD_LABEL, id=issue["id"], labelId=label.id)
+        return outlined(done.get("issue"))
+
+    async def look() -> object:
+        now = await names.issue(linear, issue["id"])
+        if not _has_label(now, label.id):
+            raise ToolFailed(NOT_SO)
+        return outlined(now)
+
+    return outlined(issue) if _has_label(issue, label.id) else await once(make, look)
 
 
 async def comment(linear: Linear, use: Use) -> object:
@@ -132,8 +149,26 @@ def given(args: Args, *fields: str) -> dict[str, object]:
 
 
 async def _updated(linear: Linear, issue: Node, changed: Mapping[str, object]) -> object:
-    done = await linear.change(documents.UPDATE_ISSUE, id=issue["id"], input=changed)
-    return outlined(done.get("issue"))
+    async def make() -> object:
+        done = await linear.change(documents.UPDATE_ISSUE, id=issue["id"], input=changed)
+        return outlined(done.get("issue"))
+
+    async def look() -> object:
+        now = await names.issue(linear, issue["id"])
+        held = {
+            **now,
+            "assigneeId": words(now, "assignee", "id") or None,
+            "stateId": words(now, "state", "id"),
+        }
+        if any(held.get(name) != value for name, value in changed.items()):
+            raise ToolFailed(NOT_SO)
+        return outlined(now)
+
+    return await once(make, look)
+
+
+def _has_label(issue: Node, label_id: str) -> bool:
+    return any(node.get("id") == label_id for node in nodes(issue, "labels"))
 
 
 def _listed(connection: object) -> object:

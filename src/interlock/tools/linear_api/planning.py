@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
 from interlock.tools.linear_api import documents, names
-from interlock.tools.linear_api.issues import given, text
+from interlock.tools.linear_api.issues import NOT_SO, given, text
 from interlock.tools.linear_api.talk import Linear, id_of, inner, once, whole, words
 from interlock.tools.tool import Use
 
@@ -54,8 +54,17 @@ async def create_cycle(linear: Linear, use: Use) -> object:
 async def update_cycle(linear: Linear, use: Use) -> object:
     changed = {**given(use.args, "name"), **dates_of(use.args)}
     cycle = await names.cycle(linear, text(use.args, "id"))
-    done = await linear.change(documents.UPDATE_CYCLE, id=cycle["id"], input=changed)
-    return cycle_shown(done.get("cycle"))
+
+    async def make() -> object:
+        return cycle_shown((await linear.change(documents.UPDATE_CYCLE, id=cycle["id"], input=changed)).get("cycle"))
+
+    async def look() -> object:
+        now = whole((await linear.ask(documents.CYCLE, id=cycle["id"])).get("cycle"), "cycle")
+        if any(now.get(name) != value for name, value in changed.items()):
+            raise ToolFailed(NOT_SO)
+        return cycle_shown(now)
+
+    return await once(make, look)
 
 
 def dates_of(args: Args) -> dict[str, object]:

@@ -75,7 +75,10 @@ def id_of(kind: str, key: str) -> str:
 
 
 async def once(make: Callable[[], Awaitable[T]], look: Callable[[], Awaitable[T]]) -> T:
-    """An earlier try may have made it, or Linear's answer may have been lost: then what is there counts."""
+    """An earlier try may have done it, or Linear's answer may have been lost: then what is there counts.
+
+    `look` raises where it is not there.
+    """
     try:
         return await make()
     except ToolFailed:
