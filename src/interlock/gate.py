@@ -88,6 +88,7 @@ class Gate:
 
     async def ask(self, call: ToolCall, spec: ToolSpec, *, approval_id: str = "") -> Outcome:
         """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
+        self._check_question(call.value)
         verdict = self.policy.judge(call, spec)
         if isinstance(verdict, Allow):
             verdict = self._default_terms(call)
@@ -186,6 +187,14 @@ class Gate:
             return None
         request.same_call(known.approval, call, given)
         return await self._settle(known)
+
+    def _check_question(self, asked: Args) -> None:
+        """Raises InvalidRequest for one that nobody could ever answer."""
+        schema = asked.get("schema")
+        if schema is not None and asked.get("choices") is not None:
+            raise InvalidRequest("A question has choices or a schema, not both.")
+        if schema is not None:
+            self._validate(cast(Args, schema), None)  # raises where the schema itself is wrong
 
     async def _record(
         self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str = "", *, take_misfits: bool = False

@@ -266,10 +266,11 @@ class Inbox:
 
     def _answer_problem(self, stored: Stored, decision: Respond) -> Error | None:
         asked = cast(Mapping[str, object], read(stored.payload.args or b"{}"))
-        if stored.approval.subject.tool != QUESTION or not ("schema" in asked or "choices" in asked):
+        schema, choices = asked.get("schema"), asked.get("choices")
+        if stored.approval.subject.tool != QUESTION or (schema is None and choices is None):
             return None
         said = decision.message if decision.answer is None else decision.answer
-        schema = asked.get("schema") or {"enum": asked["choices"]}
+        schema = {"enum": choices} if schema is None else schema  # an empty schema takes anything
         problems = self._validate(cast(Mapping[str, object], schema), said)
         if not problems:
             return None

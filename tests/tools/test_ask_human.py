@@ -6,8 +6,9 @@ import pytest
 
 from interlock.core.call import propose
 from interlock.core.decision import Respond, Seen
-from interlock.core.errors import InvalidDecision, ToolFailed
+from interlock.core.errors import InvalidDecision, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Waiting
+from interlock.core.ports import Query
 from interlock.schemas import validate
 from interlock.tools import ask_human
 from interlock.tools.tool import Kit, Use
@@ -75,3 +76,30 @@ async def test_a_persons_answer_comes_back(
 def test_the_guidance_names_the_tool_and_keeps_the_policy() -> None:  # R37
     assert "request_human_input" in ask_human.GUIDANCE
     assert "not permission" in ask_human.GUIDANCE
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"schema": {"type": "colour"}}, "JSON Schema is wrong"),
+        ({"schema": {"$ref": "https://example.com/other.json"}}, "JSON Schema is wrong"),
+        ({"schema": FORM, "choices": ["red"]}, "not both"),
+    ],
+)
+async def test_a_question_that_nobody_could_answer_is_refused(
+    place: Place, clock: Clock, asked: dict[str, object], words: str
+) -> None:  # R37
+    async with opened(place, clock) as parts:
+        call = propose(ask_human.SPEC.name, {"question": "Which?", **asked}, "run", "call")
+        with pytest.raises(InvalidRequest, match=words):
+            await parts.gate.ask(call, ask_human.SPEC)
+        assert (await parts.inbox.list("default", Query())).items == ()
+
+
+async def test_a_schema_that_takes_anything_can_be_answered(place: Place, clock: Clock) -> None:  # R37
+    async with opened(place, clock) as parts:
+        call = propose(ask_human.SPEC.name, {"question": "Which?", "schema": {}}, "run", "call")
+        waiting = await parts.gate.ask(call, ask_human.SPEC)
+        seen = Seen((await parts.store.get("default", waiting.approval_id)).approval.args_sha256)
+        await parts.inbox.decide("default", waiting.approval_id, Respond("", {"any": "thing"}, seen), BOB)
+        assert await parts.gate.ask(call, ask_human.SPEC) == Answered({"any": "thing"}, waiting.approval_id)
