@@ -135,7 +135,11 @@ def _issues(found: re.Match[str], quoted: list[str]) -> Plan:
     titles = quoted or _named(found)
     if not titles:
         return Plan('Which title should it have? Say: create an issue titled "…".')
-    words = f'I create the issue "{titles[0]}".' if len(titles) == 1 else f"I create {len(titles)} issues."
+    words = (
+        f'I propose to create the issue "{titles[0]}".'
+        if len(titles) == 1
+        else f"I propose to create {len(titles)} issues."
+    )
     return Plan(words, tuple(("linear_create_issue", {"title": title}) for title in titles))
 
 
@@ -143,7 +147,7 @@ def _objective(found: re.Match[str], quoted: list[str]) -> Plan:
     titles = quoted or _named(found)
     if not titles:
         return Plan('Which title should it have? Say: create an objective "…".')
-    return Plan(f'I create the objective "{titles[0]}".', (("okr_create_objective", {"title": titles[0]}),))
+    return Plan(f'I propose to create the objective "{titles[0]}".', (("okr_create_objective", {"title": titles[0]}),))
 
 
 def _post(found: re.Match[str], quoted: list[str]) -> Plan:
@@ -151,7 +155,7 @@ def _post(found: re.Match[str], quoted: list[str]) -> Plan:
     slug = _slug(quoted[0] if quoted else re.sub(r"\b(the|a|post)\b", " ", rest, flags=re.IGNORECASE))
     if not slug:
         return Plan(f'Which post? Say: {verb} the post "…".')
-    return Plan(f"I {verb} the post {slug}.", ((f"cms_{verb}_post", {"slug": slug}),))
+    return Plan(f"I propose to {verb} the post {slug}.", ((f"cms_{verb}_post", {"slug": slug}),))
 
 
 def _pages(found: re.Match[str], quoted: list[str]) -> Plan:
@@ -177,7 +181,7 @@ def _sections(_: re.Match[str], quoted: list[str]) -> Plan:
 def _image(_: re.Match[str], quoted: list[str]) -> Plan:
     if not quoted:
         return Plan('Which image? Say: delete the image "…".')
-    return Plan(f"I delete the image {quoted[0]}.", (("cms_delete_image", {"id": quoted[0]}),))
+    return Plan(f"I propose to delete the image {quoted[0]}.", (("cms_delete_image", {"id": quoted[0]}),))
 
 
 def _named(found: re.Match[str]) -> list[str]:
