@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from interlock.chat.providers import open_model
+from interlock.chat.providers import LaterModel, open_model
 from interlock.core.errors import Misconfigured, ModelFailed
 from interlock.core.prompt import Delta, Message, Model, Offer, Prompt, Replied, Result, Said, Wish
 from tests.standins.models import Fault, Models, models, models_process
@@ -375,6 +375,18 @@ async def test_a_service_under_a_name_of_its_own_speaks_as_openai_does(stand_in:
     text, _ = await turn(open_model("mine:llama", {"mine": {"url": f"{stand_in.url}/v1"}}), asking("Hello"))
     assert text
     assert stand_in.turns[0].wire == "/v1/chat/completions"
+
+
+async def test_a_model_may_be_opened_by_its_first_turn(stand_in: Models) -> None:
+    model = LaterModel("openai:scripted", {"openai": {"url": f"{stand_in.url}/v1"}})
+    texts = [(await turn(model, asking("Hello")))[0] for _ in range(2)]
+    assert texts[0] == texts[1]
+    with pytest.raises(Misconfigured):
+        await turn(LaterModel("nothing", {}), asking("Hello"))
+
+
+async def test_whoever_shows_a_model_shows_no_key(opened: Open) -> None:
+    assert "sk-secret" not in repr(opened())
 
 
 async def until(condition: Callable[[], bool]) -> None:

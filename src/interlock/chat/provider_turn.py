@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
@@ -22,15 +22,12 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from interlock.chat.provider_errors import as_failure
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
-
-if TYPE_CHECKING:
-    from interlock.chat.providers import ProvidedModel
 
 CUT = "The answer of {model} broke off. It can be tried again."
 TOO_LONG = "The answer of {model} reached its limit within a call. Ask for less at once, or raise max_tokens."
@@ -40,29 +37,39 @@ SHORTENED = "\n\n[The answer reached the model's limit and ends here.]"
 USABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes back
 
 
-async def stream_turn(model: ProvidedModel, prompt: Prompt) -> AsyncGenerator[Delta | Replied]:
-    pieces: list[str] = []
-    tools = [_tool(offer) for offer in prompt.tools]
-    try:
-        async with model_request_stream(
-            model.api,
-            to_messages(prompt, model.name),
-            model_settings=dict(model.settings),
-            model_request_parameters=ModelRequestParameters(function_tools=tools),
-        ) as stream:
-            async for event in stream:
-                if text := _words(event, pieces):
-                    pieces.append(text)
-                    yield Delta(text)
-            response = stream.get()
-        reply = _reply(response, "".join(pieces), prompt, model.name)
-    except ModelFailed:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever a provider's library raises, the thread has to show it
-        raise as_failure(error, model.name, model.secret) from None
-    if rest := reply.text[len("".join(pieces)) :]:
-        yield Delta(rest)
-    yield reply
+@dataclass(frozen=True, slots=True)
+class ProvidedModel:
+    """One try for each turn: the thread's log decides whether there is another one, and when."""
+
+    name: str
+    api: Model
+    settings: Mapping[str, object]
+    secret: str = field(default="", repr=False)
+
+    async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | Replied]:
+        """Closing it early closes the connection, and the provider stops writing."""
+        pieces: list[str] = []
+        tools = [_tool(offer) for offer in prompt.tools]
+        try:
+            async with model_request_stream(
+                self.api,
+                to_messages(prompt, self.name),
+                model_settings=dict(self.settings),
+                model_request_parameters=ModelRequestParameters(function_tools=tools),
+            ) as stream:
+                async for event in stream:
+                    if text := _words(event, pieces):
+                        pieces.append(text)
+                        yield Delta(text)
+                response = stream.get()
+            reply = _reply(response, "".join(pieces), prompt, self.name)
+        except ModelFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a provider's library raises, the thread has to show it
+            raise as_failure(error, self.name, self.secret) from None
+        if rest := reply.text[len("".join(pieces)) :]:
+            yield Delta(rest)
+        yield reply
 
 
 def to_messages(prompt: Prompt, model: str) -> list[ModelMessage]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from interlock.core.errors import Misconfigured
-from interlock.core.prompt import Delta, Model, Prompt, Replied
+from interlock.core.prompt import Delta, Prompt, Replied
 from interlock.reading.reader import nearest
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model as Api
     from pydantic_ai.providers import Provider
+
+    from interlock.chat.provider_turn import ProvidedModel
 
 CONNECT = 10.0  # seconds
 SILENCE = 60.0  # seconds without a byte; the configuration's `timeout` sets another
@@ -24,25 +25,23 @@ OWN = ("key", "url", "timeout", "max_tokens")
 Options = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class ProvidedModel:
-    """One try for each turn: the thread's log decides whether there is another one, and when."""
+class LaterModel:
+    """Opened at its first turn and beside the event loop, which a provider's library would hold up for seconds."""
 
-    name: str
-    api: Api
-    settings: Mapping[str, object]
-    secret: str = field(default="", repr=False)
+    def __init__(self, name: str, settings: Mapping[str, Options]) -> None:
+        self.name = name
+        self._settings = settings
+        self._opened: ProvidedModel | None = None
 
-    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
-        """Closing it early closes the connection, and the provider stops writing."""
-        from interlock.chat.provider_turn import stream_turn
-
-        async with aclosing(stream_turn(self, prompt)) as items:
+    async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | Replied]:
+        if self._opened is None:
+            self._opened = await asyncio.to_thread(open_model, self.name, self._settings)
+        async with aclosing(self._opened.turn(prompt)) as items:
             async for item in items:
                 yield item
 
 
-def open_model(name: str, settings: Mapping[str, Options]) -> Model:
+def open_model(name: str, settings: Mapping[str, Options]) -> ProvidedModel:
     """`settings` are the configuration's `models`: what each provider is to know. Nothing is reached yet."""
     kind, _, model = name.partition(":")
     if not kind or not model:
@@ -50,6 +49,8 @@ def open_model(name: str, settings: Mapping[str, Options]) -> Model:
     section, options = _options(kind, settings)
     try:
         from pydantic_ai.models import infer_model
+
+        from interlock.chat.provider_turn import ProvidedModel
     except ImportError:
         raise Misconfigured(f'The model "{name}" needs more packages: pip install "interlock-gate[chat]"') from None
     kind, provider = _provider(kind, section, options, settings)
