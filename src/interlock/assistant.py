@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from interlock.chat.agents import ASSISTANT, BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
+from interlock.chat.providers import LaterModel
 from interlock.chat.stream import Follower
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Toolbox
@@ -149,8 +150,4 @@ class _Models:
     def _opened(self, name: str) -> Model:
         if not name:
             raise Misconfigured(NO_MODEL)
-        if name == SCRIPTED:
-            return ScriptedModel()
-        from interlock.chat.providers import open_model
-
-        return open_model(name, self._settings.models)
+        return ScriptedModel() if name == SCRIPTED else LaterModel(name, self._settings.models)
