@@ -32,7 +32,10 @@ class Messages:
     path = "/v1/messages"
 
     def refusals(self, body: Json, headers: Mapping[str, str]) -> Iterator[str]:
-        yield from misfits("anthropic", "request", body)
+        misfit = misfits("anthropic", "request", body)
+        yield from misfit
+        if misfit:
+            return  # the rest can only be said of what has the right shape
         yield from (f"unknown key {key}" for key in body.keys() - properties("anthropic", "request"))
         if "anthropic-version" not in headers:
             yield "anthropic-version: header is required"

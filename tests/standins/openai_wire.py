@@ -32,7 +32,10 @@ class OpenAI:
         raise NotImplementedError
 
     def refusals(self, body: Json, headers: Mapping[str, str]) -> Iterator[str]:
-        yield from misfits(self.vendor, self.request, _with_logprobs(body))
+        misfit = misfits(self.vendor, self.request, _with_logprobs(body))
+        yield from misfit
+        if misfit:
+            return  # the rest can only be said of what has the right shape
         yield from (f"unknown key {key}" for key in body.keys() - properties(self.vendor, self.request))
         if not body.get("stream"):
             yield "the stand-in only streams"
