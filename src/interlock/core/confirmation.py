@@ -27,7 +27,9 @@ class Confirmation:
 
 def answer_to(text: str) -> Answer:
     """The whole message has to be one of the words; a sentence that contains one is something else."""
-    words = re.sub(r"[\s.!,]+", " ", text.casefold().replace("\u2019", "'")).strip()
-    if words in YES:
+    words = re.sub(r"[\s.!,]+", " ", text.replace("\u2019", "'")).strip()
+    if not words.isascii():  # letters that only look like those of a yes
+        return "closed"
+    if words.lower() in YES:
         return "yes"
-    return "no" if words in NO else "closed"
+    return "no" if words.lower() in NO else "closed"

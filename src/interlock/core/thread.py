@@ -19,7 +19,7 @@ TRANSITIONS: Mapping[str, frozenset[str]] = {
     "ready": frozenset({"ready", "running"}),
     "running": frozenset({"running", "ready", "waiting", "idle"}),
     "waiting": frozenset({"waiting", "ready", "running"}),
-    "idle": frozenset({"ready"}),
+    "idle": frozenset({"idle", "ready"}),
 }
 # What of a line's body the ledger may know: structure, and never what was said or which arguments were given.
 STRUCTURE = ("agent", "call", "tool", "tools", "approval", "status", "model", "tokens", "attempt", "thread", "answer")
@@ -102,13 +102,17 @@ def open_thread(thread_id: str, place: Place, text: str, moment: Moment) -> Move
 
 
 def say(thread: Thread, person: str, text: str, moment: Moment) -> Move:
-    """A message of its person. If it answers an open confirmation, that is a decision; all else closes it undecided."""
+    """A message of its person. If it answers an open confirmation, that is a decision; all else closes it undecided.
+
+    While the turn that asks is still at work, nobody can have read the question: what is said then is no answer to it.
+    """
     _check_text(text)
     lines = [New("said", person, {"text": text})]
     confirmation, open_one = thread.confirmation, thread.confirmation
     content = None
     if open_one is not None and open_one.answer == "open":
-        answer = answer_to(text) if open_one.person == person else "closed"
+        could_read = thread.status == "idle" and open_one.person == person
+        answer = answer_to(text) if could_read else "closed"
         confirmation = replace(open_one, answer=answer) if answer == "yes" else None
         body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
         lines.insert(0, New("confirmed", person, body))
@@ -181,11 +185,17 @@ def park(thread: Thread, fence: int, due_at: int | None, moment: Moment) -> Move
 
 
 def end(thread: Thread, fence: int, seen: int, lines: Sequence[New], moment: Moment) -> Move:
-    """The turn is over, unless something was said that it has not `seen`."""
+    """The turn is over, unless something was said that it has not `seen`.
+
+    A question of a turn that did not come to its end was perhaps never told to anybody: it is closed.
+    """
     held = _held(thread, fence)
     if thread.lines != seen:
         return Move(replace(held, status="ready", due_at=moment.now, runner=""))
-    ended = replace(held, status="idle", due_at=None, runner="", updated_at=moment.now)
+    told = any(line.body.get("status") == "done" for line in lines)
+    is_open = thread.confirmation is not None and thread.confirmation.answer == "open"
+    confirmation = None if is_open and not told else thread.confirmation
+    ended = replace(held, status="idle", due_at=None, runner="", confirmation=confirmation, updated_at=moment.now)
     return Move(ended, tuple(lines), (thread.parent,) if thread.parent else ())
 
 

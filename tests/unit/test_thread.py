@@ -1,0 +1,341 @@
+"""A conversation that acts: its states as a product, who may write in it, and whose yes counts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from interlock.core import thread as threads
+from interlock.core.confirmation import Confirmation
+from interlock.core.errors import Conflict, Error, InvalidRequest, LeaseLost
+from interlock.core.thread import MAX_TEXT, TRANSITIONS, Move, New, Place, Thread, events_of, open_thread
+from tests.unit.builders import NOW, at
+
+LEASE = 30
+FENCE = 3
+LATER = at(NOW + 5)
+HERE = Place("default", "assistant", "ann", ("assistant",))
+FRESH = open_thread("thread-1", HERE, "Hello", at()).thread
+DELETE = Confirmation("ann", "c1", "delete_page", "a" * 64)
+QUESTION = (New("resulted", "agent:assistant", {"call": "c1", "tool": "delete_page", "status": "confirming"}),)
+DONE = (New("ended", "time", {"status": "done", "reason": ""}),)
+IN = {
+    "ready": replace(FRESH, lines=1),
+    "running": replace(FRESH, lines=1, status="running", due_at=NOW + LEASE, runner="mine", fence=FENCE),
+    "waiting": replace(FRESH, lines=1, status="waiting", due_at=NOW + 20, fence=FENCE),
+    "idle": replace(FRESH, lines=1, status="idle", due_at=None, fence=FENCE),
+}
+RUNNING = IN["running"]
+
+
+def claim(thread: Thread, now: int = NOW + 5, *, dead: bool = False) -> Move:
+    return threads.claim(thread, "other", LEASE, at(now), runner_is_dead=dead)
+
+
+MOVES: dict[str, Callable[[Thread], Move]] = {
+    "say": lambda thread: threads.say(thread, "ann", "And now?", LATER),
+    "stop": lambda thread: threads.stop(thread, "ann", LATER),
+    "retry": lambda thread: threads.retry(thread, "ann", LATER),
+    "claim": claim,
+    "claim after the lease": lambda thread: claim(thread, NOW + LEASE),
+    "claim from the dead": lambda thread: claim(thread, dead=True),
+    "mirror": lambda thread: threads.mirror(thread, (New("asked", "agent:writer", {}),), LATER),
+    "renew": lambda thread: threads.renew(thread, FENCE, LEASE, LATER),
+    "append": lambda thread: threads.append(thread, FENCE, (New("failed", "time", {}),), LATER),
+    "confirm first": lambda thread: threads.confirm_first(thread, FENCE, DELETE, QUESTION, LATER),
+    "use a yes": lambda thread: threads.use_confirmation(
+        replace(thread, confirmation=replace(DELETE, answer="yes")), FENCE, "7:c2", "delete_page", "a" * 64
+    ),
+    "park": lambda thread: threads.park(thread, FENCE, NOW + 99, LATER),
+    "park, woken": lambda thread: threads.park(replace(thread, woken=1), FENCE, NOW + 99, LATER),
+    "end": lambda thread: threads.end(thread, FENCE, 1, DONE, LATER),
+    "end, unseen": lambda thread: threads.end(thread, FENCE, 0, DONE, LATER),
+}
+LOST = LeaseLost
+# move → what becomes of a thread that is ready, running, waiting, idle: its status, or the error
+TABLE: dict[str, tuple[object, object, object, object]] = {
+    "say": ("ready", "running", "ready", "ready"),
+    "stop": ("ready", "ready", "ready", "idle"),
+    "retry": (Conflict, Conflict, Conflict, "ready"),
+    "claim": ("running", Conflict, Conflict, Conflict),
+    "claim after the lease": ("running", "running", "running", Conflict),
+    "claim from the dead": ("running", "running", Conflict, Conflict),
+    "mirror": ("ready", "running", "waiting", "idle"),
+    "renew": (LOST, "running", LOST, LOST),
+    "append": (LOST, "running", LOST, LOST),
+    "confirm first": (LOST, "running", LOST, LOST),
+    "use a yes": (LOST, "running", LOST, LOST),
+    "park": (LOST, "waiting", LOST, LOST),
+    "park, woken": (LOST, "ready", LOST, LOST),
+    "end": (LOST, "idle", LOST, LOST),
+    "end, unseen": (LOST, "ready", LOST, LOST),
+}
+BY_HOLDER = [name for name, row in TABLE.items() if row[0] is LOST]
+
+
+# R3, R32
+@pytest.mark.parametrize("status", IN)
+@pytest.mark.parametrize("name", MOVES)
+def test_every_status_and_move_gives_what_the_table_says(name: str, status: str) -> None:
+    expected = TABLE[name][list(IN).index(status)]
+    if isinstance(expected, type):
+        assert issubclass(expected, Error)
+        with pytest.raises(expected):
+            MOVES[name](IN[status])
+        return
+    moved = MOVES[name](IN[status]).thread
+    assert moved.status == expected
+    assert moved.status in TRANSITIONS[status]
+
+
+def test_every_transition_that_is_allowed_is_made_by_some_move() -> None:
+    made = {(status, row[place]) for row in TABLE.values() for place, status in enumerate(IN)}
+    allowed = {(status, after) for status in IN for after in TRANSITIONS[status]}
+    assert allowed == {(status, after) for status, after in made if isinstance(after, str)}
+
+
+# R32
+@pytest.mark.parametrize("name", BY_HOLDER)
+def test_what_an_old_holder_writes_is_refused(name: str) -> None:
+    with pytest.raises(LeaseLost):
+        MOVES[name](replace(RUNNING, fence=FENCE + 1))
+
+
+def test_a_thread_begins_with_what_was_said() -> None:
+    move = open_thread("thread-1", HERE, "  Delete \n the About page ", at())
+    thread = move.thread
+    assert thread.status in TRANSITIONS[""]
+    assert (thread.title, thread.due_at, thread.lines, thread.fence) == ("Delete the About page", NOW, 0, 0)
+    assert move.lines == (New("said", "ann", {"text": "  Delete \n the About page ", "agent": "assistant"}),)
+
+
+# R13
+def test_a_sub_agents_thread_begins_with_what_the_agent_above_it_said() -> None:
+    below = Place("default", "writer", "ann", ("assistant", "writer"), "thread-1", "c1")
+    move = open_thread("thread-2", below, "Publish it", at())
+    assert (move.thread.parent, move.thread.parent_call, move.thread.person) == ("thread-1", "c1", "ann")
+    assert move.lines[0].actor == "agent:assistant"
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * (MAX_TEXT + 1), "a\x00b", "\ud800"])
+def test_a_message_that_cannot_be_kept_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        open_thread("thread-1", HERE, text, at())
+    with pytest.raises(InvalidRequest):
+        threads.say(IN["idle"], "ann", text, at())
+
+
+def test_what_is_said_while_it_runs_leaves_it_to_its_holder_and_wakes_it() -> None:
+    said = threads.say(RUNNING, "ann", "Wait", LATER).thread
+    assert (said.runner, said.fence, said.due_at, said.woken) == ("mine", FENCE, NOW + LEASE, 1)
+
+
+def test_what_is_said_to_one_that_rests_makes_it_due_at_once() -> None:
+    for status in ("waiting", "idle"):
+        said = threads.say(IN[status], "ann", "Hi", LATER).thread
+        assert (said.due_at, said.woken, said.updated_at) == (NOW + 5, 1, NOW + 5)
+
+
+# R3
+def test_stop_takes_a_running_thread_from_its_holder() -> None:
+    move = threads.stop(RUNNING, "ann", LATER)
+    assert (move.thread.runner, move.thread.fence, move.thread.due_at) == ("", FENCE + 1, NOW + 5)
+    assert move.lines == (New("stopped", "ann", {}),)
+    with pytest.raises(LeaseLost):
+        threads.append(move.thread, FENCE, (), LATER)
+
+
+def test_stopping_one_that_rests_changes_nothing() -> None:
+    assert threads.stop(IN["idle"], "ann", LATER) == Move(IN["idle"])
+
+
+def test_whoever_claims_it_holds_it_with_a_new_fence_and_a_lease() -> None:
+    move = claim(replace(IN["ready"], woken=2))
+    taken = move.thread
+    assert (taken.runner, taken.fence, taken.due_at, taken.woken) == ("other", 1, NOW + 5 + LEASE, 0)
+    assert move.lines == ()
+
+
+def test_taking_over_from_one_that_is_gone_is_said() -> None:
+    assert claim(RUNNING, NOW + LEASE).lines == (New("resumed", "other", {}),)
+    assert claim(RUNNING, dead=True).thread.fence == FENCE + 1
+
+
+def test_one_that_waits_is_claimed_when_its_time_comes() -> None:
+    parked = replace(IN["waiting"], due_at=NOW + 10)
+    with pytest.raises(Conflict):
+        claim(parked, NOW + 9)
+    assert claim(parked, NOW + 10).thread.status == "running"
+
+
+def test_parking_keeps_the_time_at_which_to_look_again() -> None:
+    parked = threads.park(RUNNING, FENCE, NOW + 99, LATER).thread
+    assert (parked.due_at, parked.runner) == (NOW + 99, "")
+    assert threads.park(RUNNING, FENCE, None, LATER).thread.due_at is None
+
+
+# R3
+def test_what_happened_between_the_look_and_the_parking_is_not_missed() -> None:
+    woken = threads.park(replace(RUNNING, woken=1), FENCE, None, LATER).thread
+    assert (woken.status, woken.due_at) == ("ready", NOW + 5)
+
+
+def test_an_end_with_something_unseen_is_no_end() -> None:
+    move = threads.end(replace(RUNNING, lines=2), FENCE, 1, DONE, LATER)
+    assert (move.thread.status, move.thread.due_at, move.lines, move.wakes) == ("ready", NOW + 5, (), ())
+
+
+# R13
+def test_the_end_of_a_sub_agent_wakes_the_thread_above() -> None:
+    assert threads.end(replace(RUNNING, parent="thread-0"), FENCE, 1, DONE, LATER).wakes == ("thread-0",)
+    assert threads.end(RUNNING, FENCE, 1, DONE, LATER).wakes == ()
+
+
+def test_renewing_moves_the_lease_and_writes_no_line() -> None:
+    move = threads.renew(RUNNING, FENCE, LEASE, LATER)
+    assert (move.thread.due_at, move.lines) == (NOW + 5 + LEASE, ())
+
+
+# Confirmations
+
+
+def asked(status: str = "idle") -> Thread:
+    return replace(IN[status], confirmation=DELETE)
+
+
+def said(thread: Thread, text: str, person: str = "ann") -> Move:
+    return threads.say(thread, person, text, LATER)
+
+
+# R19
+@pytest.mark.parametrize(
+    ("text", "answer", "kept"), [("yes", "yes", "yes"), ("no", "no", None), ("which page?", "closed", None)]
+)
+def test_the_next_message_answers_the_open_question_or_closes_it(text: str, answer: str, kept: str | None) -> None:
+    move = said(asked(), text)
+    confirmation = move.thread.confirmation
+    assert (confirmation and confirmation.answer) == kept
+    confirmed, message = move.lines
+    assert (confirmed.kind, confirmed.actor, confirmed.body["answer"]) == ("confirmed", "ann", answer)
+    assert (message.kind, message.body) == ("said", {"text": text})
+
+
+# R19
+def test_the_yes_of_another_person_closes_it() -> None:
+    move = said(asked(), "yes", "bob")
+    assert move.thread.confirmation is None
+    assert move.lines[0].body["answer"] == "closed"
+
+
+# R19
+@pytest.mark.parametrize("status", ["ready", "running", "waiting"])
+def test_a_yes_before_the_question_was_told_to_its_end_is_no_answer_to_it(status: str) -> None:
+    move = said(asked(status), "yes")
+    assert move.thread.confirmation is None
+    assert move.lines[0].body["answer"] == "closed"
+
+
+# R19
+def test_a_yes_that_was_not_used_is_over_with_the_next_message() -> None:
+    given = said(asked(), "yes").thread
+    move = said(replace(given, status="idle"), "yes")
+    assert move.thread.confirmation is None
+    assert [line.kind for line in move.lines] == ["said"]
+
+
+# R19
+def test_a_yes_without_a_question_is_a_message_like_any_other() -> None:
+    move = said(IN["idle"], "yes")
+    assert (move.thread.confirmation, [line.kind for line in move.lines], move.content) == (None, ["said"], None)
+
+
+# R19
+def test_a_new_question_replaces_the_old_one() -> None:
+    other = replace(DELETE, call="c9", args_sha256="b" * 64)
+    move = threads.confirm_first(replace(RUNNING, confirmation=DELETE), FENCE, other, QUESTION, LATER)
+    assert move.thread.confirmation == other
+    assert [line.kind for line in move.lines] == ["confirming", "resulted"]
+    assert move.lines[0].body == {"call": "c9", "tool": "delete_page", "args_sha256": "b" * 64}
+
+
+YES = replace(RUNNING, confirmation=replace(DELETE, answer="yes"))
+
+
+def used(thread: Thread, call: str = "7:c2", tool: str = "delete_page", args: str = "a" * 64) -> Thread:
+    return threads.use_confirmation(thread, FENCE, call, tool, args).thread
+
+
+# R19, R20
+def test_a_yes_is_spent_on_one_call_and_stands_for_that_one() -> None:
+    spent = used(YES)
+    assert spent.confirmation == replace(DELETE, answer="used 7:c2")
+    assert used(spent) == spent
+    with pytest.raises(Conflict):
+        used(spent, "7:c3")
+
+
+# R19, R20
+@pytest.mark.parametrize(
+    "thread", [RUNNING, asked("running"), replace(YES, confirmation=replace(DELETE, answer="used 7:c2 "))]
+)
+def test_without_a_yes_there_is_nothing_to_use(thread: Thread) -> None:
+    with pytest.raises(Conflict):
+        used(thread)
+
+
+# R19, R20
+@pytest.mark.parametrize("other", [{"tool": "delete_pages"}, {"args": "b" * 64}])
+def test_a_yes_is_about_one_tool_and_its_arguments(other: dict[str, str]) -> None:
+    with pytest.raises(Conflict):
+        used(YES, **other)
+
+
+# R19
+def test_stopping_closes_the_question() -> None:
+    assert threads.stop(asked("running"), "ann", LATER).thread.confirmation is None
+
+
+# R19
+@pytest.mark.parametrize(("status", "kept"), [("done", DELETE), ("error", None), ("limit", None), ("stopped", None)])
+def test_a_question_of_a_turn_that_broke_off_is_closed(status: str, kept: Confirmation | None) -> None:
+    lines = (New("ended", "time", {"status": status, "reason": ""}),)
+    assert threads.end(asked("running"), FENCE, 1, lines, LATER).thread.confirmation == kept
+
+
+# R19
+def test_a_yes_outlives_an_error_so_that_the_turn_can_be_tried_again() -> None:
+    lines = (New("ended", "time", {"status": "error", "reason": ""}),)
+    ended = threads.end(YES, FENCE, 1, lines, LATER).thread
+    assert ended.confirmation == YES.confirmation
+    assert threads.retry(ended, "ann", LATER).thread.confirmation == YES.confirmation
+
+
+# The ledger
+
+
+def test_the_ledger_is_told_of_structure_and_of_no_words() -> None:
+    body = {
+        "text": "secret words",
+        "wishes": [["c1", "pay", '{"to": "bob"}']],
+        "tools": ["pay"],
+        "tokens": 7,
+        "took": 1,
+    }
+    move = Move(RUNNING, (New("replied", "agent:assistant", body), New("asked", "agent:assistant", {"approval": "id"})))
+    first, second = events_of(move)
+    assert (first.kind, first.actor, first.approval_id, first.content) == (
+        "thread_replied",
+        "agent:assistant",
+        "",
+        None,
+    )
+    assert first.data == {"thread_id": "thread-1", "line": 2, "tools": ["pay"], "tokens": 7}
+    assert second.data == {"thread_id": "thread-1", "line": 3, "approval": "id"}
+
+
+# R19, R41
+def test_the_ledger_keeps_what_the_person_said_to_a_question() -> None:
+    confirmed, message = events_of(said(asked(), "yes"))
+    assert confirmed.data == {"thread_id": "thread-1", "line": 2, "tool": "delete_page", "answer": "yes"}
+    assert confirmed.content == {"text": "yes", "args_sha256": "a" * 64}
+    assert (message.kind, message.content) == ("thread_said", None)
