@@ -20,7 +20,7 @@ from interlock.core.event import TIME
 from interlock.core.log import Call, messages_of
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Clock, Watch
-from interlock.core.prompt import Delta, Model, Prompt, Replied, Said
+from interlock.core.prompt import Delta, Model, Prompt, Replied, Said, Wish, distinct
 from interlock.core.run import CallModel, Done, Handle, next_step
 from interlock.core.thread import New
 from interlock.stores.threads import SqlThreads
@@ -100,7 +100,7 @@ class Turn:
             return await self._model_failed(error, attempt)
         body = {
             "text": _clean(reply.text),
-            "wishes": [[_clean(part) for part in wish] for wish in reply.wishes],
+            "wishes": [list(wish) for wish in distinct([Wish(*map(_clean, wish)) for wish in reply.wishes])],
             "tools": [wish.tool for wish in reply.wishes],
             "opaque": reply.opaque,
             "tokens": reply.tokens,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+MAX_ID = 150  # characters of a call's id
 
 
 class Wish(NamedTuple):
@@ -72,3 +74,16 @@ class Model(Protocol):
 
     def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
         """One turn: pieces of text, then the whole of it as the last item. Raises ModelFailed."""
+
+
+def distinct(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
+    """With an id of its own for each: what a provider left out, gave twice or made odd is replaced."""
+    given = {wish.id for wish in wishes}
+    free = (name for number in range(len(wishes) * 2) if (name := f"call_{number}") not in given)
+    taken: set[str] = set()
+    made: list[Wish] = []
+    for wish in wishes:
+        fits = 1 <= len(wish.id) <= MAX_ID and wish.id.isprintable() and wish.id not in taken
+        made.append(wish if fits else wish._replace(id=next(free)))
+        taken.add(wish.id)
+    return tuple(made)

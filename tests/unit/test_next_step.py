@@ -1,0 +1,329 @@
+"""What a thread needs next follows from its log alone: every situation by hand, then any log that is legal."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interlock.core.log import LOST, Call, last_text, messages_of, reply_of, story_of
+from interlock.core.prompt import Message, Replied, Result, Said, Wish
+from interlock.core.run import CallModel, Done, Handle, Limits, Rest, Step, next_step
+from tests.unit.builders import NOW
+from tests.unit.logs import Calm, Log, Simulator
+
+
+def after(log: Log, limits: Limits = Limits()) -> Step:  # noqa: B008  frozen
+    return next_step(log.lines, limits)
+
+
+def handled(log: Log) -> dict[str, list[str]]:
+    step = after(log)
+    assert isinstance(step, Handle), step
+    names = {"ask": step.ask, "start": step.start, "wait": step.wait}
+    found = {name: [call.wish.id for call in calls] for name, calls in names.items() if calls}
+    return {**found, "given up": [step.given_up]} if step.given_up else found
+
+
+def asked(*calls: str) -> Log:
+    return Log().said().replied(*calls)
+
+
+# Turns of the model
+
+
+def test_nothing_is_to_be_done_where_nothing_was_said() -> None:
+    assert next_step([]) == Rest()
+
+
+def test_a_message_calls_for_the_model() -> None:
+    assert after(Log().said()) == CallModel()
+
+
+def test_a_reply_without_calls_ends_the_turn() -> None:
+    assert after(Log().said().replied(text="Hello")) == Done("done")
+
+
+def test_after_the_end_there_is_nothing_to_do() -> None:
+    assert after(Log().said().replied().ended()) == Rest()
+
+
+def test_another_process_that_takes_over_goes_on_where_the_log_ends() -> None:
+    assert after(Log().said().resumed()) == CallModel()
+    assert after(Log().said().replied().resumed()) == Done("done")
+    assert handled(asked("c1").asked("c1").resumed()) == {"wait": ["c1"]}
+
+
+def test_the_next_message_calls_for_the_model_again() -> None:
+    assert after(Log().said().replied().ended().said()) == CallModel()
+
+
+# R3
+def test_a_message_during_the_turn_is_answered_before_it_ends() -> None:
+    assert after(Log().said().said("Wait").replied(seen=1)) == CallModel()
+    assert after(Log().said().said("Wait").replied(seen=2)) == Done("done")
+
+
+def test_the_model_is_called_again_once_every_call_has_a_result() -> None:
+    assert after(asked("c1").resulted("c1")) == CallModel()
+
+
+# Failures of the model
+
+
+def test_a_failed_try_is_followed_by_the_next_one_not_before_its_time() -> None:
+    assert after(Log().said().failed(1, NOW + 1_000)) == CallModel(2, NOW + 1_000)
+    assert after(Log().said().failed(1).failed(2, NOW + 4_000)) == CallModel(3, NOW + 4_000)
+
+
+def test_a_message_during_the_back_off_begins_anew() -> None:
+    assert after(Log().said().failed(1, NOW + 1_000).said("Now?")) == CallModel()
+
+
+def test_a_reply_forgets_the_tries_before_it() -> None:
+    assert after(Log().said().failed(1).replied("c1").resulted("c1")) == CallModel()
+
+
+def test_after_an_error_the_person_may_let_it_be_tried_again() -> None:
+    log = Log().said().failed(1).failed(2).failed(3).ended("error")
+    assert after(log) == Rest()
+    assert after(log.retried()) == CallModel()
+
+
+def test_trying_again_what_was_answered_ends_at_once() -> None:
+    assert after(Log().said().replied().ended().retried()) == Done("done")
+
+
+# Calls
+
+
+# R6
+def test_calls_are_asked_about_started_and_waited_for_each_on_its_own() -> None:
+    log = asked("c1", "c2", "c3", "c4", "c5").asked("c2").asked("c3").decided("c3").delegated("c4").resulted("c5")
+    assert handled(log) == {"ask": ["c1"], "start": ["c3"], "wait": ["c2", "c4"]}
+
+
+def test_a_card_is_waited_for() -> None:
+    assert handled(asked("c1").asked("c1")) == {"wait": ["c1"]}
+
+
+def test_what_people_approved_is_started() -> None:
+    assert handled(asked("c1").asked("c1").decided("c1")) == {"start": ["c1"]}
+
+
+@pytest.mark.parametrize("status", ["rejected", "expired", "cancelled", "responded"])
+def test_what_was_decided_otherwise_is_looked_at_and_not_started(status: str) -> None:
+    assert handled(asked("c1").asked("c1").decided("c1", status)) == {"wait": ["c1"]}
+
+
+def test_what_runs_in_another_process_is_waited_for() -> None:
+    assert handled(asked("c1").asked("c1", "running")) == {"wait": ["c1"]}
+
+
+def test_what_may_be_run_again_is_started() -> None:
+    assert handled(asked("c1").asked("c1", "running").asked("c1", "approved")) == {"start": ["c1"]}
+
+
+# R13
+def test_a_sub_agent_is_waited_for() -> None:
+    assert handled(asked("c1").delegated("c1")) == {"wait": ["c1"]}
+
+
+# R13
+def test_what_a_sub_agent_was_asked_shows_here_and_decides_nothing_here() -> None:
+    log = asked("c1", "c2").delegated("c1").asked("c2")
+    mirrored = log.asked("c2", child="thread-2").decided("c2", child="thread-2").resulted("c1", child="thread-2")
+    assert handled(mirrored) == {"wait": ["c1", "c2"]}
+
+
+def test_lines_about_calls_of_an_earlier_reply_are_passed_over() -> None:
+    assert handled(asked("c1").resulted("c1").replied("c2").resulted("c1")) == {"ask": ["c2"]}
+
+
+def test_providers_may_number_their_calls_anew_in_each_reply() -> None:
+    log = asked("c1").asked("c1").decided("c1").resulted("c1").replied("c1")
+    assert handled(log) == {"ask": ["c1"]}
+    first, second = (story_of(log.lines[:n]).calls["c1"].id for n in (2, 6))
+    assert (first, second) == ("2:c1", "6:c1")
+
+
+# R3, R55
+def test_a_new_message_gives_up_what_is_not_decided() -> None:
+    assert handled(asked("c1", "c2").asked("c1").said("No")) == {
+        "ask": ["c2"],
+        "wait": ["c1"],
+        "given up": ["said"],
+    }
+
+
+def test_calls_of_a_reply_that_did_not_know_the_newest_message_are_given_up() -> None:
+    assert handled(Log().said().said("No").replied("c1", seen=1)) == {"ask": ["c1"], "given up": ["said"]}
+    assert handled(Log().said().said("No").replied("c1", seen=2)) == {"ask": ["c1"]}
+
+
+def test_stopping_gives_up_what_is_not_decided() -> None:
+    assert handled(asked("c1").asked("c1").stopped()) == {"wait": ["c1"], "given up": ["stopped"]}
+
+
+def test_once_all_calls_ended_a_stopped_turn_is_over() -> None:
+    assert after(Log().said().stopped()) == Done("stopped", "Stopped.")
+    assert after(asked("c1").asked("c1").stopped().resulted("c1")) == Done("stopped", "Stopped.")
+    assert after(asked("c1").stopped().resulted("c1").ended("stopped")) == Rest()
+
+
+def test_stopped_and_said_again_goes_on_with_the_message() -> None:
+    log = asked("c1").asked("c1").stopped().said("Something else")
+    assert handled(log) == {"wait": ["c1"], "given up": ["said"]}
+    assert after(log.resulted("c1")) == CallModel()
+
+
+def test_calls_that_an_error_left_open_are_seen_to_before_anything_else() -> None:
+    log = asked("c1").asked("c1").ended("error")
+    assert handled(log) == {"wait": ["c1"]}
+    assert handled(log.said("Hello?")) == {"wait": ["c1"], "given up": ["said"]}
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (Limits(turns=2), "2 model turns"),
+        (Limits(tokens=1_200), "1,200 tokens"),
+        (Limits(took=9_000), "9 seconds of work"),
+    ],
+)
+def test_a_limit_ends_the_turn_and_says_how_to_go_on(limits: Limits, words: str) -> None:
+    once = Log().said().replied("c1", tokens=700, took=3_000).resulted("c1", took=2_000)
+    assert after(once, limits) == CallModel()
+    step = after(once.replied("c2", tokens=500, took=3_000).resulted("c2", took=1_000), limits)
+    assert isinstance(step, Done)
+    assert step.status == "limit"
+    assert words in step.reason
+    assert step.reason.endswith("Send a message to go on.")
+
+
+def test_a_message_or_another_try_begins_the_limits_anew() -> None:
+    log = Log().said().replied("c1", tokens=700).resulted("c1").ended("limit")
+    assert after(log.said(), Limits(turns=1)) == CallModel()
+    again = Log().said().replied("c1").resulted("c1").ended("limit").retried()
+    assert after(again, Limits(turns=1)) == CallModel()
+
+
+def test_a_reply_without_calls_is_an_end_and_no_limit() -> None:
+    assert after(Log().said().replied(text="Bye"), Limits(turns=1)) == Done("done")
+
+
+# What the model is told
+
+
+# R6
+def test_results_come_in_the_order_of_the_calls() -> None:
+    log = asked("c1", "c2 read").resulted("c2", "second").resulted("c1", "first")
+    assert messages_of(log.lines)[2:] == (Result("c1", "pay", "first"), Result("c2", "read", "second"))
+
+
+def test_a_call_without_a_result_is_told_as_unknown() -> None:
+    """Providers refuse a history in which a call has no result."""
+    assert messages_of(asked("c1").lines)[-1] == Result("c1", "pay", LOST)
+
+
+def test_what_was_said_during_a_turn_comes_behind_its_results() -> None:
+    log = asked("c1").said("Faster").resulted("c1").replied(text="Done")
+    assert messages_of(log.lines) == (
+        Said("Hi"),
+        Replied("", (Wish("c1", "pay", "{}"),)),
+        Result("c1", "pay", "ok"),
+        Said("Faster"),
+        Replied("Done"),
+    )
+
+
+def test_what_a_reply_did_not_know_comes_behind_it() -> None:
+    log = Log().said().said("Wait").replied(text="Hello", seen=1)
+    assert messages_of(log.lines) == (Said("Hi"), Replied("Hello"), Said("Wait"))
+
+
+def test_what_the_provider_wants_to_see_again_and_the_tokens_are_kept() -> None:
+    body = {"text": "", "wishes": [["c1", "pay", "{"]], "opaque": "sealed", "tokens": 5}
+    assert reply_of(body) == Replied("", (Wish("c1", "pay", "{"),), "sealed", 5)
+
+
+def test_a_sub_agent_hands_over_what_it_said_last() -> None:
+    assert last_text(Log().said().replied(text="One").said().replied(text="Two").ended().lines) == "Two"
+    assert last_text(Log().said().lines) == ""
+
+
+def test_an_id_at_the_gate_is_of_bounded_length() -> None:
+    assert len(Call(Wish("x" * 500, "pay", "{}"), 7).id) == 200
+
+
+# Any log that is legal
+
+
+def check_messages(messages: Sequence[Message]) -> None:
+    """Behind each reply one result for each of its calls, in their order, and no result anywhere else."""
+    due: list[str] = []
+    for message in messages:
+        match message:
+            case Result():
+                assert due, "a result without a call"
+                assert due.pop(0) == message.call_id
+            case _:
+                assert due == [], "a call without a result"
+                due = [wish.id for wish in message.wishes] if isinstance(message, Replied) else []
+    assert due == []
+
+
+def check_step(step: Step, before: Simulator) -> None:
+    story = story_of(before.log.lines)
+    open_calls = [call.wish.id for call in story.calls.values() if not call.ended]
+    if isinstance(step, Handle):
+        parts = [call.wish.id for part in (step.ask, step.start, step.wait) for call in part]
+        assert sorted(parts) == sorted(open_calls), "every open call once"
+        assert not any(call.approval or call.child for call in step.ask), "nothing known is asked about again"
+    else:
+        assert open_calls == []
+    if before.log.lines[-1].kind == "replied" and not story.calls and not story.unseen:
+        assert step == Done("done"), "a turn that was recorded is not asked for again"
+
+
+# R3, R6, R35
+@settings(max_examples=300)
+@given(st.data())
+def test_whatever_happens_the_log_stays_one_that_a_model_can_be_given(data: st.DataObject) -> None:
+    simulator = Simulator(data.draw)
+    for _ in range(data.draw(st.integers(1, 25))):
+        simulator.person()
+        if not simulator.idle:
+            check_step(next_step(simulator.log.lines), simulator)
+            simulator.advance()
+        check_messages(messages_of(simulator.log.lines))
+    messages = messages_of(simulator.log.lines)
+    told = [message.text for message in messages if isinstance(message, Said)]
+    assert sorted(told) == sorted(f"message {number}" for number in range(simulator.messages))
+    assert sum(isinstance(message, Replied) for message in messages) == sum(
+        line.kind == "replied" for line in simulator.log.lines
+    )
+    assert len(simulator.ran) == len(set(simulator.ran)), "a call came to its result twice"
+    assert len(simulator.turns) == len(set(simulator.turns)), "a turn was asked for twice at the same place"
+
+
+# R3
+@settings(max_examples=200)
+@given(st.data())
+def test_left_alone_every_thread_comes_to_rest(data: st.DataObject) -> None:
+    simulator = Simulator(data.draw)
+    for _ in range(data.draw(st.integers(0, 8))):
+        simulator.person()
+        if not simulator.idle:
+            simulator.advance()
+    left_alone = Calm.over(simulator)
+    for _ in range(60):
+        if left_alone.idle:
+            break
+        left_alone.advance()
+    assert left_alone.idle, json.dumps([line.kind for line in left_alone.log.lines])
+    assert next_step(left_alone.log.lines) == Rest()
