@@ -5,7 +5,15 @@ import re
 import pytest
 
 from interlock.core import errors
-from interlock.core.errors import CallRefused, Error, FindingsNotAcknowledged, InvalidDecision, NotFound, Problem
+from interlock.core.errors import (
+    CallRefused,
+    Error,
+    FindingsNotAcknowledged,
+    InvalidDecision,
+    ModelFailed,
+    NotFound,
+    Problem,
+)
 
 
 def descendants(kind: type[Error]) -> list[type[Error]]:
@@ -139,8 +147,14 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "refused",
         "stale",
         "store_unavailable",
+        "tool_failed",
         "too_many_requests",
         "tool_failed",
         "unauthenticated",
         "unknown",
     }
+
+
+def test_a_failed_model_says_whether_another_try_may_help() -> None:
+    assert ModelFailed("Overloaded.", again=True).again
+    assert not ModelFailed("The key is wrong.", again=False).again
