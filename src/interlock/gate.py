@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import secrets
@@ -18,7 +19,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read
 from interlock.core.card import find
 from interlock.core.conversation import Question
-from interlock.core.errors import InvalidRequest, Problem
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
@@ -28,6 +29,7 @@ from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
+from interlock.core.thread import PREFIX as THREAD
 
 LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
 
@@ -61,6 +63,14 @@ class Gate:
         self._conditions = conditions
         self._validate = validate
         self._is_dead = is_dead
+        self._check_run: Callable[[ToolCall], None] = _any_run
+        self._own: Callable[[Approval], Approval] = _any_call
+
+    def outside(self) -> Gate:
+        """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there."""
+        gate = copy.copy(self)
+        gate._check_run, gate._own = _check_outside, _own_outside
+        return gate
 
     async def check(
         self,
@@ -76,6 +86,7 @@ class Gate:
         An `approval_id` is a UUID that the caller chose for it; then a read gets a row as well. A misfit that is taken
         in is kept for people to see, flagged, and cannot be approved as it is. `terms` fill in what a rule leaves open.
         """
+        self._check_run(call)
         verdict = self.policy.judge(call, spec)
         if terms is not None and isinstance(verdict, Ask):
             verdict = terms(verdict)
@@ -89,6 +100,7 @@ class Gate:
     async def ask(self, call: ToolCall, spec: ToolSpec, *, approval_id: str = "") -> Outcome:
         """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
         self._check_question(call.value)
+        self._check_run(call)
         verdict = self.policy.judge(call, spec)
         if isinstance(verdict, Allow):
             verdict = self._default_terms(call)
@@ -97,7 +109,9 @@ class Gate:
         return await self._record(call, spec, verdict, approval_id)
 
     async def look(self, workspace: str, approval_id: str) -> Outcome:
-        return await self._settle(await self._store.get(workspace, approval_id))
+        stored = await self._store.get(workspace, approval_id)
+        self._own(stored.approval)
+        return await self._settle(stored)
 
     async def wait(
         self, workspace: str, approval_id: str, timeout: float | None = None, *, heard: int | None = None
@@ -127,6 +141,7 @@ class Gate:
         """One winner; everybody else is told why not."""
 
         def step(stored: Stored, moment: Moment) -> Change[Approval]:
+            self._own(stored.approval)
             dead = stored.approval.status == "running" and self._is_dead(stored.approval.runner)
             return execution.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead)
 
@@ -139,28 +154,30 @@ class Gate:
         self, workspace: str, approval_id: str, fence: int, lease: int = execution.DEFAULT_LEASE
     ) -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execution.renew(approval, fence, lease, moment)
+            workspace, approval_id, lambda approval, moment: execution.renew(self._own(approval), fence, lease, moment)
         )
 
     async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execution.finish(approval, fence, payload, moment, ok=ok)
+            workspace,
+            approval_id,
+            lambda approval, moment: execution.finish(self._own(approval), fence, payload, moment, ok=ok),
         )
 
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execution.abandon(approval, fence, moment)
+            workspace, approval_id, lambda approval, moment: execution.abandon(self._own(approval), fence, moment)
         )
 
     async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: cancel(approval, actor, reason, moment)
+            workspace, approval_id, lambda approval, moment: cancel(self._own(approval), actor, reason, moment)
         )
 
     async def questions(self, workspace: str, approval_id: str) -> Sequence[Question]:
         """What people want to know of the agent, and it has not replied to."""
-        open_now = (await self._store.get(workspace, approval_id)).approval.open_questions
+        open_now = self._own((await self._store.get(workspace, approval_id)).approval).open_questions
         timeline = await self._store.timeline(workspace, approval_id) if open_now else ()
         asked = [Question(json.loads(e.data)["number"], e.actor, _text(e)) for e in timeline if e.kind == "asked"]
         return [question for question in asked if question.number in open_now]
@@ -168,7 +185,9 @@ class Gate:
     async def answer(self, workspace: str, approval_id: str, number: int, text: str, agent: str = "") -> Approval:
         actor = f"agent:{agent}" if agent else "agent"
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: conversation.reply(approval, number, text, actor, moment)
+            workspace,
+            approval_id,
+            lambda approval, moment: conversation.reply(self._own(approval), number, text, actor, moment),
         )
 
     async def known(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
@@ -286,6 +305,25 @@ class Gate:
             bool(given),
             misfits,
         )
+
+
+def _any_run(_: ToolCall) -> None:
+    pass
+
+
+def _any_call(approval: Approval) -> Approval:
+    return approval
+
+
+def _check_outside(call: ToolCall) -> None:
+    if call.run_id.startswith(THREAD) or call.thread_id.startswith(THREAD):
+        raise Forbidden(f"Runs and threads whose names begin with {THREAD} belong to the chat. Choose another name.")
+
+
+def _own_outside(approval: Approval) -> Approval:
+    if approval.subject.run_id.startswith(THREAD):
+        raise NotFound("There is no approval with this id.", approval_id=approval.id)
+    return approval
 
 
 def _misfit(problems: Sequence[Problem]) -> InvalidRequest:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interlock.conditions import compile_condition
 from interlock.core.decision import Reviewer
@@ -34,13 +34,20 @@ class Known:
 
 @dataclass
 class Doors:
-    """`people` are those of the workspace, by name; `body` is the text of the policy in force."""
+    """`people` are those of the workspace, by name; `body` is the text of the policy in force.
+
+    `gate` is for what runs inside, such as the chat; programs elsewhere come through `outside`.
+    """
 
     workspace: str
     gate: Gate
     inbox: Inbox
     loaded: Loaded
     known: Known
+    outside: Gate = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outside = self.gate.outside()
 
     @property
     def body(self) -> str:
@@ -61,7 +68,7 @@ class Doors:
 
     def take_up(self, loaded: Loaded) -> None:
         self.loaded = loaded
-        self.gate.policy = self.inbox.policy = loaded.policy
+        self.gate.policy = self.outside.policy = self.inbox.policy = loaded.policy
 
 
 class Workspaces:

@@ -29,7 +29,7 @@ from interlock import (
     propose,
 )
 from interlock.core.decision import Decision
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.event import Stored
 from interlock.core.ports import Query
 from interlock.wiring import Parts, wire
@@ -484,3 +484,14 @@ def test_a_failed_call_known_from_before_is_a_failure() -> None:
 
     assert isinstance(not_run(Finished("failed", None, "boom", "id"), "t"), CallFailed)
     assert isinstance(not_run(Answered("hm", "id"), "t"), CallAnswered)
+
+
+async def test_a_run_of_the_chat_is_nobody_elses(make: Callable[..., Interlock]) -> None:  # R48
+    lock = make(run_id="thread-1")
+
+    @lock.tool(effect="write")
+    async def send() -> str:
+        return "sent"
+
+    with pytest.raises(Forbidden, match="belong to the chat"):
+        await send()

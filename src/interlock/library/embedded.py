@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class Embedded:
     """The verbs hand on the door's own coroutine: one more would be felt."""
 
     def __init__(self, parts: Parts, program: Program, policy: Policy, toggles: Toggles) -> None:
-        self._parts = parts
+        self._parts = replace(parts, gate=parts.gate.outside())
         self._program = program
         self._policy = policy
         self._toggles = toggles

@@ -102,7 +102,7 @@ async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
     now = site.clock()
     wanted = _until(body.metadata.expiresAt, now)
     call = call_of(_proposed(body), caller, doors)
-    outcome = await doors.gate.check(
+    outcome = await doors.outside.check(
         call,
         _spec(site, body.actionType),
         approval_id=body.requestId,
@@ -133,7 +133,7 @@ async def submit(body: Submitted, desk: AtDesk) -> Response:
 async def resume(request_id: str, site: Here, caller: Caller) -> Response:
     """What came of a request. Starts nothing: whoever does it calls start, which one caller can."""
     doors = await site.workspaces.doors(caller.workspace)
-    await doors.gate.look(doors.workspace, request_id)  # tidies what time has decided
+    await doors.outside.look(doors.workspace, request_id)  # tidies what time has decided
     stored = await site.store.get(doors.workspace, request_id)
     return response(json_answer(resumed_json(stored, site.clock())))
 

@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.core.call import MAX_NAME
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.thread import PREFIX as THREAD
 from interlock.durations import rfc3339
 from interlock.runs import Holder, Runs
 from interlock.server.calls import MAX_LEASE
@@ -62,6 +63,8 @@ class RunRoutes:
         body = await asked.json(TakeUp)
         runner = body.runner or secrets.token_hex(8)
         run_id, resumed = body.run_id, False
+        if run_id.startswith(THREAD):
+            raise Forbidden(f"Runs whose names begin with {THREAD} belong to the chat. Choose another name.")
         if not run_id:
             gone = {_name(asked, each) for each in body.gone}
             holder = _holder(asked, _agent(asked, body.agent), runner, body.lease_seconds)
