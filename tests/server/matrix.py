@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
+from interlock.core import thread
 from interlock.core.identity import ROLES
 from interlock.web.asgi import App
 from interlock.web.front import Hot, Live
@@ -222,6 +223,16 @@ async def request_to_decide(world: World, workspace: str, _: str) -> Target:
     return Target(body["requestId"])
 
 
+async def _thread(world: World, workspace: str, role: str) -> Target:
+    """Of whoever asks, if they can have any."""
+    thread_id = f"{thread.PREFIX}{uuid4()}"
+    place = thread.Place(workspace, "assistant", PEOPLE.get(role, "ada"), ("assistant",))
+    await world.parts.store.threads.add(
+        workspace, thread_id, lambda moment: thread.open_thread(thread_id, place, named(workspace), moment)
+    )
+    return Target(thread_id)
+
+
 async def _password(world: World, workspace: str, role: str) -> Target:
     if role in PEOPLE:
         await world.parts.accounts.set_password(workspace, PEOPLE[role], PASSWORD, "test")
@@ -240,6 +251,10 @@ MAKERS: dict[str, Maker] = {
     "/api/me/password": _password,
     "/api/keys/{": _key,
     "/api/policy/versions/{": _version,
+    "/api/threads/{": _thread,
+    "/api/chat/approve": approval,
+    "/api/agent/approve": approval,
+    "/api/chat": _thread,
     "/api/grants/{": _grant,
     "/api/grants": _seen,
     "/api/agents/{": _agent,
@@ -250,6 +265,9 @@ MAKERS: dict[str, Maker] = {
 # Bodies for which the document's own words are not enough.
 BODIES: dict[str, Json | Callable[[Target], Json]] = {
     "POST /api/approvals/bulk": lambda target: {"decisions": [decision(target)]},
+    "POST /api/chat": lambda target: {"message": "hello", "thread_id": target.id},
+    "POST /api/chat/approve": lambda target: {"approvalId": target.id, "approved": True},
+    "POST /api/agent/approve": lambda target: {"approvalId": target.id, "approved": True},
     "POST /submit": lambda target: {"requestId": target.id, "decision": "approved"},
     "POST /requests": lambda _: {"requestId": str(uuid4()), "actionType": "send", "payload": {"a": 1}},
     "PUT /api/policy": {"version": 1},
@@ -275,7 +293,7 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
 }
 
 # The id is in the body.
-INSIDE = {"POST /submit"}
+INSIDE = {"POST /submit", "POST /api/chat", "POST /api/chat/approve", "POST /api/agent/approve"}
 # Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other.
 FREE = {"PUT /api/agents/{name}"}
 # What somebody who may ask can hear although the request is right, and why.
@@ -296,6 +314,8 @@ def unlike(identity: str) -> str:
         return NOTHING
     if identity.isdigit():
         return "999999"
+    if identity.startswith(thread.PREFIX):
+        return f"{thread.PREFIX}{NOTHING}"
     return identity[:-8] + "zzzzzzzz" if identity else ""
 
 

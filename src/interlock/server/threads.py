@@ -13,6 +13,7 @@ from interlock.core.decision import MAX_COMMENT, Approve, Reject, Seen
 from interlock.core.errors import InvalidRequest
 from interlock.core.thread import Line, Thread
 from interlock.durations import rfc3339
+from interlock.server.approvals import Nothing
 from interlock.server.models import Told
 from interlock.server.routing import DECIDERS, Caller, Here, gives, may, response
 from interlock.web.asgi import Body, json_answer
@@ -58,10 +59,6 @@ class ThreadLine(Told):
 class WholeThread(ThreadInfo):
     lines: list[ThreadLine]
     confirmation: dict[str, Any] | None
-
-
-class Nothing(Body):
-    pass
 
 
 class YesOrNo(Body):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 _SHA256 = "d2bb3a09ba4d8ad2d4c3b8b9d3f8c9a0a2c0c4a0a7c0d8a9a3e5b1d7c6f4e2a1"
 _ID = "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6"
+_THREAD = "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"
 _POLICY = {"version": 1, "rules": [{"name": "reads are free", "effect": "read", "then": "allow"}]}
 
 BODIES: Mapping[str, object] = {
@@ -56,6 +57,8 @@ BODIES: Mapping[str, object] = {
         "modifiedPayload": {"amount": 50, "recipient": "ann@example.com"},
         "comment": "Half of it now.",
     },
+    "NewMessage": {"message": "Publish the post hello-world.", "thread_id": _THREAD},
+    "YesOrNo": {"approvalId": _ID, "approved": True, "reason": "As agreed on the phone."},
     "SignIn": {"name": "ada", "password": "correct horse battery staple"},
     "UseLink": {"token": "the-part-behind-the-#", "name": "ada", "password": "correct horse battery staple"},
     "Token": {"token": "the-part-behind-the-#"},
