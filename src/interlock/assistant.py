@@ -71,7 +71,7 @@ class Assistant:
 def assistant_of(
     settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log, *, demo: bool = False
 ) -> Assistant:
-    agents = Agents({**(_demo_agents() if demo else {}), **settings.agents})
+    agents = Agents(settings.agents, _demo_agents() if demo else BUILT_IN)
     mcp = _mcp_servers(settings)
     toolbox = Toolbox(_Kits(settings, store, demo=demo).make, [] if mcp is None else [mcp.tools])
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)

@@ -18,6 +18,15 @@ HIDDEN = "***"
 FOREVER = "forever"
 RETENTION = parse_duration("24h")
 PACKS = ("agent", "cms", "documents", "github", "http", "linear", "okr", "request")  # what our own tools begin with
+PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # what `tools` may say to each pack; the first one is what it needs
+    "ask_human": (),
+    "cms": (),
+    "documents": (),
+    "github": ("token", "url"),
+    "http": ("allow", "allow_private", "seconds"),
+    "linear": ("key", "team", "url"),
+    "okr": (),
+}
 Free = Mapping[str, object]
 DEFAULT = "default"  # among the models: the one for agents that name none
 DEFAULT_MODELS = (

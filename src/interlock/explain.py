@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest
-from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Verdict, facts_of
+from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Then, Verdict, facts_of
 from interlock.durations import parse_duration
 from interlock.reading.reader import nearest
 
@@ -64,6 +64,18 @@ def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, 
     verdict = policy.judge(call, spec)
     by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
     return Explanation(verdict, tuple(steps), by, _conclusion(policy, verdict, by, key))
+
+
+def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> frozenset[Then]:
+    """Every verdict that such a call can get, whatever its arguments: one where it is certain."""
+    key = Key(call.tool, policy.effect(spec), call.path, call.requester, call.teams, call.priority)
+    kinds: set[Then] = set()
+    for rule in policy.rules:
+        if not rule.shadow and rule.matches(key):
+            kinds.add(replace(policy, rules=(replace(rule, when=None),)).judge(call, spec).kind)
+            if rule.when is None:
+                return frozenset(kinds)
+    return frozenset({*kinds, replace(policy, rules=()).judge(call, spec).kind})
 
 
 def _step(rule: Rule, key: Key, facts: Facts, line: int | None) -> Step:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 from zoneinfo import ZoneInfo
 
+from interlock.agents import read_agents
 from interlock.configuration import (
     DASHBOARD,
     DEFAULT,
@@ -20,11 +21,11 @@ from interlock.configuration import (
     HIDDEN,
     LOG_WANTED,
     MODEL_VARIABLES,
+    PACK_SETTINGS,
     READY_ACTIONS,
     RETENTION,
     SECTIONS,
     Action,
-    Agent,
     Audit,
     Channel,
     Escalation,
@@ -99,10 +100,10 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
         _escalation(read, top, targets),
         _audit(read, top, folder),
         channels,
-        _agents(read, top),
+        read_agents(read, top),
         mcp_servers(read, top, folder),
         tuple(folder / name for name in read.texts(top, "documents")),
-        _by_name(read, top, "tools"),
+        _tools(read, top),
         *_models(read, top, env),
         fault_plan(env),
         file,
@@ -319,24 +320,6 @@ def _channels(read: Reader, top: Fields) -> dict[str, Channel]:
     return channels
 
 
-def _agents(read: Reader, top: Fields) -> dict[str, Agent]:
-    entries = read.mapping(top, "agents")
-    keys = ("model", "instructions", "tools", "tool_approvals", "agents", "limits")
-    agents = {}
-    for name, item in entries.items():
-        fields = read.fields(item, keys, "an agent")
-        switches = read.mapping(fields, "tool_approvals")
-        agents[name] = Agent(
-            read.text(fields, "model"),
-            read.text(fields, "instructions"),
-            read.texts(fields, "tools"),
-            {tool: read.truth(switches, tool, default=True) for tool in switches},
-            read.texts(fields, "agents", entries, "agent"),
-            _free(read.mapping(fields, "limits")),
-        )
-    return agents
-
-
 def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, Free], str]:
     """What each provider is to know, and the model that counts where an agent names none; empty if there is none.
 
@@ -356,10 +339,10 @@ def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str
     return models, wanted or next(ready, "")
 
 
-def _by_name(read: Reader, top: Fields, section: str) -> dict[str, Free]:
-    """What a tool pack is to know; each checks its own."""
-    entries = read.mapping(top, section)
-    return {name: _free(read.mapping(entries, name)) for name in entries}
+def _tools(read: Reader, top: Fields) -> dict[str, Free]:
+    """What each pack is to know; whether it is of the right kind, the pack itself says."""
+    entries = read.section(top, "tools", tuple(PACK_SETTINGS))
+    return {name: _free(read.section(entries, name, PACK_SETTINGS[name])) for name in entries}
 
 
 def _free(fields: Fields) -> Free:

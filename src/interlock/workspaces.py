@@ -132,8 +132,9 @@ class Workspaces:
             doors.known = known
 
     def toggles(self, agents: Mapping[str, AgentVersion]) -> dict[str, Mapping[str, bool]]:
-        stored = {name: json.loads(agent.body).get("tool_approvals", {}) for name, agent in agents.items()}
-        return {**self._toggles, **stored}
+        stored = {name: json.loads(agent.body) for name, agent in agents.items()}
+        told = {name: body["tool_approvals"] for name, body in stored.items() if "tool_approvals" in body}
+        return {**self._toggles, **told}
 
     async def _opened(self, workspace: str) -> Doors:
         known = await self._read(workspace)

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 import interlock.tools
+from interlock.configuration import PACK_SETTINGS
 from interlock.core.call import Args
 from interlock.schemas import validate
 from interlock.tools.tool import Kit, Tool
@@ -85,6 +86,10 @@ packs = pytest.mark.parametrize("pack", sorted(PACKS))
 
 def test_the_packs_are_found() -> None:  # R7
     assert {"cms", "okr"} <= set(PACKS)
+
+
+def test_every_pack_says_what_its_settings_are() -> None:  # R30
+    assert set(PACK_SETTINGS) == set(PACKS)
 
 
 def test_no_two_packs_have_a_tool_of_the_same_name(tmp_path: Path) -> None:  # R7

@@ -15,6 +15,7 @@ from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.serving import make_keys
 
+MODEL = "demo:scripted"
 POLICY = """\
 version: 1
 rules:
@@ -31,7 +32,7 @@ rules:
 
 @pytest.fixture
 def settings() -> Settings:
-    return Settings(agents={"bot": Agent(model="m", tools=("delete_file",), tool_approvals={"delete_file": False})})
+    return Settings(agents={"bot": Agent(model=MODEL, tools=("delete_file",), tool_approvals={"delete_file": False})})
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def agent(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
 
 
 async def put(person: httpx2.AsyncClient, approvals: dict[str, bool], **more: Any) -> httpx2.Response:
-    body = {"model": "m", "tools": ["delete_file"], "tool_approvals": approvals, **more}
+    body = {"model": MODEL, "tools": ["delete_file"], "tool_approvals": approvals, **more}
     return await person.put("/api/agents/bot", json=body, params={"reason": "tried it"})
 
 
@@ -80,11 +81,13 @@ async def test_another_process_takes_it_up_within_a_second(ada: httpx2.AsyncClie
 # R9
 async def test_unknown_tools_are_kept_with_a_warning(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
     await propose(agent)
-    body = (await put(ada, {"delete_fil": True, "delete_file": True}, agents=["helper"])).json()
+    tools = ["delete_file", "cms", "linear_*", "okr_list_objectivs", "*"]
+    body = (await put(ada, {"delete_fil": True, "delete_file": True}, tools=tools)).json()
     assert body["tool_approvals"] == {"delete_fil": True, "delete_file": True}
     assert body["warnings"] == [
-        'no tool called "delete_fil" was seen here yet; did you mean "delete_file"?',
-        'no agent called "helper" is known here; it is one of bot',
+        'there is no tool "linear_*" here, so it is ignored',  # without its key the pack has none
+        'there is no tool "okr_list_objectivs" here, so it is ignored; did you mean "okr_list_objectives"?',
+        'tool_approvals names "delete_fil", which is no tool here, so it is ignored; did you mean "delete_file"?',
     ]
     assert (await ada.get("/api/agents/bot")).json()["warnings"] == body["warnings"]
 
@@ -134,6 +137,70 @@ async def test_who_changed_an_agent_and_why_is_in_the_record(ada: httpx2.AsyncCl
     assert entry["content"]["body"]["tool_approvals"] == {"pay": False}
 
 
+@pytest.mark.parametrize(
+    ("body", "pointer", "words"),
+    [
+        ({"model": "gpt-5"}, "/model", "provider:name"),
+        ({"limits": {"turns": "20"}}, "/limits/turns", "whole number from 1 to 1,000"),
+        ({"limits": {"time": "2d"}}, "/limits/time", "from 1s to 1d"),
+        ({"limits": {"tunrs": 5}}, "/limits/tunrs", 'did you mean "turns"?'),
+        ({"agents": ["bot"]}, "/agents/0", "lists itself"),
+        ({"agents": ["assistent"]}, "/agents/0", 'did you mean "assistant"?'),
+        ({"agents": ["elsewhere"]}, "/agents/0", "unknown agent"),
+        ({"tool_aprovals": {}}, "", 'did you mean "tool_approvals"?'),
+    ],
+)
+async def test_an_agent_that_could_not_be_used_is_refused_with_what_is_meant(
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, body: dict[str, Any], pointer: str, words: str
+) -> None:  # R9, R13
+    await propose(agent, agent="elsewhere")
+    answer = await ada.put("/api/agents/bot", json=body)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+    [problem] = answer.json()["problems"]
+    assert problem["pointer"] == pointer
+    assert words in problem["message"]
+    assert (await ada.get("/api/agents/bot")).json()["version"] == 0
+
+
+async def test_agents_that_would_call_each_other_in_a_circle_are_refused(ada: httpx2.AsyncClient) -> None:  # R13
+    assert (await ada.put("/api/agents/one", json={"agents": ["bot"]})).status_code == 200
+    circle = await ada.put("/api/agents/bot", json={"agents": ["one"]})
+    assert (circle.status_code, "circle" in circle.json()["message"]) == (400, True)
+
+
+async def test_what_is_left_out_stays_as_the_file_has_it(ada: httpx2.AsyncClient) -> None:  # R9
+    await ada.put("/api/agents/bot", json={"instructions": "Be kind."})
+    shown = (await ada.get("/api/agents/bot")).json()
+    assert (shown["instructions"], shown["tools"], shown["model"]) == ("Be kind.", ["delete_file"], MODEL)
+    assert shown["tool_approvals"] == {"delete_file": False}
+    await ada.put("/api/agents/bot", json={"tools": [], "tool_approvals": {}})
+    shown = (await ada.get("/api/agents/bot")).json()
+    assert (shown["instructions"], shown["tools"], shown["tool_approvals"]) == ("", [], {})
+
+
+async def test_switches_that_are_left_out_hold_as_the_file_has_them(
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
+) -> None:  # R9
+    await ada.put("/api/agents/bot", json={"instructions": "Be kind."})
+    assert (await propose(agent, call_id="by the file"))["status"] == "approved"
+    await ada.put("/api/agents/bot", json={"tool_approvals": {}})
+    assert (await propose(agent, call_id="by default"))["status"] == "pending"
+
+
+async def test_the_built_in_agent_is_listed_and_can_be_changed(ada: httpx2.AsyncClient) -> None:  # R9
+    built_in = (await ada.get("/api/agents/assistant")).json()
+    assert (built_in["source"], built_in["version"], built_in["tools"]) == ("built-in", 0, ["*"])
+    changed = (await ada.put("/api/agents/assistant", json={"tool_approvals": {"okr_create_objective": False}})).json()
+    assert (changed["source"], changed["tools"], changed["warnings"]) == ("stored", ["*"], [])
+
+
+async def test_a_switch_that_a_caller_overrules_is_said(ada: httpx2.AsyncClient) -> None:  # R13
+    await ada.put("/api/agents/parent", json={"agents": ["bot"], "tool_approvals": {"okr_create_objective": True}})
+    body = (await put(ada, {"okr_create_objective": False})).json()
+    [warning] = [line for line in body["warnings"] if "okr" in line]
+    assert warning.endswith("has no effect when bot is called by parent, for which it asks")
+
+
 async def test_tools_are_known_from_calls_and_from_the_configuration(
     ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
 ) -> None:
@@ -146,7 +213,7 @@ async def test_tools_are_known_from_calls_and_from_the_configuration(
     assert mine["seen_at"].endswith("Z")
     assert tools["fund_transfer"]["source"] == "configuration"
     names = [each["name"] for each in (await ada.get("/api/agents")).json()["items"]]
-    assert names == ["bot", "other"]
+    assert names == ["assistant", "bot", "other"]
 
 
 async def test_tools_come_in_pages_and_can_be_searched(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
@@ -154,8 +221,75 @@ async def test_tools_come_in_pages_and_can_be_searched(ada: httpx2.AsyncClient, 
         await propose(agent, call_id=f"call{n}", tool=f"tool_{n}")
     first = (await ada.get("/api/tools", params={"q": "TOOL_", "limit": "3"})).json()
     assert [tool["name"] for tool in first["items"]] == ["tool_0", "tool_1", "tool_2"]
-    rest = (await ada.get("/api/tools", params={"q": "TOOL_", "after": first["next"]})).json()
+    rest = (await ada.get("/api/tools", params={"q": "TOOL_", "cursor": first["next"]})).json()
     assert ([tool["name"] for tool in rest["items"]], rest["next"]) == (["tool_3", "tool_4"], None)
+
+
+async def test_tools_of_packs_say_what_they_are_and_whether_they_ask(ada: httpx2.AsyncClient) -> None:  # R9, R10
+    found = (await ada.get("/api/tools", params={"q": "cms_", "agent": "assistant"})).json()["items"]
+    tools = {tool["name"]: tool for tool in found}
+    read, delete = tools["cms_read_page"], tools["cms_delete_page"]
+    assert (read["source"], read["pack"], read["effect"], read["confirm"]) == ("pack", "cms", "read", "")
+    assert (read["asks_by_default"], read["verdict"], read["offered"]) == (False, "allow", True)
+    assert (delete["effect"], delete["confirm"], delete["asks_by_default"]) == ("destructive", "chat", True)
+    assert (delete["verdict"], delete["switch"], delete["may_switch_off"]) == ("ask", None, True)
+    assert delete["schema"]["required"] == ["slug"]
+    assert delete["description"].endswith(".")
+    assert delete["seen_at"] is None
+
+
+async def test_agents_are_tools_and_a_question_always_asks(ada: httpx2.AsyncClient) -> None:  # R13, R37
+    tools = {tool["name"]: tool for tool in (await ada.get("/api/tools")).json()["items"]}
+    assert (tools["agent_bot"]["source"], tools["agent_bot"]["pack"]) == ("agent", None)
+    question = tools["request_human_input"]
+    assert (question["pack"], question["verdict"], question["may_switch_off"]) == ("ask_human", "ask", False)
+    assert question["offered"] is None
+
+
+CONDITIONAL = """\
+version: 1
+rules:
+  - {name: small is free, tools: [okr_update_objective], when: size(args.title) < 5, then: allow}
+  - {name: no deleting, tools: [cms_delete_*], then: deny}
+  - {name: legal, tools: [okr_create_objective], then: ask, approvers: {teams: [legal]}}
+"""
+
+
+async def test_the_verdict_is_that_of_the_policy_and_the_agents_switches(
+    ada: httpx2.AsyncClient, bob: httpx2.AsyncClient
+) -> None:  # R9, R10
+    await ada.post("/api/users", json={"name": "liz", "role": "reviewer", "teams": ["legal"]})
+    await ada.put("/api/policy", content=CONDITIONAL, headers={"content-type": "application/yaml"})
+    await ada.put("/api/agents/bot", json={"tools": ["okr"], "tool_approvals": {"okr_list_objectives": True}})
+    found = (await bob.get("/api/tools", params={"agent": "bot"})).json()["items"]
+    tools = {tool["name"]: tool for tool in found}
+    assert tools["okr_update_objective"]["verdict"] == "depends"
+    assert tools["cms_delete_page"]["verdict"] == "deny"
+    assert (tools["okr_list_objectives"]["verdict"], tools["okr_list_objectives"]["switch"]) == ("ask", True)
+    assert tools["okr_create_objective"]["may_switch_off"] is False
+    assert tools["okr_update_objective"]["may_switch_off"] is True
+    assert (tools["cms_delete_page"]["offered"], tools["okr_create_objective"]["offered"]) == (False, True)
+
+
+async def test_the_tools_of_one_agent_come_alone_and_in_pages(ada: httpx2.AsyncClient) -> None:  # R10
+    await ada.put("/api/agents/bot", json={"tools": ["okr", "cms_list_*"], "agents": ["assistant"]})
+    wanted = {"agent": "bot", "offered": "true", "limit": "4"}
+    names: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await ada.get("/api/tools", params={**wanted, "cursor": cursor})).json()
+        names += [tool["name"] for tool in page["items"]]
+        cursor = page["next"]
+    assert names == sorted(names)
+    assert {"agent_assistant", "cms_list_posts", "okr_create_objective"} <= set(names)
+    assert not [name for name in names if not name.startswith(("agent_assistant", "cms_list_", "okr_"))]
+    assert (await ada.get("/api/tools", params={"agent": "nobody"})).status_code == 404
+
+
+async def test_a_viewer_sees_the_tools_and_switches_none(client: As, keys: dict[str, str]) -> None:  # R10
+    tools = (await client(keys["viewer"]).get("/api/tools", params={"agent": "bot"})).json()["items"]
+    assert tools
+    assert not any(tool["may_switch_off"] for tool in tools)
 
 
 async def test_agents_and_tools_of_another_workspace_are_not_there(

@@ -103,6 +103,34 @@ def test_agents_give_their_toggles(folder: Path) -> None:  # R9
     assert settings.agents["a"].tools == ("pay",)
 
 
+def test_agents_are_checked_line_by_line(folder: Path) -> None:  # R9, R13, R30
+    text = """\
+agents:
+  a:
+    model: gpt-5
+    limits: {turns: 0, tokns: 5, time: 5}
+    agents: [a, b, d]
+  b: {agents: [c], limits: {turns: "${TURNS}"}}
+  c: {agents: [a], limits: {tokens: 100, time: 10m}}
+tools:
+  linaer: {key: x}
+  linear: {token: x}
+"""
+    assert complaints(folder, text, {"TURNS": "20"}) == [
+        'line 3: model is "gpt-5"; write provider:name, such as openai:gpt-5',
+        "line 4: limits.time must be a duration such as 90s or 10m, from 1s to 1d",
+        "line 4: limits.turns must be a whole number from 1 to 1,000",
+        'line 4: unknown key "tokns" in limits; did you mean "tokens"?',
+        "line 5: a and b would call each other in a circle; take one out of the other's agents",
+        "line 5: a lists itself in agents; remove it there",
+        'line 5: unknown agent "d"; it is one of b, c',
+        "line 6: b and c would call each other in a circle; take one out of the other's agents",
+        "line 7: c and a would call each other in a circle; take one out of the other's agents",
+        'line 9: unknown key "linaer" in tools; did you mean "linear"?',
+        'line 10: unknown key "token" in linear; it is one of key, team, url',
+    ]
+
+
 # --- where values come from -------------------------------------------------------------------------------------------
 
 
@@ -342,7 +370,7 @@ channels:
 mcp_servers:
   files: {url: "https://mcp.example/?api_key=hunter2", headers: {Authorization: Bearer hunter2}}
   shell: {command: run, env: {GITHUB_TOKEN: hunter2, LEVEL: "pre-${LEVEL}", MODE: "${MODE:-plain}"}}
-agents: {a: {limits: {max_tokens: 5}}}
+agents: {a: {limits: {tokens: 5}}}
 policy: {rules: []}
 """
     settings = load(folder, text, {"ROOM": "hunter2", "LEVEL": "hunter2"})
@@ -359,7 +387,7 @@ policy: {rules: []}
     assert servers["files"]["headers"] == {"Authorization": "***"}
     assert servers["shell"]["env"] == {"GITHUB_TOKEN": "***", "LEVEL": "***", "MODE": "***"}
     assert shown["policy"] == "in this file"
-    assert shown["agents"] != {}
+    assert cast(dict[str, dict[str, object]], shown["agents"])["a"]["limits"] == {"tokens": 5}  # no secret
 
 
 def test_what_is_shown_is_plain_data(folder: Path) -> None:

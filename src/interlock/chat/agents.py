@@ -1,17 +1,15 @@
-"""Agents as they are configured now: what an admin stored stands in place of the file, and the file of the built-in."""
+"""Agents as they are configured now: what an admin stored stands over the file, and the file in place of built-ins."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
+from interlock.agents import overlaid
 from interlock.configuration import Agent
 from interlock.core.errors import NotFound
 from interlock.core.ports import AgentVersion, User
-from interlock.core.run import DEFAULT_LIMITS, Limits
-from interlock.durations import parse_duration
 from interlock.gate import Gate
 from interlock.inbox import Inbox
 
@@ -27,7 +25,8 @@ When a result says requires_confirmation, tell the person what would happen, and
 confirmed: true only after they said yes.
 """
 BUILT_IN: Mapping[str, Agent] = {ASSISTANT: Agent(instructions=INSTRUCTIONS, tools=("*",))}
-NAMES = frozenset(field.name for field in fields(Agent))
+
+Origin = Literal["stored", "configuration", "built-in", "calls"]  # "calls": it runs elsewhere, and calls the gate
 
 
 class Desk(Protocol):
@@ -42,41 +41,45 @@ class Desk(Protocol):
     def people(self) -> Mapping[str, User]: ...
 
 
-class Agents:
-    """`configured` are those of the configuration file."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An agent and where it comes from; `stored` is its newest version, if somebody changed it."""
 
-    def __init__(self, configured: Mapping[str, Agent]) -> None:
-        self._configured = {**BUILT_IN, **configured}
+    agent: Agent
+    origin: Origin
+    stored: AgentVersion | None = None
+
+
+class Agents:
+    """`configured` are those of the configuration file, `built_in` those that are there without one."""
+
+    def __init__(self, configured: Mapping[str, Agent], built_in: Mapping[str, Agent] = BUILT_IN) -> None:
+        self._given: dict[str, Known] = {name: Known(agent, "built-in") for name, agent in built_in.items()}
+        self._given |= {name: Known(agent, "configuration") for name, agent in configured.items()}
 
     def of(self, desk: Desk, name: str) -> Agent:
-        stored = desk.agents.get(name)
-        if stored is not None:
-            return _read(stored.body, self._configured.get(name))
-        agent = self._configured.get(name)
-        if agent is None:
-            known = ", ".join(sorted({*self._configured, *desk.agents}))
-            raise NotFound(f"There is no agent {name!r}. There are: {known}.")
-        return agent
+        known = self._known(desk.agents, name)
+        if known is None:
+            raise NotFound(f"There is no agent {name!r}. There are: {', '.join(self.names(desk))}.")
+        return known.agent
 
     def names(self, desk: Desk) -> list[str]:
-        return sorted({*self._configured, *desk.agents})
+        return sorted({*self._given, *desk.agents})
 
+    def all(self, stored: Mapping[str, AgentVersion]) -> dict[str, Known]:
+        """By name; `stored` is what the store holds of the workspace."""
+        found = {name: self._known(stored, name) for name in sorted({*self._given, *stored})}
+        return {name: known for name, known in found.items() if known is not None}
 
-def limits_of(agent: Agent) -> Limits:
-    """`turns`, `tokens` and `time` for each message; what is missing or odd keeps the default."""
-    given = agent.limits
-    turns, tokens, took = given.get("turns"), given.get("tokens"), given.get("time")
-    return Limits(
-        turns if isinstance(turns, int) and turns > 0 else DEFAULT_LIMITS.turns,
-        tokens if isinstance(tokens, int) and tokens > 0 else DEFAULT_LIMITS.tokens,
-        parse_duration(took) if isinstance(took, str) else DEFAULT_LIMITS.took,
-    )
+    def over(self, name: str, body: str) -> Agent:
+        """What an agent would be if this were stored."""
+        return overlaid(body, self._base(name))
 
+    def _known(self, stored: Mapping[str, AgentVersion], name: str) -> Known | None:
+        version = stored.get(name)
+        if version is None:
+            return self._given.get(name)
+        return Known(overlaid(version.body, self._base(name)), "stored", version)
 
-def _read(body: str, configured: Agent | None) -> Agent:
-    """A stored agent that says nothing but its switches, as in earlier versions, keeps the rest of the file's."""
-    told = {name: value for name, value in json.loads(body).items() if name in NAMES and value}
-    base = configured if configured is not None and not told.keys() - {"tool_approvals"} else Agent()
-    lists = {name: tuple(told[name]) for name in ("tools", "agents") if name in told}
-    known = {name: getattr(base, name) for name in NAMES}
-    return Agent(**{**known, **told, **lists})
+    def _base(self, name: str) -> Agent:
+        return self._given[name].agent if name in self._given else Agent()

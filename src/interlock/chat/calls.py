@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
+from interlock.agents import AGENT
 from interlock.chat import results
 from interlock.chat.agents import Desk
 from interlock.chat.children import Children
 from interlock.chat.confirming import Confirming
 from interlock.chat.held import Held
-from interlock.chat.toolbox import AGENT, Selection
+from interlock.chat.toolbox import Selection
 from interlock.core.call import Args, ToolCall, propose, secret_texts
 from interlock.core.canonical import canonical, parse, read
 from interlock.core.errors import (
@@ -57,13 +58,13 @@ class Calls:
 
     async def ask(self, call: Call, given_up: str) -> None:
         """For a call about which nothing is known here; the gate may know it from before a crash."""
-        tool = self.selection.tools.get(call.wish.tool)
+        tool = self.selection.get(call.wish.tool)
         try:
             args = _arguments(call.wish.args)
             if given_up and await self._unknown(call):
                 await self._resulted(call, results.withdrawn(call.wish.tool, REASONS[given_up]), "cancelled")
             elif tool is None:
-                await self._resulted(call, results.not_offered(call.wish.tool, list(self.selection.tools)), "failed")
+                await self._resulted(call, results.not_offered(call.wish.tool, list(self.selection)), "failed")
             elif tool.name.startswith(AGENT):
                 await self.children.delegate(self.held, call, args)
             else:
@@ -77,7 +78,7 @@ class Calls:
             await self._cancel(call, given_up)
             await self.look(call)
             return
-        tool = self.selection.tools.get(call.wish.tool)
+        tool = self.selection.get(call.wish.tool)
         outcome = await self.desk.gate.look(self._workspace, call.approval)
         if isinstance(outcome, Proceed) and tool is not None:
             await self._execute(call, tool, outcome)

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 
 from interlock import tools as packs
+from interlock.agents import AGENT, fits
 from interlock.configuration import Agent
 from interlock.core.call import ToolSpec
 from interlock.core.errors import ToolFailed
 from interlock.tools.tool import Kit, Tool, Use, schema
 
-AGENT = "agent_"  # how the name of a tool begins that is another agent
 NOT_PACKS = frozenset({"tool"})
+OF_AGENTS = "agent"  # the source of a tool that is another agent
 
 MakeKit = Callable[[str, str], Kit]  # workspace and pack
 Source = Callable[[str], Sequence[Tool]]  # tools of a workspace that come and go, such as those of MCP servers
-
-
-@dataclass(frozen=True)
-class Selection:
-    """An agent's tools by name; `warnings` say what was asked for and is not there."""
-
-    tools: Mapping[str, Tool]
-    warnings: tuple[str, ...] = ()
+Selection = Mapping[str, Tool]  # by name
 
 
 class Toolbox:
@@ -43,39 +38,36 @@ class Toolbox:
         return {**moving, **self._packed[workspace]}
 
     def of(self, agent: Agent, workspace: str) -> Selection:
-        """`tools` of an agent are names, packs or patterns; agents that it lists are tools too."""
-        known = self.all(workspace)
-        chosen: dict[str, Tool] = {}
-        warnings = []
-        for wanted in agent.tools:
-            found = [name for name in known if _means(wanted, name)]
-            chosen |= {name: known[name] for name in found}
-            if not found and wanted != "*":
-                warnings.append(f"There is no tool {wanted!r}: it is ignored.")
-        names = {**known, **{AGENT + name: None for name in agent.agents}}
-        warnings += [
-            f"tool_approvals names {name!r}, which is no tool here: it is ignored."
-            for name in agent.tool_approvals
-            if name not in names
-        ]
-        chosen |= {AGENT + name: agent_tool(name) for name in agent.agents}
-        return Selection(chosen, tuple(warnings))
+        """The agent's tools; agents that it lists are tools too. What it names and is not there is left out."""
+        chosen = {
+            name: tool
+            for name, tool in self.all(workspace).items()
+            if any(fits(wanted, name, tool.source) for wanted in agent.tools)
+        }
+        return chosen | {AGENT + name: agent_tool(name) for name in agent.agents}
+
+    def packs(self, workspace: str) -> dict[str, int]:
+        """How many tools each pack has here: none, if it lacks its settings."""
+        sources = [tool.source for tool in self.all(workspace).values()]
+        return {pack: sources.count(pack) for pack, module in _modules() if _sides(module)}
 
     def _from_packs(self, workspace: str) -> Iterator[Tool]:
-        for pack in pack_names():
-            try:
-                module = import_module(f"{packs.__name__}.{pack}")
-            except ModuleNotFoundError:  # what it needs is an extra that is not installed
-                continue
+        for pack, module in _modules():
             kit = self._make(workspace, pack)
-            for side in ("reads", "writes"):
-                if hasattr(module, side):
-                    yield from getattr(module, side)(kit)
+            for side in _sides(module):
+                yield from (replace(tool, source=pack) for tool in getattr(module, side)(kit))
 
 
-def pack_names() -> list[str]:
-    """Every file of the folder is a pack, if it has `reads` or `writes`."""
-    return sorted(module.name for module in iter_modules(packs.__path__) if module.name not in NOT_PACKS)
+def _modules() -> Iterator[tuple[str, ModuleType]]:
+    """Every file of the folder is a pack, if it has `reads` or `writes`; one whose extra is missing is left out."""
+    for found in iter_modules(packs.__path__):
+        if not found.ispkg and found.name not in NOT_PACKS:
+            with suppress(ModuleNotFoundError):
+                yield found.name, import_module(f"{packs.__name__}.{found.name}")
+
+
+def _sides(module: ModuleType) -> list[str]:
+    return [side for side in ("reads", "writes") if hasattr(module, side)]
 
 
 def agent_tool(name: str) -> Tool:
@@ -87,12 +79,8 @@ def agent_tool(name: str) -> Tool:
         "description": "What it is to do, with all it needs.",
     }
     spec = ToolSpec(AGENT + name, "read", schema("task", task=task), describe=f"Let {name} do: {{task}}")
-    return Tool(spec, f"Hands a task to the agent {name} and gives its answer.", _not_run)
+    return Tool(spec, f"Hands a task to the agent {name} and gives its answer.", _not_run, OF_AGENTS)
 
 
 async def _not_run(_: Use) -> object:
     raise ToolFailed("An agent is not run as a tool.")  # the loop opens a thread for it instead
-
-
-def _means(wanted: str, name: str) -> bool:
-    return wanted == name or name.startswith(f"{wanted}_") or fnmatchcase(name, wanted)

@@ -8,7 +8,8 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.chat.agents import Agents, Desk, limits_of
+from interlock.agents import limits_of
+from interlock.chat.agents import Agents, Desk
 from interlock.chat.calls import Calls
 from interlock.chat.children import Children
 from interlock.chat.drafts import Drafts
@@ -114,7 +115,7 @@ class Turn:
     def _prompt(self, agent: Agent) -> Prompt:
         thread = self.held.thread
         selection = self.parts.toolbox.of(agent, thread.workspace)
-        offers = tuple(tool.offer for _, tool in sorted(selection.tools.items()))
+        offers = tuple(tool.offer for _, tool in sorted(selection.items()))
         return Prompt(agent.instructions, messages_of(self.held.lines), offers)
 
     async def _spoken(self, model: Model, prompt: Prompt) -> Replied:

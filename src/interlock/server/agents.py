@@ -1,22 +1,24 @@
-"""Agents and their tools: what is known of them, and which of their calls ask whatever the tool's default says."""
+"""Agents: what is known of them, and which of their calls ask whatever the tool's default says."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from interlock.configuration import Agent, Settings
+from interlock.agents import KEYS, problems_of, warnings_of
+from interlock.chat.agents import Known, Origin
+from interlock.configuration import Agent
 from interlock.core.call import MAX_NAME
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
-from interlock.core.errors import Forbidden, NotFound
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy import Policy
 from interlock.core.ports import SeenTool
@@ -31,14 +33,16 @@ from interlock.web.versions import check_match, etag
 router = APIRouter(tags=["agents and tools"])
 
 MOST = 1_000  # names in one list of an agent
+ELSEWHERE = Known(Agent(), "calls")
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 NameList = Annotated[list[Name], Field(default_factory=list, max_length=MOST)]
 
 
 class AgentBody(Body):
-    """All that is to be known of an agent: what is left out is empty from then on.
+    """What is left out stays as the configuration file or the program has it, and is empty if neither knows the agent.
 
-    `tool_approvals`: true makes a tool ask; false lifts only the tool's own default, never a rule of the policy.
+    `tools` are names, patterns, packs such as `cms`, or `mcp:<server>`. `tool_approvals`: true makes a tool ask; false
+    lifts only the tool's own default, never a rule of the policy. `limits` for each message: `turns`, `tokens`, `time`.
     """
 
     model: Annotated[str, Field(max_length=MAX_NAME)] = ""
@@ -48,13 +52,25 @@ class AgentBody(Body):
     agents: NameList
     limits: Annotated[dict[str, object], Field(default_factory=dict, max_length=MOST)]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _know_every_key(cls, given: object) -> object:
+        odd = sorted(str(key) for key in given if key not in KEYS) if isinstance(given, Mapping) else []
+        if odd:
+            message = f'unknown key "{visible(odd[0])[:MAX_NAME]}"{nearest(odd[0], KEYS)}'
+            raise PydanticCustomError("unknown_key", "{message}", {"message": message})
+        return given
+
 
 class AgentInfo(BaseModel):
-    """`version` is 0 for what stands in the configuration file, or is known from calls alone."""
+    """`version` is 0 for what nobody changed here; `source` "calls" is an agent that runs elsewhere.
+
+    `warnings` say what of it is ignored or has no effect.
+    """
 
     name: str
     version: int
-    source: Literal["stored", "configuration", "calls"]
+    source: Origin
     model: str
     instructions: str
     tools: list[str]
@@ -71,55 +87,38 @@ class AgentList(BaseModel):
     next: str | None = None
 
 
-class ToolInfo(BaseModel):
-    """`effect` is what its newest definition says, null where none is known; `definitions` counts them."""
+@dataclass(frozen=True)
+class Everything:
+    """All agents of a workspace by name, and of every tool whether it asks by default."""
 
-    name: str
-    effect: str | None
-    agents: list[str]
-    definitions: int
-    spec_sha256: str | None
-    seen_at: str | None
-    source: Literal["calls", "reads", "configuration"]
+    agents: Mapping[str, Known]
+    asks: Mapping[str, bool]
 
-
-class ToolList(BaseModel):
-    items: list[ToolInfo]
-    next: str | None
-
-
-class Wanted(BaseModel):
-    """`q` is a part of the name; `after` is what the page before gave as `next`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    q: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    after: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An agent, from where it is known, and who changed it last."""
-
-    agent: Agent
-    source: Literal["stored", "configuration", "calls"]
-    version: int = 0
-    author: str | None = None
-    at: int | None = None
+    def info(self, name: str) -> AgentInfo:
+        known = self.agents[name]
+        others = {other: each.agent for other, each in self.agents.items()}
+        fields = cast(dict[str, Any], json.loads(encoded(asdict(known.agent))))
+        return AgentInfo(
+            name=name,
+            version=known.stored.version if known.stored else 0,
+            source=known.origin,
+            **fields,
+            warnings=[visible(line) for line in warnings_of(name, known.agent, self.asks, others)],
+            changed_by=known.stored.author if known.stored else None,
+            changed_at=optional_rfc3339(known.stored.at if known.stored else None),
+        )
 
 
 @router.get("/api/agents", responses=fails(), **may(LOOKERS))
 async def list_agents(site: Here, who: Caller) -> AgentList:
-    """Agents that are stored, configured, or known from their calls."""
-    agents, seen = await _agents(site, who.workspace)
-    tools = _names(site.settings, seen)
-    return AgentList(items=[_info(name, known, agents, tools) for name, known in sorted(agents.items())])
+    """Agents that are stored, configured, built in, or known from their calls."""
+    found = await everything(site, who.workspace)
+    return AgentList(items=[found.info(name) for name in sorted(found.agents)])
 
 
 @router.get("/api/agents/{name}", responses=fails(404), **may(LOOKERS))
 async def show_agent(name: str, site: Here, who: Caller, response: Response) -> AgentInfo:
-    """One agent. The ETag is its version."""
+    """One agent. The ETag is its version; earlier ones are in GET /api/audit?kind=agent_changed."""
     return await _shown(site, who, name, response)
 
 
@@ -133,89 +132,75 @@ async def put_agent(
     response: Response,
     reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
 ) -> AgentInfo:
-    """Replaces what is known of an agent; reviewers change `tool_approvals`, and lift only what they may approve."""
+    """Changes an agent for its next call; reviewers change `tool_approvals`, and lift only what they may approve."""
     check_name(name)
-    agents, _ = await _agents(site, who.workspace)
-    before = agents.get(name, Known(Agent(), "calls"))
+    found = await everything(site, who.workspace)
+    before = found.agents.get(name, ELSEWHERE)
+    text = encoded(body.model_dump(exclude_unset=True)).decode()
+    after = site.assistant.agents.over(name, text)
+    _check_sound(name, after, found)
     if who.role != ADMIN:
         doors = await site.workspaces.doors(who.workspace)
-        _check_reviewer(who, before.agent, body, doors.loaded.policy)
+        _check_reviewer(who, before.agent, after, doors.loaded.policy)
+    version = before.stored.version if before.stored else 0
     # the rights were checked against this very version
-    bound = check_match(asked.headers, etag(before.version)) or who.role != ADMIN
-    text = encoded(body.model_dump()).decode()
-    seen = before.version if bound else None
-    await site.workspaces.put_agent(who.workspace, name, text, who.name, reason, seen)
+    bound = check_match(asked.headers, etag(version)) or who.role != ADMIN
+    await site.workspaces.put_agent(who.workspace, name, text, who.name, reason, version if bound else None)
     return await _shown(site, who, name, response)
 
 
-@router.get("/api/tools", responses=fails(), **may(LOOKERS))
-async def list_tools(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]) -> ToolList:
-    """The tools that are known here, by name: from calls, from reads, and the actions of the configuration."""
-    by_name: dict[str, list[SeenTool]] = defaultdict(list)
-    for tool in await site.store.tools(who.workspace):
-        by_name[tool.name].append(tool)
-    names = sorted({*by_name, *site.settings.actions})
-    fitting = [name for name in names if name > wanted.after and wanted.q.casefold() in name.casefold()]
-    page = fitting[: wanted.limit]
-    items = [await _tool(site, name, by_name.get(name, [])) for name in page]
-    return ToolList(items=items, next=page[-1] if len(fitting) > len(page) else None)
+async def everything(site: Site, workspace: str) -> Everything:
+    seen = await site.store.tools(workspace)
+    stored = {each.name: each for each in await site.store.agents(workspace)}
+    elsewhere = {tool.agent: ELSEWHERE for tool in seen if tool.agent}
+    return Everything({**elsewhere, **site.assistant.agents.all(stored)}, _asks(site, workspace, seen))
+
+
+def _asks(site: Site, workspace: str, seen: Sequence[SeenTool]) -> dict[str, bool]:
+    """A read is free; what is known from reads alone has no definition."""
+    asks = {tool.name: bool(tool.spec_sha256) for tool in seen} | dict.fromkeys(site.settings.actions, True)
+    registered = site.assistant.toolbox.all(workspace).values()
+    return asks | {tool.name: tool.spec.effect != "read" for tool in registered} | {QUESTION: True}
 
 
 async def _shown(site: Site, who: Principal, name: str, response: Response) -> AgentInfo:
-    agents, seen = await _agents(site, who.workspace)
-    if name not in agents:
+    found = await everything(site, who.workspace)
+    if name not in found.agents:
         raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
-    response.headers["etag"] = etag(agents[name].version)
-    return _info(name, agents[name], agents, _names(site.settings, seen))
+    shown = found.info(name)
+    response.headers["etag"] = etag(shown.version)
+    return shown
 
 
-async def _agents(site: Site, workspace: str) -> tuple[dict[str, Known], Sequence[SeenTool]]:
-    seen = await site.store.tools(workspace)
-    agents = {tool.agent: Known(Agent(), "calls") for tool in seen if tool.agent}
-    agents |= {name: Known(agent, "configuration") for name, agent in site.settings.agents.items()}
-    for each in await site.store.agents(workspace):
-        agents[each.name] = Known(_read(each.body), "stored", each.version, each.author, each.at)
-    return agents, seen
-
-
-def _read(body: str) -> Agent:
-    stored = json.loads(body)
-    return Agent(**{**stored, "tools": tuple(stored["tools"]), "agents": tuple(stored["agents"])})
-
-
-def _names(settings: Settings, seen: Sequence[SeenTool]) -> set[str]:
-    return {QUESTION, *settings.actions, *(tool.name for tool in seen)}
-
-
-def _info(name: str, known: Known, agents: Collection[str], tools: Collection[str]) -> AgentInfo:
-    fields = cast(dict[str, Any], json.loads(encoded(asdict(known.agent))))
-    return AgentInfo(
-        name=name,
-        version=known.version,
-        source=known.source,
-        **fields,
-        warnings=list(_warnings(known.agent, agents, tools)),
-        changed_by=known.author,
-        changed_at=optional_rfc3339(known.at),
-    )
-
-
-def _warnings(agent: Agent, agents: Collection[str], tools: Collection[str]) -> Iterator[str]:
-    """What is not known is kept: an agent elsewhere may bring it yet."""
-    for tool in sorted({*agent.tools, *agent.tool_approvals} - {*tools}):
-        yield f'no tool called "{visible(tool)}" was seen here yet{nearest(tool, tools)}'
-    for other in sorted({*agent.agents} - {*agents}):
-        yield f'no agent called "{visible(other)}" is known here{nearest(other, agents)}'
+def _check_sound(name: str, after: Agent, found: Everything) -> None:
+    """An agent that runs elsewhere cannot be called from here."""
+    here = {other: known.agent for other, known in found.agents.items() if known.origin != "calls"}
+    problems = [*problems_of(name, after, {**here, name: after})]
+    if problems:
+        told = [{"pointer": problem.pointer, "message": visible(problem.message)} for problem in problems]
+        raise InvalidRequest(f"{told[0]['pointer']}: {told[0]['message']}.", problems=told)
 
 
 # Who may switch a gate off
 
 
-def _check_reviewer(who: Principal, before: Agent, body: AgentBody, policy: Policy) -> None:
-    if body.model_dump(exclude={"tool_approvals"}) != _rest(before):
+def may_lift(who: Principal, tool: str, policy: Policy) -> bool:
+    """Admins, and whoever may approve it by every rule that could ask, whatever the arguments: in doubt, not."""
+    stages = [
+        stage
+        for rule in policy.rules
+        if rule.then == "ask" and not rule.shadow and (not rule.tools or any(fnmatchcase(tool, g) for g in rule.tools))
+        for stage in rule.ask.stages
+    ]
+    approves = all(stage.approvers is None or stage.approvers.include(who.name, who.teams) for stage in stages)
+    return who.role == ADMIN or (who.role in DECIDERS and approves)
+
+
+def _check_reviewer(who: Principal, before: Agent, after: Agent, policy: Policy) -> None:
+    if replace(after, tool_approvals=before.tool_approvals) != before:
         raise Forbidden(f"{who.name} is {who.role} here: only admins change more than tool_approvals. Ask an admin.")
-    for tool in _lifted(before.tool_approvals, body.tool_approvals):
-        if not _may_approve(who, tool, policy):
+    for tool in _lifted(before.tool_approvals, after.tool_approvals):
+        if not may_lift(who, tool, policy):
             raise Forbidden(
                 f"{who.name} may not approve every call of {visible(tool)}, so cannot switch its question off. "
                 "Ask an admin.",
@@ -223,41 +208,7 @@ def _check_reviewer(who: Principal, before: Agent, body: AgentBody, policy: Poli
             )
 
 
-def _rest(agent: Agent) -> dict[str, object]:
-    fields: dict[str, object] = json.loads(encoded(asdict(agent)))
-    del fields["tool_approvals"]
-    return fields
-
-
 def _lifted(before: Mapping[str, bool], after: Mapping[str, bool]) -> list[str]:
     """The tools that would be asked about less: from on to unsaid, from unsaid to off."""
     weight = {True: 2, None: 1, False: 0}
-    return [tool for tool in {*before, *after} if weight[after.get(tool)] < weight[before.get(tool)]]
-
-
-def _may_approve(who: Principal, tool: str, policy: Policy) -> bool:
-    """By every rule that could ask about it, whatever the arguments: in doubt, somebody else has to say so."""
-    stages = [
-        stage
-        for rule in policy.rules
-        if rule.then == "ask" and not rule.shadow and (not rule.tools or any(fnmatchcase(tool, g) for g in rule.tools))
-        for stage in rule.ask.stages
-    ]
-    return all(stage.approvers is None or stage.approvers.include(who.name, who.teams) for stage in stages)
-
-
-# Tools
-
-
-async def _tool(site: Site, name: str, seen: Sequence[SeenTool]) -> ToolInfo:
-    defined = sorted((tool for tool in seen if tool.spec_sha256), key=lambda tool: tool.at)
-    spec = await site.store.spec(defined[-1].spec_sha256) if defined else None
-    return ToolInfo(
-        name=name,
-        effect=(spec.effect or None) if spec else ("read" if seen else None),
-        agents=sorted({tool.agent for tool in defined if tool.agent}),
-        definitions=len({tool.spec_sha256 for tool in defined}),
-        spec_sha256=defined[-1].spec_sha256 if defined else None,
-        seen_at=optional_rfc3339(min((tool.at for tool in seen), default=None)),
-        source="calls" if defined else "reads" if seen else "configuration",
-    )
+    return sorted(tool for tool in {*before, *after} if weight[after.get(tool)] < weight[before.get(tool)])

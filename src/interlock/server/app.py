@@ -29,6 +29,7 @@ from interlock.server import (
     session,
     stats,
     threads,
+    tools,
     welcome,
 )
 from interlock.server.calls import Calls
@@ -60,6 +61,7 @@ ROUTES = (
     requests,
     stats,
     agents,
+    tools,
     threads,
     audit,
     docs,

@@ -29,11 +29,12 @@ Run = Callable[[Use], Awaitable[object]]  # gives JSON; raises ToolFailed with w
 
 @dataclass(frozen=True)
 class Tool:
-    """`about` is what the model is told of it."""
+    """`about` is what the model is told of it; `source` where it comes from: a pack, or `mcp:<server>`."""
 
     spec: ToolSpec
     about: str
     run: Run
+    source: str = ""
 
     @property
     def name(self) -> str:

@@ -157,7 +157,7 @@ class Connection:
         async def run(use: Use) -> object:
             return await self._call(definition, use)
 
-        return Tool(definition.spec, definition.about, run)
+        return Tool(definition.spec, definition.about, run, f"mcp:{self.name}")
 
     # Calling one
 

@@ -1,0 +1,157 @@
+"""Tools: those of packs, MCP servers and agents here, and those that were seen in calls; and which of them ask."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from interlock.agents import AGENT
+from interlock.chat.toolbox import OF_AGENTS, agent_tool
+from interlock.configuration import Agent
+from interlock.core.call import MAX_NAME, ToolCall, ToolSpec, propose
+from interlock.core.errors import NotFound
+from interlock.core.identity import Principal
+from interlock.core.ports import SeenTool
+from interlock.durations import optional_rfc3339
+from interlock.explain import outlook
+from interlock.inbox import QUESTION
+from interlock.server.agents import Everything, everything, may_lift
+from interlock.server.routing import LOOKERS, Caller, Here, fails, may
+from interlock.tools.tool import Tool
+from interlock.web.site import Site
+from interlock.workspaces import Doors
+
+router = APIRouter(tags=["agents and tools"])
+
+
+class ToolInfo(BaseModel):
+    """`source` is `pack`, `documents`, `mcp:<server>`, `agent`, `configuration` (an action) or `seen` (in calls alone).
+
+    `effect` is what its newest definition says, null where none is known; `definitions` counts those seen in calls.
+    `asks_by_default` is the tool's own; `verdict` is what the policy and the agent's switches make of it, for you as
+    the person who chats: `depends` if the arguments decide. `switch` is what the agent's `tool_approvals` say.
+    """
+
+    name: str
+    source: str
+    pack: str | None
+    effect: str | None
+    description: str
+    # not `schema`, which the framework's models have already
+    parameters: dict[str, Any] | None = Field(serialization_alias="schema")
+    confirm: str
+    asks_by_default: bool
+    verdict: Literal["allow", "ask", "deny", "depends"]
+    offered: bool | None
+    switch: bool | None
+    may_switch_off: bool
+    agents: list[str]
+    definitions: int
+    spec_sha256: str | None
+    seen_at: str | None
+
+
+class ToolList(BaseModel):
+    items: list[ToolInfo]
+    next: str | None
+
+
+class Wanted(BaseModel):
+    """`q` is a part of the name; `cursor` is what the page before gave as `next`.
+
+    With an `agent`, all is said for that agent; `offered` true gives only the tools that it has, false only the others.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    q: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    offered: bool | None = None
+    cursor: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """All that is known of the tools of a workspace, by name; `has` are those that the agent in question has."""
+
+    registered: Mapping[str, Tool]
+    seen: Mapping[str, Sequence[SeenTool]]
+    has: Mapping[str, Tool] | None
+    switches: Mapping[str, bool]
+    agent: str
+
+
+@router.get("/api/tools", responses=fails(404), **may(LOOKERS))
+async def list_tools(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]) -> ToolList:
+    """The tools that are known here, by name, and whether they ask."""
+    doors = await site.workspaces.doors(who.workspace)
+    shelf = await _shelf(site, who.workspace, wanted.agent)
+    names = sorted({*shelf.registered, *shelf.seen, *site.settings.actions})
+    fitting = [name for name in names if name > wanted.cursor and wanted.q.casefold() in name.casefold()]
+    if shelf.has is not None and wanted.offered is not None:
+        fitting = [name for name in fitting if (name in shelf.has) == wanted.offered]
+    page = fitting[: wanted.limit]
+    items = [await _info(site, doors, who, shelf, name) for name in page]
+    return ToolList(items=items, next=page[-1] if len(fitting) > len(page) else None)
+
+
+async def _shelf(site: Site, workspace: str, name: str) -> Shelf:
+    found = await everything(site, workspace)
+    seen: dict[str, list[SeenTool]] = defaultdict(list)
+    for tool in await site.store.tools(workspace):
+        seen[tool.name].append(tool)
+    callable_ones = [other for other, known in found.agents.items() if known.origin != "calls"]
+    registered = {AGENT + other: agent_tool(other) for other in callable_ones}
+    registered |= site.assistant.toolbox.all(workspace)
+    if not name:
+        return Shelf(registered, seen, None, {}, "")
+    agent = _agent(found, name)
+    return Shelf(registered, seen, site.assistant.toolbox.of(agent, workspace), agent.tool_approvals, name)
+
+
+def _agent(found: Everything, name: str) -> Agent:
+    if name not in found.agents:
+        raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
+    return found.agents[name].agent
+
+
+async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: str) -> ToolInfo:
+    tool = shelf.registered.get(name)
+    defined = sorted((each for each in shelf.seen.get(name, ()) if each.spec_sha256), key=lambda each: each.at)
+    last = await site.store.spec(defined[-1].spec_sha256) if defined else None
+    spec = tool.spec if tool else last or ToolSpec(name, "read" if name in shelf.seen else "")
+    certain = outlook(doors.loaded.policy, _example(who, name, shelf.agent), spec)
+    return ToolInfo(
+        name=name,
+        source=_source(tool) if tool else "seen" if name in shelf.seen else "configuration",
+        pack=tool.source if tool and not tool.source.startswith(("mcp:", OF_AGENTS)) else None,
+        effect=spec.effect or None,
+        description=tool.about if tool else "",
+        parameters=dict(tool.offer.schema if tool else spec.schema or {}) or None,
+        confirm=spec.confirm,
+        asks_by_default=spec.effect != "read" or name == QUESTION,
+        verdict="ask" if name == QUESTION else next(iter(certain)) if len(certain) == 1 else "depends",
+        offered=name in shelf.has if shelf.has is not None else None,
+        switch=shelf.switches.get(name),
+        may_switch_off=name != QUESTION and may_lift(who, name, doors.loaded.policy),
+        agents=sorted({each.agent for each in defined if each.agent}),
+        definitions=len({each.spec_sha256 for each in defined}),
+        spec_sha256=spec.sha256 if tool else defined[-1].spec_sha256 if defined else None,
+        seen_at=optional_rfc3339(min((each.at for each in shelf.seen.get(name, ())), default=None)),
+    )
+
+
+def _source(tool: Tool) -> str:
+    return tool.source if tool.source.startswith("mcp:") or tool.source in (OF_AGENTS, "documents") else "pack"
+
+
+def _example(who: Principal, name: str, agent: str) -> ToolCall:
+    """A call as it would come from the chat; what a policy says of it may still depend on its arguments."""
+    place = {"workspace": who.workspace, "agent": agent, "setting": "chat"}
+    return propose(name, {}, "example", "example", **place, requester=who.name, teams=tuple(sorted(who.teams)))
