@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from interlock.agents import callers_of, fits, limits_of, overlaid, problems_of, warnings_of
+from interlock.chat.guidance import ACTING, ALWAYS, CONFIRMING, instructions
+from interlock.chat.toolbox import agent_tool
 from interlock.configuration import Agent
+from interlock.core.call import ToolSpec
 from interlock.core.run import DEFAULT_LIMITS, Limits
+from interlock.tools import ask_human
+from interlock.tools.tool import Tool, Use
 
 PARENT, CHILD = Agent(agents=("child",), tool_approvals={"pay": True}), Agent(tool_approvals={"pay": False})
 
@@ -114,3 +119,29 @@ def test_what_is_stored_stands_over_the_file_field_by_field() -> None:  # R9
     assert overlaid("{}", base) == base
     assert overlaid('{"tools":[],"limits":{}}', base) == Agent("openai:x", "Be kind.", (), {"pay": True}, ("b",), {})
     assert overlaid('{"tool_approvals":{"pay":false},"of_later":1}', base).tool_approvals == {"pay": False}
+
+
+# What an agent is told
+
+
+def tool(name: str, confirm: str = "") -> Tool:
+    async def run(use: Use) -> object:
+        return use.args
+
+    return Tool(ToolSpec(name, "write", confirm=confirm), "Does it.", run)
+
+
+def test_an_agent_is_told_what_fits_its_tools() -> None:  # R19, R34, R37
+    asking = ask_human.reads(None)[0]  # type: ignore[arg-type]  # it needs nothing
+    assert instructions("Be kind.\n", []) == "Be kind."
+    assert instructions("", [tool("pay")]) == f"{ALWAYS}\n{ACTING}"
+    assert instructions("Be kind.", [tool("pay")]) == f"Be kind.\n\n{ALWAYS}\n{ACTING}"
+    assert CONFIRMING in instructions("", [tool("delete", "chat")])
+    assert CONFIRMING not in instructions("", [asking])
+    assert instructions("", [asking]).endswith(ask_human.GUIDANCE)
+    assert "request_human_input" not in instructions("", [tool("pay"), agent_tool("writer")])
+
+
+def test_guidance_is_short() -> None:  # R37
+    whole = instructions("", [tool("delete", "chat"), ask_human.reads(None)[0]])  # type: ignore[arg-type]
+    assert len(whole) < 1_800

@@ -13,6 +13,7 @@ from interlock.chat.agents import Agents, Desk
 from interlock.chat.calls import Calls
 from interlock.chat.children import Children
 from interlock.chat.drafts import Drafts
+from interlock.chat.guidance import instructions
 from interlock.chat.held import Held
 from interlock.chat.toolbox import Toolbox
 from interlock.configuration import Agent
@@ -115,8 +116,9 @@ class Turn:
     def _prompt(self, agent: Agent) -> Prompt:
         thread = self.held.thread
         selection = self.parts.toolbox.of(agent, thread.workspace)
-        offers = tuple(tool.offer for _, tool in sorted(selection.items()))
-        return Prompt(agent.instructions, messages_of(self.held.lines), offers)
+        tools = [tool for _, tool in sorted(selection.items())]
+        told = instructions(agent.instructions, tools)
+        return Prompt(told, messages_of(self.held.lines), tuple(tool.offer for tool in tools))
 
     async def _spoken(self, model: Model, prompt: Prompt) -> Replied:
         """Told to readers as it comes; stopped at once when the thread is, since nobody pays for what nobody reads."""
