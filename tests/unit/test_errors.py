@@ -149,7 +149,6 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "store_unavailable",
         "tool_failed",
         "too_many_requests",
-        "tool_failed",
         "unauthenticated",
         "unknown",
     }
