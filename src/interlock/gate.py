@@ -170,6 +170,12 @@ class Gate:
             workspace, approval_id, lambda approval, moment: execution.abandon(self._own(approval), fence, moment)
         )
 
+    async def admit(self, workspace: str, approval_id: str, fence: int) -> Approval:
+        """The tool itself does not know whether it took effect: a person has to look."""
+        return await self._store.transition(
+            workspace, approval_id, lambda approval, moment: execution.admit(self._own(approval), fence, moment)
+        )
+
     async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
         return await self._store.transition(
             workspace, approval_id, lambda approval, moment: cancel(self._own(approval), actor, reason, moment)

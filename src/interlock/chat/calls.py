@@ -20,6 +20,7 @@ from interlock.core.canonical import canonical, parse, read
 from interlock.core.errors import (
     BindingBroken,
     Conflict,
+    EffectUnknown,
     Error,
     Expired,
     InvalidRequest,
@@ -163,6 +164,9 @@ class Calls:
                 args = cast(Args, read(started.args))
                 result = canonical(results.cut(await tool.run(Use(args, started.idempotency_key))))
                 ok, payload = True, Payload(result=result)
+            except EffectUnknown:
+                await self.desk.gate.admit(self._workspace, started.approval_id, started.fence)
+                return
             except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
                 ok, payload = False, Payload(error=_words(error, started.args, tool))
             except BaseException:

@@ -28,6 +28,7 @@ from interlock.core.thread import New
 from interlock.stores.threads import SqlThreads
 
 BACK_OFF = (1_000, 4_000, 15_000)  # milliseconds before another try of the model
+LONGEST_PAUSE = 120_000  # milliseconds that a provider may ask for
 LONGEST = 300.0  # seconds that one turn of the model may take
 WAITED = 1_000  # milliseconds behind a deadline at which a parked thread looks by itself
 
@@ -163,7 +164,9 @@ class Turn:
             tried = f" (tried {attempt} times)" if attempt > 1 else ""
             await self._end("error", f"{error.message}{tried}")
             return False
-        again_at = self.parts.clock() + BACK_OFF[attempt - 1]
+        asked = error.ids.get("retry_after")
+        wished = min(int(asked * 1000), LONGEST_PAUSE) if isinstance(asked, int | float) else 0
+        again_at = self.parts.clock() + max(BACK_OFF[attempt - 1], wished)
         body = {"attempt": attempt, "error": error.message, "again_at": again_at}
         await self.held.append(New("failed", TIME, body))
         await self.held.park(again_at)

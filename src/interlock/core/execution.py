@@ -84,6 +84,11 @@ def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     return lose(approval, moment)
 
 
+def admit(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
+    """The tool came back and does not know whether it took effect; to run it again would not tell either."""
+    return lose(approval, moment) if approval.fence == fence else Change(approval)
+
+
 def lose(approval: Approval, moment: Moment) -> Change[Approval]:
     """Nobody knows whether it ran: shown to people, never silently run again."""
     if approval.status != "running":

@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import ToolFailed
+from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.core.ports import Records
 from interlock.durations import rfc3339
 from interlock.tools.github_talk import GitHub, Json, Lost, Talk, github_of
@@ -244,7 +244,7 @@ async def _once(look: Callable[[], AsyncIterator[Json]], make: Callable[[], Awai
         found = await _marked_one(look(), key)  # perhaps it was made, and only the answer got lost
         if found is not None:
             return found
-        raise ToolFailed(f"{lost} {UNCLEAR}") from None
+        raise EffectUnknown(f"{lost} {UNCLEAR}") from None
 
 
 async def _marked_one(items: AsyncIterator[Json], key: str) -> Json | None:

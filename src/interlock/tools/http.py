@@ -20,7 +20,7 @@ import httpx2
 
 from interlock.addresses import Egress, Target, target_of
 from interlock.core.call import Args, ToolSpec
-from interlock.core.errors import Error, InvalidRequest, Misconfigured, ToolFailed
+from interlock.core.errors import EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
 from interlock.tools.pinned import Pinned
 from interlock.tools.tool import Kit, Tool, Use, schema
 
@@ -108,6 +108,9 @@ def writes(kit: Kit) -> Sequence[Tool]:
     return (Tool(spec, "Sends data to an interface on the public web by HTTP POST.", post),)
 
 
+UNCLEAR = " It may have arrived all the same: look before you send it again."
+
+
 @dataclass(frozen=True)
 class _Web:
     egress: Egress
@@ -115,16 +118,16 @@ class _Web:
     transport: httpx2.AsyncBaseTransport | None
 
     async def get(self, url: str, headers: Headers) -> object:
-        return await self._bounded(self._followed(url, headers), "")
+        return await self._bounded(self._followed(url, headers), ToolFailed, "")
 
     async def post(self, url: str, headers: Headers, body: object) -> object:
         content, kind = _content(body, headers)
         sent = self._sent("POST", url, {"content-type": kind, **headers}, content)
-        answer, _ = await self._bounded(sent, " It may have arrived all the same: look before you send it again.")
+        answer, _ = await self._bounded(sent, EffectUnknown, UNCLEAR)
         return answer
 
-    async def _bounded(self, work: Awaitable[T], then: str) -> T:
-        """All that can go wrong on the way, in words for the model; `then` says what a lost answer means."""
+    async def _bounded(self, work: Awaitable[T], lost: type[ToolFailed], then: str) -> T:
+        """All that can go wrong on the way, in words for the model; `lost` and `then` say what a lost answer means."""
         try:
             async with asyncio.timeout(self.seconds):
                 return await work
@@ -133,9 +136,9 @@ class _Web:
         except httpx2.ConnectError as error:
             raise ToolFailed(f"The host cannot be reached: {_trouble(error)}. Nothing was sent.") from None
         except (TimeoutError, httpx2.TimeoutException):
-            raise ToolFailed(f"No whole answer within {self.seconds:g} seconds.{then}") from None
+            raise lost(f"No whole answer within {self.seconds:g} seconds.{then}") from None
         except httpx2.TransportError:
-            raise ToolFailed(f"The connection broke before the answer was whole.{then}") from None
+            raise lost(f"The connection broke before the answer was whole.{then}") from None
         except httpx2.InvalidURL:
             raise ToolFailed("This is not a URL. Write it like https://example.com/path.") from None
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import httpx2
 
-from interlock.core.errors import Misconfigured, ToolFailed
+from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
 from interlock.tools.tool import Kit
 
 ADDRESS = "https://api.linear.app/graphql"
@@ -23,6 +23,7 @@ PATIENCE = 20.0  # seconds
 LONGEST = 300  # characters of Linear's own words
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PERSONAL = "lin_api_"  # keys that begin so are sent bare; all others are tokens
+Lost = type[ToolFailed]
 NOT_KNOWN = "It is not known whether Linear did it: look there before you try again."
 NOTHING_DONE = "Linear did nothing."
 Node = Mapping[str, Any]
@@ -94,35 +95,35 @@ class Linear:
         self._http = http
 
     async def ask(self, document: str, **variables: object) -> Node:
-        return await self._exchange(document, variables, NOTHING_DONE)
+        return await self._exchange(document, variables, ToolFailed, NOTHING_DONE)
 
     async def change(self, document: str, **variables: object) -> Node:
         """The payload of a mutation, which the document calls `done`."""
-        done = inner(await self._exchange(document, variables, NOT_KNOWN), "done")
+        done = inner(await self._exchange(document, variables, EffectUnknown, NOT_KNOWN), "done")
         if not isinstance(done, Mapping) or done.get("success") is not True:
             raise ToolFailed("Linear says that it did not do it, and gives no reason. Look at the issue in Linear.")
         return done
 
-    async def _exchange(self, document: str, variables: Mapping[str, object], unheard: str) -> Node:
-        """`unheard` says what it means if no answer comes."""
+    async def _exchange(self, document: str, variables: Mapping[str, object], lost: Lost, unheard: str) -> Node:
+        """`lost` and `unheard` say what it means if no answer comes."""
         try:
             body = {"query": document, "variables": variables}
             response = await self._http.post(self._access.url, json=body)
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             raise ToolFailed(f"Linear cannot be reached. {NOTHING_DONE} Try again later.") from None
         except httpx2.TimeoutException:
-            raise ToolFailed(f"Linear did not answer within {PATIENCE:.0f} seconds. {unheard}") from None
+            raise lost(f"Linear did not answer within {PATIENCE:.0f} seconds. {unheard}") from None
         except httpx2.HTTPError as error:
-            raise ToolFailed(f"The connection to Linear broke ({type(error).__name__}). {unheard}") from None
+            raise lost(f"The connection to Linear broke ({type(error).__name__}). {unheard}") from None
         answer = _object(response)
         if errors := [error for error in _list(answer.get("errors")) if isinstance(error, Mapping)]:
-            raise self._refusal(response, errors[0], unheard)
+            raise self._refusal(response, errors[0], lost, unheard)
         data = answer.get("data")
         if response.status_code != 200 or not isinstance(data, Mapping):
-            raise self._refusal(response, {}, unheard)
+            raise self._refusal(response, {}, lost, unheard)
         return data
 
-    def _refusal(self, response: httpx2.Response, error: Node, unheard: str) -> ToolFailed:
+    def _refusal(self, response: httpx2.Response, error: Node, lost: Lost, unheard: str) -> ToolFailed:
         status, code = response.status_code, str(inner(error, "extensions", "code") or "")
         message = str(error.get("message") or "")
         words = self._clean(str(inner(error, "extensions", "userPresentableMessage") or message))
@@ -135,7 +136,7 @@ class Linear:
         if message.startswith("Entity not found"):
             return Missing(words)
         if status >= 500 or code in ("INTERNAL_SERVER_ERROR", "INTERNAL_ERROR") or not words:
-            return ToolFailed(f"Linear failed (HTTP {status}). {unheard} {words}".rstrip())
+            return lost(f"Linear failed (HTTP {status}). {unheard} {words}".rstrip())
         return ToolFailed(f"Linear refused: {words}")
 
     def _clean(self, words: str) -> str:
