@@ -312,11 +312,31 @@ def test_a_model_serves_more_than_one_event_loop() -> None:
     assert texts[0] == texts[1]
 
 
-async def test_a_request_that_breaks_the_schema_is_refused_and_recorded(stand_in: Models, opened: Open) -> None:
-    broken = Prompt("", (Said("Hello"),), (Offer("no spaces allowed", "", {"type": "object", "properties": {}}),))
-    failed = await failure(opened(), broken)
-    assert not failed.again
-    assert "tool name" in stand_in.violations[0]
+async def test_tools_with_names_that_no_provider_takes_can_be_called(stand_in: Models, opened: Open) -> None:
+    offers = tuple(
+        Offer(name, "", {"type": "object", "properties": {}}) for name in ("agent_front desk", "agent_front.desk")
+    )
+
+    def brain(prompt: Prompt) -> Replied:
+        return Replied("", tuple(Wish(f"call_{n}", offer.name, "{}") for n, offer in enumerate(prompt.tools)))
+
+    stand_in.brain = brain
+    _, reply = await turn(opened(), Prompt("", (Said("Go"),), offers))
+    assert [wish.tool for wish in reply.wishes] == ["agent_front desk", "agent_front.desk"]
+    results = [Result(wish.id, wish.tool, {}) for wish in reply.wishes]
+    await turn(opened(), Prompt("", (Said("Go"), reply, *results, Said("Well?")), offers))
+    assert stand_in.violations == []
+
+
+async def test_a_name_that_the_model_made_up_does_not_break_the_conversation(stand_in: Models, opened: Open) -> None:
+    stand_in.brain = lambda _: Replied("", (Wish("call_1", "functions.do it", "{}"),))
+    _, reply = await turn(opened(), asking("Go"))
+    assert reply.wishes[0].tool == "functions.do it"
+    failed = Result(reply.wishes[0].id, "functions.do it", {"success": False, "error": "There is no such tool."})
+    stand_in.brain = lambda _: Replied("I see.")
+    for history in (reply, reply._replace(opaque="")):
+        assert (await turn(opened(), asking("Go", history, failed)))[0] == "I see."
+    assert stand_in.violations == []
 
 
 async def test_a_history_without_a_result_is_refused_and_recorded(stand_in: Models, opened: Open) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from interlock.core.prompt import Offer, Prompt, Said, Wish
 from tests.standins.checking import misfits, properties
-from tests.standins.wire import TOOL_NAME, Answer, Event, Json, Reader, halves, plain, unanswered
+from tests.standins.wire import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -42,7 +42,7 @@ class Messages:
         if body["messages"][0]["role"] != "user":
             yield "the first message must be the user's"
         prompt = self.prompt(body)
-        yield from (f"tool name {offer.name}" for offer in prompt.tools if not re.fullmatch(TOOL_NAME, offer.name))
+        yield from odd_names(prompt)
         calls = [block for block in _blocks(body) if block["type"] == "tool_use"]
         yield from (f"call id {each['id']}" for each in calls if not re.fullmatch(r"[a-zA-Z0-9_-]+", each["id"]))
         yield from unanswered(prompt.messages)

@@ -8,13 +8,12 @@ schema does not know are refused.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import count
 
 from interlock.core.prompt import Offer, Prompt, Said, Wish
 from tests.standins.checking import misfits, properties
-from tests.standins.wire import TOOL_NAME, Answer, Event, Json, Reader, halves, plain, unanswered
+from tests.standins.wire import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
 
 CREATED = 1_700_000_000
 _TYPES = {400: "invalid_request_error", 401: "invalid_request_error", 404: "invalid_request_error"}
@@ -40,7 +39,7 @@ class OpenAI:
         if not body.get("stream"):
             yield "the stand-in only streams"
         prompt = self.prompt(body)
-        yield from (f"tool name {offer.name}" for offer in prompt.tools if not re.fullmatch(TOOL_NAME, offer.name))
+        yield from odd_names(prompt)
         yield from unanswered(prompt.messages)
 
     def faults(self, event: Event) -> list[str]:

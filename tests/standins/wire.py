@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -108,6 +109,13 @@ def parsed(content: object) -> object:
         return json.loads(plain(content))
     except ValueError:
         return plain(content)
+
+
+def odd_names(prompt: Prompt) -> Iterator[str]:
+    """Names of tools that are offered (documented) or were called (seen: OpenAI refuses these too)."""
+    called = [wish.tool for each in prompt.messages if isinstance(each, Replied) for wish in each.wishes]
+    names = [*(offer.name for offer in prompt.tools), *called]
+    yield from (f"tool name {name}" for name in names if not re.fullmatch(TOOL_NAME, name))
 
 
 def unanswered(messages: Sequence[Message]) -> Iterator[str]:

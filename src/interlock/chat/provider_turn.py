@@ -34,7 +34,7 @@ TOO_LONG = "The answer of {model} reached its limit within a call. Ask for less 
 REFUSED = "{model} refused to answer this. Put it in other words, or choose another model."
 EMPTY = "{model} answered with nothing. It can be tried again."
 SHORTENED = "\n\n[The answer reached the model's limit and ends here.]"
-USABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what every provider takes back
+USABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")  # as an id or a name by every provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,12 @@ class ProvidedModel:
     async def turn(self, prompt: Prompt) -> AsyncGenerator[Delta | Replied]:
         """Closing it early closes the connection, and the provider stops writing."""
         pieces: list[str] = []
-        tools = [_tool(offer) for offer in prompt.tools]
+        names = names_of(prompt.tools)
+        tools = [_tool(offer, names) for offer in prompt.tools]
         try:
             async with model_request_stream(
                 self.api,
-                to_messages(prompt, self.name),
+                to_messages(prompt, self.name, names),
                 model_settings=dict(self.settings),
                 model_request_parameters=ModelRequestParameters(function_tools=tools),
             ) as stream:
@@ -62,7 +63,7 @@ class ProvidedModel:
                         pieces.append(text)
                         yield Delta(text)
                 response = stream.get()
-            reply = _reply(response, "".join(pieces), prompt, self.name)
+            reply = _reply(response, "".join(pieces), prompt, self.name, names)
         except ModelFailed:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a provider's library raises, the thread has to show it
@@ -72,16 +73,27 @@ class ProvidedModel:
         yield reply
 
 
-def to_messages(prompt: Prompt, model: str) -> list[ModelMessage]:
+Names = Mapping[str, str]  # of tools: how they are called here, and how with the provider
+
+
+def names_of(offers: Sequence[Offer]) -> Names:
+    """Providers take short plain names only, and two tools must not become one."""
+    names: dict[str, str] = {}
+    for offer in offers:
+        names[offer.name] = _unused(_plain(offer.name), set(names.values()))
+    return names
+
+
+def to_messages(prompt: Prompt, model: str, names: Names) -> list[ModelMessage]:
     messages: list[ModelMessage] = []
     for message in prompt.messages:
         match message:
             case Replied():
-                messages += _replied(message, model)
+                messages += _replied(message, model, names)
             case Said(text):
                 _request(messages, prompt.instructions).append(UserPromptPart(text))
             case Result(call_id, tool, content):
-                _request(messages, prompt.instructions).append(ToolReturnPart(tool, content, call_id))
+                _request(messages, prompt.instructions).append(ToolReturnPart(_named(tool, names), content, call_id))
     return messages
 
 
@@ -93,12 +105,12 @@ def _request(messages: list[ModelMessage], instructions: str) -> list[Any]:
     return parts
 
 
-def _replied(reply: Replied, model: str) -> Iterable[ModelMessage]:
+def _replied(reply: Replied, model: str, names: Names) -> Iterable[ModelMessage]:
     """As its provider wrote it, signatures and all, if this is the one; in plain words for every other."""
     if kept := _kept(reply, model):
         return (kept,)
     text = [TextPart(reply.text)] if reply.text else []
-    calls = [ToolCallPart(wish.tool, wish.args, wish.id) for wish in reply.wishes]
+    calls = [ToolCallPart(_named(wish.tool, names), wish.args, wish.id) for wish in reply.wishes]
     return (ModelResponse(parts=[*text, *calls]),) if text or calls else ()
 
 
@@ -114,9 +126,9 @@ def _kept(reply: Replied, model: str) -> ModelResponse | None:
     return response if ids == [wish.id for wish in reply.wishes] else None
 
 
-def _tool(offer: Offer) -> ToolDefinition:
+def _tool(offer: Offer, names: Names) -> ToolDefinition:
     return ToolDefinition(
-        name=offer.name, description=offer.description, parameters_json_schema=dict(offer.schema), strict=False
+        name=names[offer.name], description=offer.description, parameters_json_schema=dict(offer.schema), strict=False
     )
 
 
@@ -130,13 +142,14 @@ def _words(event: object, before: Sequence[str]) -> str:
             return ""
 
 
-def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str) -> Replied:
+def _reply(response: ModelResponse, text: str, prompt: Prompt, model: str, names: Names) -> Replied:
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     _check(response, text, calls, model)
     named = _with_ids(response.parts, prompt.messages)
-    kept = replace(response, parts=named)
+    kept = replace(response, parts=[_sayable(part) for part in named])
+    ours = {theirs: own for own, theirs in names.items()}
     wishes = tuple(
-        Wish(part.tool_call_id, _storable(part.tool_name), _args(part))
+        Wish(part.tool_call_id, ours.get(part.tool_name) or _storable(part.tool_name), _args(part))
         for part in named
         if isinstance(part, ToolCallPart)
     )
@@ -172,11 +185,24 @@ def _with_ids(parts: Sequence[Any], messages: Sequence[Message]) -> list[Any]:
             named.append(part)
             continue
         given = part.tool_call_id
-        fits = given not in used and USABLE_ID.fullmatch(given) and not given.startswith("pyd_ai_")
+        fits = given not in used and USABLE.fullmatch(given) and not given.startswith("pyd_ai_")
         own = given if fits else _unused(f"call_{turn}_{number}", used)
         used.add(own)
         named.append(replace(part, tool_call_id=own))
     return named
+
+
+def _sayable(part: Any) -> Any:
+    """A name that the model made up goes back in plain letters: else the provider refuses all that follows."""
+    return replace(part, tool_name=_plain(part.tool_name)) if isinstance(part, ToolCallPart) else part
+
+
+def _named(tool: str, names: Names) -> str:
+    return names.get(tool) or _plain(tool)
+
+
+def _plain(name: str) -> str:
+    return name if USABLE.fullmatch(name) else re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60] or "_"
 
 
 def _unused(name: str, used: set[str]) -> str:
