@@ -92,6 +92,12 @@ def test_anything_else_is_told_what_it_can_do_without_naming_a_record() -> None:
     assert not any(name in text.lower() for name in ("hello-world", "about", "grow", "fix login"))
 
 
+@pytest.mark.parametrize("said", ["Don\u2019t publish the post x", "do not delete the About page", "never list issues"])
+def test_what_somebody_does_not_want_is_not_done(said: str) -> None:
+    assert calls(said) == []
+    assert calls('create an issue titled "Do not track"') == [("linear_create_issue", {"title": "Do not track"})]
+
+
 def test_it_says_once_per_thread_that_it_is_a_script() -> None:
     first = reply("list issues")
     assert first.text.startswith(LABEL)

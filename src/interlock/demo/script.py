@@ -95,6 +95,8 @@ def _confirmation(prompt: Prompt, text: str) -> Plan | None:
 
 def _plan(text: str) -> Plan | None:
     straight = _straight(text)
+    if re.search(r"\b(?:don't|dont|do not|never|without)\b", re.sub(r'"[^"]*"', "", straight), re.IGNORECASE):
+        return None  # what somebody does not want must not be done by mistake
     for form, planned in _FORMS:
         if found := form.search(straight):
             return planned(found, _quoted(straight))
