@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from interlock.agents import AGENT
@@ -66,8 +66,6 @@ class Calls:
                 await self._resulted(call, results.withdrawn(call.wish.tool, REASONS[given_up]), "cancelled")
             elif tool is None:
                 await self._resulted(call, results.not_offered(call.wish.tool, list(self.selection)), "failed")
-            elif tool.name.startswith(AGENT):
-                await self.children.delegate(self.held, call, args)
             else:
                 await self._propose(call, tool, args)
         except InvalidRequest as error:
@@ -136,12 +134,13 @@ class Calls:
                 await self._settle(call, outcome)
 
     async def _execute(self, call: Call, tool: Tool, outcome: Proceed) -> None:
+        began = self.clock()
+        if tool.name.startswith(AGENT):
+            tool = replace(tool, run=lambda use: self.children.begin(self.held, call, use.args))
         if not outcome.approval_id:
-            began = self.clock()
             result, status = await _read_only(tool, Use(cast(Args, read(outcome.args)), ""))
             await self._resulted(call, result, status, took=self.clock() - began)
             return
-        began = self.clock()
         try:
             started = await self.desk.gate.start(
                 self._workspace, outcome.approval_id, self.runner, LEASE, tool.spec.sha256
@@ -241,6 +240,10 @@ class Calls:
         await self._mirror("decided", body)
 
     async def _resulted(self, call: Call, result: object, status: str, took: int = 0) -> None:
+        """A sub-agent that has begun is no result yet: what it says in the end will be."""
+        if call.wish.tool.startswith(AGENT) and status == "succeeded":
+            await self.children.delegated(self.held, call)
+            return
         body = {"call": call.wish.id, "tool": call.wish.tool, "status": status, "result": result, "took": took}
         if call.approval:
             body["approval"] = call.approval

@@ -10,7 +10,7 @@ from interlock.agents import AGENT
 from interlock.chat.held import Held
 from interlock.core import thread as threads
 from interlock.core.call import Args
-from interlock.core.errors import InvalidRequest, NotFound
+from interlock.core.errors import NotFound, ToolFailed
 from interlock.core.log import Call, last_text
 from interlock.core.outcome import Waiting
 from interlock.core.thread import New, Place, Thread
@@ -29,19 +29,23 @@ class Children:
         self._store = store
         self._exists = exists
 
-    async def delegate(self, held: Held, call: Call, args: Args) -> None:
-        above, name, task = held.thread, call.wish.tool.removeprefix(AGENT), args.get("task")
-        if not isinstance(task, str) or not task.strip():
-            raise InvalidRequest("Say what the agent is to do: task is a text.")
+    async def begin(self, held: Held, call: Call, args: Args) -> object:
+        """Its thread; a second time the same one."""
+        above, name, task = held.thread, call.wish.tool.removeprefix(AGENT), str(args["task"])
+        if not task.strip():
+            raise ToolFailed("Say what the agent is to do: task is a text.")
         if not self._exists(name):
-            raise InvalidRequest(f"There is no agent {name!r}.")
+            raise ToolFailed(f"There is no agent {name!r} any more.")
         if name in above.path or len(above.path) >= DEEPEST:
-            raise InvalidRequest(f"{name} cannot be called from {' > '.join(above.path)}: too deep, or in a circle.")
+            raise ToolFailed(f"{name} cannot be called from {' > '.join(above.path)}: too deep, or in a circle.")
         place = Place(above.workspace, name, above.person, (*above.path, name), above.id, call.wish.id)
-        child = threads.PREFIX + str(uuid5(NAMESPACE_OID, f"{above.workspace}/{above.id}/{call.id}"))
+        child = _child_of(above, call)
         await self._store.add(above.workspace, child, lambda moment: threads.open_thread(child, place, task, moment))
-        body = {"call": call.wish.id, "tool": call.wish.tool, "thread": child}
-        await held.append(New("delegated", f"agent:{above.agent}", body))
+        return {"thread": child}
+
+    async def delegated(self, held: Held, call: Call) -> None:
+        body = {"call": call.wish.id, "tool": call.wish.tool, "thread": _child_of(held.thread, call)}
+        await held.append(New("delegated", f"agent:{held.thread.agent}", body))
 
     async def look(self, held: Held, call: Call, given_up: str) -> Waiting | None:
         """Waiting while the child is at work; what it said last is the result."""
@@ -72,3 +76,8 @@ class Children:
                 )
             )
         return stopped
+
+
+def _child_of(above: Thread, call: Call) -> str:
+    """Follows from the call, so that whoever takes over finds the same thread."""
+    return threads.PREFIX + str(uuid5(NAMESPACE_OID, f"{above.workspace}/{above.id}/{call.id}"))

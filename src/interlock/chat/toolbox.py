@@ -78,7 +78,8 @@ def agent_tool(name: str) -> Tool:
         "maxLength": 20_000,
         "description": "What it is to do, with all it needs.",
     }
-    spec = ToolSpec(AGENT + name, "read", schema("task", task=task), describe=f"Let {name} do: {{task}}")
+    plain = name.replace("{", "{{").replace("}", "}}")
+    spec = ToolSpec(AGENT + name, "read", schema("task", task=task), f"Let {plain} do: {{task}}", idempotent=True)
     return Tool(spec, f"Hands a task to the agent {name} and gives its answer.", _not_run, OF_AGENTS)
 
 

@@ -127,7 +127,7 @@ def next_step(log: Sequence[Line], limits: Limits = DEFAULT_LIMITS) -> Step:
 
 def _handle(waiting: Sequence[Call], story: Story) -> Handle:
     fresh = tuple(call for call in waiting if not call.approval and not call.child)
-    start = tuple(call for call in waiting if call.decided == "approved")
+    start = tuple(call for call in waiting if call.decided == "approved" and not call.child)
     wait = tuple(call for call in waiting if call not in fresh and call not in start)
     given_up = "stopped" if story.stopped else ("said" if story.unseen else "")
     return Handle(fresh, start, wait, given_up)
