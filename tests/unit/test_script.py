@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from interlock.chat.results import answered, misfit, told
+from interlock.chat.results import answered, edit_of, misfit, told
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, declined
 from interlock.core.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
@@ -23,6 +23,7 @@ WOULD = {
     "would": "The page About with its 3 sections is gone.",
     "how": "Only if their next message is a plain yes, call this again.",
 }
+EDIT = edit_of({"slug": "a", "when": "now"}, {"slug": "b", "when": "now"})
 
 
 def reply(*messages: Message | str, tools: tuple[Offer, ...] = OFFERS) -> Replied:
@@ -199,12 +200,12 @@ def test_text_inside_a_result_leads_to_no_call(content: object) -> None:
         ("drop_table", declined(Refused("Dropping tables is not allowed.", "denied"), "x"), "not allowed"),
         ("cms_publish_post", {"success": False, "error": "There is no such post."}, "failed: There is no such post."),
         ("cms_publish_post", told(Finished("unknown"), "x"), "Nobody knows"),
-        ("cms_publish_post", told(Finished("failed", None, "Gone."), "x", {"slug": "b"}), 'it ran with {"slug": "b"}'),
+        ("cms_publish_post", told(Finished("failed", None, "Gone."), "x", EDIT), 'it ran with {"slug": "b"}'),
         ("cms_publish_post", told(Answered("Wait until Monday"), "x"), "answered instead: Wait until Monday"),
         ("cms_publish_post", misfit(InvalidRequest("slug is missing")), "slug is missing"),
         (
             "cms_publish_post",
-            told(Finished("succeeded", {"slug": "b"}), "x", {"slug": "b"}),
+            told(Finished("succeeded", {"slug": "b"}), "x", EDIT),
             'it ran with {"slug": "b"}',
         ),
         ("request_human_input", answered("green"), "You answered: green."),

@@ -218,11 +218,14 @@ class Calls:
         if call.wish.tool == QUESTION and isinstance(outcome, Answered):
             result = results.answered(outcome.message)
         else:
-            edited = await self.desk.gate.edited(self._workspace, call.approval) if call.approval else None
-            result = results.told(outcome, call.wish.tool, edited)
+            result = results.told(outcome, call.wish.tool, await self._edit(call))
         if decided != "denied":
             await self._decided(call, decided, outcome.reason if isinstance(outcome, Refused) else "", result)
         await self._resulted(call, result, status, took=took)
+
+    async def _edit(self, call: Call) -> results.Edit | None:
+        ran_with = await self.desk.gate.edited(self._workspace, call.approval) if call.approval else None
+        return None if ran_with is None else results.edit_of(_arguments(call.wish.args), ran_with)
 
     async def _decided(self, call: Call, status: str, reason: str = "", result: object = None) -> None:
         """Only for what a card was shown for, and once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from interlock.core.errors import Error
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, declined
@@ -14,15 +15,27 @@ UNKNOWN = (
 )
 
 
-def told(outcome: Outcome, tool: str, changed: Mapping[str, object] | None = None) -> object:
-    """`changed` are the arguments that a person put in place of the model's."""
+class Edit(NamedTuple):
+    """`args` are those that a person put in place of the model's; `changed` names the ones that differ."""
+
+    args: Mapping[str, object]
+    changed: tuple[str, ...]
+
+
+def edit_of(wanted: Mapping[str, object], ran_with: Mapping[str, object]) -> Edit:
+    names = {*wanted, *ran_with}
+    differ = (name for name in names if (name in wanted, wanted.get(name)) != (name in ran_with, ran_with.get(name)))
+    return Edit(ran_with, tuple(sorted(differ)))
+
+
+def told(outcome: Outcome, tool: str, edit: Edit | None = None) -> object:
     match outcome:
         case Finished("succeeded", result):
-            return _edited(result, changed)
+            return result if edit is None else _with_edit({"success": True, "result": result}, edit)
         case Finished("failed", _, error):
-            return _with_edit({"success": False, "status": "failed", "error": error or "The tool failed."}, changed)
+            return _with_edit({"success": False, "status": "failed", "error": error or "The tool failed."}, edit)
         case Finished():
-            return _with_edit({"success": False, "status": "unknown", "error": UNKNOWN}, changed)
+            return _with_edit({"success": False, "status": "unknown", "error": UNKNOWN}, edit)
         case Answered(message):
             note = "A person answered instead of letting it run. It did not run."
             return {"success": False, "status": "responded", "answered": message, "note": note}
@@ -64,12 +77,8 @@ def cut(value: object) -> object:
             return value
 
 
-def _edited(result: object, changed: Mapping[str, object] | None) -> object:
-    return result if changed is None else _with_edit({"success": True, "result": result}, changed)
-
-
-def _with_edit(body: dict[str, object], changed: Mapping[str, object] | None) -> dict[str, object]:
-    if changed is None:
+def _with_edit(body: dict[str, object], edit: Edit | None) -> dict[str, object]:
+    if edit is None:
         return body
     note = "A person changed the arguments before it ran. It ran with these, not with yours."
-    return {**body, "edited": True, "ran_with": changed, "note": note}
+    return {**body, "edited": True, "changed": list(edit.changed), "ran_with": edit.args, "note": note}

@@ -94,7 +94,10 @@ def _ran(name: str, content: object) -> str:
 def _edited(content: object) -> str:
     if _field(content, "edited") is not True:
         return ""
-    return f" A person changed the arguments before it ran; it ran with {_short(_field(content, 'ran_with'))}."
+    ran_with, changed = _field(content, "ran_with"), _field(content, "changed")
+    if isinstance(changed, list) and isinstance(ran_with, Mapping):
+        ran_with = {name: ran_with.get(name) for name in changed}
+    return f" A person changed the arguments before it ran; it ran with {_short(ran_with)}."
 
 
 _FACTS = ("identifier", "number", "id", "slug", "title", "name", "status", "state", "sections", "quarter", "url")
