@@ -1,0 +1,62 @@
+"""The server of the chat journeys: its configuration, and how it is started with people, agents and models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.journeys.chatting import Ground, Person
+from tests.places import Place
+from tests.serving import keys_at, serving
+from tests.standins.models import Models
+
+POLICY = """\
+  version: 1
+  defaults: {expires_in: 10m, undo_window: 0s}
+  rules:
+    - {name: reads are free, effect: read, then: allow}
+    - {name: what is quick, tools: [okr_create_objective], when: args.title.startsWith("Quick"), then: ask, expires_in: 1s}
+    - {name: what is free, tools: [okr_create_objective], when: args.title.startsWith("Free"), then: allow}
+    - {name: never, tools: [okr_create_objective], when: args.title.startsWith("Never"), then: deny, reason: Not this one.}
+    - {name: others only, tools: [okr_create_objective], when: args.title.startsWith("Theirs"), then: ask, exclude: [requester]}
+    - {name: to be undone, tools: [okr_create_objective], when: args.title.startsWith("Undo"), then: ask, undo_window: 1h}
+"""
+AGENT = """\
+  {name}:
+    model: {model}
+    tools: ["*"]
+    agents: [{name}_strict, {name}_loose]
+    tool_approvals: {{okr_update_objective: false}}
+  {name}_strict:
+    model: {model}
+    tools: [okr, cms]
+    tool_approvals: {{okr_update_objective: true}}
+  {name}_loose:
+    model: {model}
+    tools: [linear, okr, cms]
+    tool_approvals: {{linear_create_issue: false, cms_delete_page: false, okr_create_objective: false}}
+  {name}_short:
+    model: {model}
+    tools: ["*"]
+    limits: {{turns: 3}}
+"""
+MODELS = {"openai": "openai:any", "anthropic": "anthropic:any", "scripted": "demo:scripted"}
+
+
+def configuration(models: str) -> str:
+    agents = "".join(AGENT.format(name=name, model=model) for name, model in MODELS.items())
+    known = f"  openai: {{url: {models}/v1, key: sk-none}}\n  anthropic: {{url: {models}, key: sk-none}}\n"
+    return f"models:\n{known}policy:\n{POLICY}agents:\n{agents}"
+
+
+@contextmanager
+def ground_on(place: Place, folder: Path, models: Models, *options: str) -> Iterator[Ground]:
+    """A server on a database that is ready, in a process of its own. Bob chats, ada is an admin."""
+    (folder / "interlock.yaml").write_text(configuration(models.url))
+    keys = asyncio.run(keys_at(place.url))
+    with ExitStack() as stack:
+        served = stack.enter_context(serving(place.url, folder, "--demo", *options))
+        bob, ada = (Person(stack.enter_context(served.client(keys[role]))) for role in ("reviewer", "admin"))
+        yield Ground(place, folder, served, models, bob, ada, keys)
