@@ -17,12 +17,19 @@ POLICY = """\
   defaults: {expires_in: 10m, undo_window: 0s}
   rules:
     - {name: reads are free, effect: read, then: allow}
-    - {name: what is quick, tools: [okr_create_objective], when: args.title.startsWith("Quick"), then: ask, expires_in: 1s}
-    - {name: what is free, tools: [okr_create_objective], when: args.title.startsWith("Free"), then: allow}
-    - {name: never, tools: [okr_create_objective], when: args.title.startsWith("Never"), then: deny, reason: Not this one.}
-    - {name: others only, tools: [okr_create_objective], when: args.title.startsWith("Theirs"), then: ask, exclude: [requester]}
-    - {name: to be undone, tools: [okr_create_objective], when: args.title.startsWith("Undo"), then: ask, undo_window: 1h}
 """
+RULE = """\
+    - name: those that begin with {word}
+      tools: [okr_create_objective]
+      when: args.title.startsWith("{word} ")
+"""
+RULES = {
+    "Free": {"then": "allow"},
+    "Never": {"then": "deny", "reason": "Not this one."},
+    "Quick": {"then": "ask", "expires_in": "1s"},
+    "Theirs": {"then": "ask", "exclude": "[requester]"},
+    "Undo": {"then": "ask", "undo_window": "1h"},
+}
 AGENT = """\
   {name}:
     model: {model}
@@ -48,7 +55,16 @@ MODELS = {"openai": "openai:any", "anthropic": "anthropic:any", "scripted": "dem
 def configuration(models: str) -> str:
     agents = "".join(AGENT.format(name=name, model=model) for name, model in MODELS.items())
     known = f"  openai: {{url: {models}/v1, key: sk-none}}\n  anthropic: {{url: {models}, key: sk-none}}\n"
-    return f"models:\n{known}policy:\n{POLICY}agents:\n{agents}"
+    return f"models:\n{known}policy:\n{policy()}agents:\n{agents}"
+
+
+def policy() -> str:
+    """How the title of an objective begins says what happens to it."""
+    rules = [
+        RULE.format(word=word) + "".join(f"      {name}: {value}\n" for name, value in terms.items())
+        for word, terms in RULES.items()
+    ]
+    return POLICY + "".join(rules)
 
 
 @contextmanager

@@ -7,10 +7,10 @@ import pytest
 from interlock.core.prompt import Prompt, Replied
 from tests.journeys.chatting import World, calls, last_said
 
-ALL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
+EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
 
 
-@ALL
+@EVERY_MODEL
 def test_approved_call_runs_once_and_the_model_hears_of_it(world: World) -> None:  # R3 R4
     with world.say(f'create an issue titled "Fix {world.name}"') as talk:
         card = talk.until("approval_request").data["approval"]
@@ -31,7 +31,6 @@ def test_approved_call_runs_once_and_the_model_hears_of_it(world: World) -> None
     assert (ended["status"], ended["decision"]["by"]) == ("succeeded", "bob")
 
 
-@ALL
 def test_edited_call_runs_with_the_persons_arguments_and_the_model_is_told_which(world: World) -> None:  # R11
     with world.say(f'create an issue titled "Fix {world.name}"') as talk:
         card = talk.until("approval_request").data["approval"]
@@ -42,11 +41,9 @@ def test_edited_call_runs_with_the_persons_arguments_and_the_model_is_told_which
     assert told["changed"] == ["title"]
     assert told["ran_with"] == {**card["args"], "title": f"Better {world.name}"}
     assert "A person changed" in talk.text
-    if world.agent != "scripted":
-        assert world.mind.told == [told]
+    assert world.mind.told == [told]
 
 
-@ALL
 def test_answered_call_does_not_run_and_the_model_reads_the_answer(world: World) -> None:  # R11
     with world.say(f'create an issue titled "Fix {world.name}"') as talk:
         card = talk.until("approval_request").data["approval"]
@@ -59,7 +56,6 @@ def test_answered_call_does_not_run_and_the_model_reads_the_answer(world: World)
     assert talk.of("approval_resolved")[0]["approved"] is False
 
 
-@ALL
 def test_rejected_call_does_not_run_and_the_model_acknowledges_it(world: World) -> None:  # R3 R11 R17 R35
     with world.say(f'create an issue titled "Fix {world.name}"') as talk:
         card = talk.until("approval_request").data["approval"]
@@ -75,8 +71,7 @@ def test_rejected_call_does_not_run_and_the_model_acknowledges_it(world: World) 
             "error": "Access denied: Not this week.",
         }
     ]
-    if world.agent != "scripted":
-        assert world.mind.told == talk.results
+    assert world.mind.told == talk.results
     assert "declined and did not run" in talk.text
     assert world.titled("Fix") == 0
 
@@ -91,7 +86,6 @@ def test_short_way_of_the_chat_page_approves_and_declines(world: World) -> None:
     assert world.titled("Short") == 1
 
 
-@ALL
 def test_rejection_is_taken_back_and_the_call_runs(world: World) -> None:  # R11
     with world.say(f'create an objective "Undo {world.name}"') as talk:
         card = talk.until("approval_request").data["approval"]
@@ -104,7 +98,6 @@ def test_rejection_is_taken_back_and_the_call_runs(world: World) -> None:  # R11
     assert [data["status"] for data in talk.of("approval_resolved")] == ["approved"]
 
 
-@ALL
 def test_call_that_nobody_decides_times_out_for_everybody(world: World) -> None:  # R5
     with world.say(f'create an objective "Quick {world.name}"') as talk:
         card = talk.until("approval_request").data["approval"]
@@ -173,7 +166,6 @@ def test_of_three_calls_two_ask_and_are_decided_in_the_other_order(world: World)
     )
 
 
-@ALL
 def test_second_call_like_the_first_asks_again(world: World) -> None:  # R20
     thread = ""
     for count in (1, 2):

@@ -39,18 +39,22 @@ class Threads:
         if not thread_id:
             return await self._open(desk, who, text, agent or ASSISTANT)
         await self._own(who, thread_id)
+        children = [child.id for child in await self._store.children(who.workspace, thread_id) if _at_work(child)]
+        cards = await self._cards(desk, who, thread_id)
         thread = await self._store.step(
             who.workspace, thread_id, lambda thread, moment: threads.say(thread, who.name, text, moment)
         )
-        if thread.lines > 1:
-            await self._withdraw(desk, who, thread_id, "said")
+        for child in children:
+            await self._children.stop(who.workspace, child, who.name)
+        await self._withdraw(desk, who, cards, "said")
         return thread
 
     async def stop(self, desk: Desk, who: Principal, thread_id: str) -> Thread:
         """Ends the turn and withdraws every open card of it, those of sub-agents included."""
         await self._seen(who, thread_id)
+        cards = await self._cards(desk, who, thread_id)
         await self._children.stop(who.workspace, thread_id, who.name)
-        await self._withdraw(desk, who, thread_id, "stopped")
+        await self._withdraw(desk, who, cards, "stopped")
         return await self._store.get(who.workspace, thread_id)
 
     async def retry(self, who: Principal, thread_id: str) -> Thread:
@@ -85,17 +89,17 @@ class Threads:
             who.workspace, thread_id, lambda moment: threads.open_thread(thread_id, place, text, moment)
         )
 
-    async def _withdraw(self, desk: Desk, who: Principal, thread_id: str, why: str) -> None:
-        """Done here and now, so that nobody decides what nobody waits for; the loop would do it too."""
-        if why == "said":
-            for child in await self._store.children(who.workspace, thread_id):
-                if child.status != "idle":
-                    await self._children.stop(who.workspace, child.id, who.name)
+    async def _cards(self, desk: Desk, who: Principal, thread_id: str) -> Sequence[str]:
+        """Those that wait now, sub-agents' included. Looked for first: cards of the turn that comes are not meant."""
         query = Query(statuses=("pending",), thread_id=thread_id, limit=MOST_OPEN)
-        for stored in (await desk.inbox.list(who.workspace, query)).items:
-            if stored.approval.subject.run_id.startswith(threads.PREFIX):
-                with suppress(Conflict, Expired, NotFound):
-                    await desk.gate.cancel(who.workspace, stored.approval.id, who.name, REASONS[why])
+        found = (stored.approval for stored in (await desk.inbox.list(who.workspace, query)).items)
+        return [approval.id for approval in found if approval.subject.run_id.startswith(threads.PREFIX)]
+
+    async def _withdraw(self, desk: Desk, who: Principal, cards: Sequence[str], why: str) -> None:
+        """Done here and now, so that nobody decides what nobody waits for; the loop does it with what came later."""
+        for card in cards:
+            with suppress(Conflict, Expired, NotFound):
+                await desk.gate.cancel(who.workspace, card, who.name, REASONS[why])
 
     async def _own(self, who: Principal, thread_id: str) -> Thread:
         """Only its person speaks in a thread: a yes there is a decision."""
@@ -110,3 +114,7 @@ class Threads:
         if thread.person != who.name and who.role != ADMIN:
             raise NotFound("There is no thread of yours with this id.", thread_id=thread_id)
         return thread
+
+
+def _at_work(thread: Thread) -> bool:
+    return thread.status != "idle"
