@@ -161,8 +161,8 @@ class Calls:
         try:
             try:
                 args = cast(Args, read(started.args))
-                result = canonical(results.cut(await tool.run(Use(args, started.idempotency_key))))
-                ok, payload = True, Payload(result=result)
+                result = await tool.run(Use(args, started.idempotency_key))
+                ok, payload = True, Payload(result=canonical(results.fitting(result)))
             except EffectUnknown:
                 await self.desk.gate.admit(self._workspace, started.approval_id, started.fence)
                 return
@@ -238,7 +238,7 @@ class Calls:
         call.decided = status
         body: dict[str, object] = {"call": call.wish.id, "approval": call.approval, "status": status, "reason": reason}
         if status == "responded":
-            body["result"] = result
+            body["result"] = results.fitting(result)
         await self.held.append(New("decided", self._actor, body))
         await self._mirror("decided", body)
 
@@ -247,7 +247,8 @@ class Calls:
         if call.wish.tool.startswith(AGENT) and status == "succeeded":
             await self.children.delegated(self.held, call)
             return
-        body = {"call": call.wish.id, "tool": call.wish.tool, "status": status, "result": result, "took": took}
+        kept = results.fitting(result)
+        body = {"call": call.wish.id, "tool": call.wish.tool, "status": status, "result": kept, "took": took}
         if call.approval:
             body["approval"] = call.approval
         await self.held.append(New("resulted", self._actor, body))
@@ -282,8 +283,7 @@ class Calls:
 
 async def _read_only(tool: Tool, use: Use) -> tuple[object, str]:
     try:
-        result = results.cut(await tool.run(use))
-        canonical(result)
+        result = results.fitting(await tool.run(use))
     except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
         return {"success": False, "status": "failed", "error": _words(error, b"{}", tool)}, "failed"
     return result, "succeeded"

@@ -34,9 +34,12 @@ class Held:
         self.root = above.id
 
     async def read(self) -> Sequence[Line]:
-        """All lines, of which only the new ones are fetched."""
+        """All lines, of which only the new ones are fetched. Whoever lost the thread has nothing more to do with it."""
         last = self.lines[-1].n if self.lines else 0
         self.lines += await self._store.lines(self.thread.workspace, self.thread.id, last)
+        await self.look()
+        if self.lost.is_set():
+            raise LeaseLost("This thread was taken over or stopped.", thread_id=self.thread.id)
         return self.lines
 
     async def append(self, *lines: New) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from interlock.core.errors import Error
+from interlock.core.canonical import canonical
+from interlock.core.errors import Error, InvalidRequest
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, declined
 
 MOST = 100_000  # characters of a text in a result: a model reads no book
+MOST_BYTES = 500_000  # of a whole result: with what goes around it, it has to fit into one line
 UNKNOWN = (
     "It was started, and nobody knows whether it took effect. Do not repeat it. "
     "Tell the person that somebody has to look and say how it ended."
@@ -64,6 +66,18 @@ def withdrawn(tool: str, reason: str) -> object:
     return declined(Refused(reason, "cancelled"), tool)
 
 
+def fitting(value: object) -> object:
+    """As it can be kept. What ran has run, whatever it gave: a result that is too long, or no JSON, is left out."""
+    shortened = cut(value)
+    try:
+        size = len(canonical(shortened))
+    except InvalidRequest as error:
+        return {"note": f"The result was left out, since it cannot be kept: {error.message}"}
+    if size <= MOST_BYTES:
+        return shortened
+    return {"note": f"The result was left out, since it is too long: {size:,} bytes of at most {MOST_BYTES:,}."}
+
+
 def cut(value: object) -> object:
     """Long texts inside a result are cut, and say so."""
     match value:
@@ -81,4 +95,4 @@ def _with_edit(body: dict[str, object], edit: Edit | None) -> dict[str, object]:
     if edit is None:
         return body
     note = "A person changed the arguments before it ran. It ran with these, not with yours."
-    return {**body, "edited": True, "changed": list(edit.changed), "ran_with": edit.args, "note": note}
+    return {**body, "edited": True, "changed": list(edit.changed), "ran_with": fitting(edit.args), "note": note}
