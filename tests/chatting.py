@@ -116,6 +116,7 @@ class Effects:
                 )
             ),
             self._tool(ToolSpec("t_wipe_more", "destructive", page, confirm="chat")),
+            Tool(ToolSpec("t_wipe_slow", "destructive", page, confirm="chat"), "Deletes slowly", self._slow),
             Tool(ToolSpec("t_fail", "write"), "Fails", self._fail),
             Tool(ToolSpec("t_crash", "write", secret=("token",)), "Crashes", self._crash),
             Tool(ToolSpec("t_slow", "read"), "Reads slowly", self._slow),

@@ -131,6 +131,13 @@ def test_a_sub_agent_is_waited_for() -> None:
 
 
 # R13
+def test_a_sub_agent_that_people_let_work_is_started_once() -> None:
+    log = asked("c1").asked("c1").decided("c1")
+    assert handled(log) == {"start": ["c1"]}
+    assert handled(log.delegated("c1")) == {"wait": ["c1"]}
+
+
+# R13
 def test_what_a_sub_agent_was_asked_shows_here_and_decides_nothing_here() -> None:
     log = asked("c1", "c2").delegated("c1").asked("c2")
     mirrored = log.asked("c2", child="thread-2").decided("c2", child="thread-2").resulted("c1", child="thread-2")

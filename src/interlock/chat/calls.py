@@ -26,7 +26,6 @@ from interlock.core.errors import (
     InvalidRequest,
     LeaseLost,
     NotFound,
-    StoreUnavailable,
     ToolFailed,
 )
 from interlock.core.event import Payload
@@ -59,15 +58,12 @@ class Calls:
 
     async def ask(self, call: Call, given_up: str) -> None:
         """For a call about which nothing is known here; the gate may know it from before a crash."""
-        tool = self.selection.get(call.wish.tool)
         try:
             args = _arguments(call.wish.args)
-            if given_up and await self._unknown(call):
+            if given_up and not await self._known(call):
                 await self._resulted(call, results.withdrawn(call.wish.tool, REASONS[given_up]), "cancelled")
-            elif tool is None:
-                await self._resulted(call, results.not_offered(call.wish.tool, list(self.selection)), "failed")
             else:
-                await self._propose(call, tool, args)
+                await self._ask(call, args)
         except InvalidRequest as error:
             await self._resulted(call, results.misfit(error), "invalid")
 
@@ -77,19 +73,16 @@ class Calls:
             await self._cancel(call, given_up)
             await self.look(call)
             return
-        tool = self.selection.get(call.wish.tool)
         outcome = await self.desk.gate.look(self._workspace, call.approval)
-        if isinstance(outcome, Proceed) and tool is not None:
-            await self._execute(call, tool, outcome)
-        elif isinstance(outcome, Proceed):
-            await self._void(call, "The agent does not have this tool any more.")
+        if isinstance(outcome, Proceed):
+            await self._proceed(call, outcome)
         else:
             await self._settle(call, outcome)
 
     async def look(self, call: Call, given_up: str = "") -> Waiting | None:
         """For a call that waits; Waiting if it still does."""
         if call.child:
-            return await self.children.look(self.held, call, given_up)
+            return await self.children.look(self.held, call, given_up, await self._edit(call))
         if given_up and not call.decided:
             await self._cancel(call, given_up)
         outcome = await self.desk.gate.look(self._workspace, call.approval)
@@ -108,30 +101,54 @@ class Calls:
     def _workspace(self) -> str:
         return self.held.thread.workspace
 
-    async def _unknown(self, call: Call) -> bool:
-        """Whether the gate has never heard of it: what was asked before a crash is looked at, not thrown away."""
-        return await self.desk.gate.known(self._workspace, self.held.thread.id, call.id) is None
+    async def _known(self, call: Call) -> bool:
+        """Whether it was heard of before a crash: then it is looked at, and neither thrown away nor asked anew."""
+        if await self.children.known(self.held.thread, call):
+            return True
+        approval = await self.desk.gate.known(self._workspace, self.held.thread.id, call.id)
+        call.approval = approval.id if approval else ""
+        return approval is not None
+
+    async def _ask(self, call: Call, args: Args) -> None:
+        tool = self.selection.get(call.wish.tool)
+        if tool is not None:
+            await self._propose(call, tool, args)
+        elif not await self._known(call):
+            await self._resulted(call, results.not_offered(call.wish.tool, list(self.selection)), "failed")
+        elif call.approval:
+            await self._go_on(call, await self.desk.gate.look(self._workspace, call.approval))
+        else:
+            await self.children.delegated(self.held, call)
 
     async def _propose(self, call: Call, tool: Tool, args: Args) -> None:
-        proposed = self._call(call, args)
+        proposed, gate = self._call(call, args), self.desk.gate
         confirming = Confirming(self.held, self.desk, self.clock)
-        if await confirming.first(call, proposed, tool.spec):
+        said_yes = await confirming.said_yes(call, proposed, tool.spec)
+        if not said_yes and confirming.is_due(proposed, tool.spec) and not await self._known(call):
+            await confirming.ask(call, proposed, tool.spec)
             return
-        if tool.name == QUESTION:
-            outcome = await self.desk.gate.ask(proposed, tool.spec)
-        else:
-            outcome = await self.desk.gate.check(proposed, tool.spec)
-            outcome = await confirming.decide(call, proposed, tool.spec, outcome)
+        check = gate.ask if tool.name == QUESTION else gate.check
+        outcome = await check(proposed, tool.spec)
+        if said_yes:
+            outcome = await confirming.decide(proposed, outcome)
+        call.approval = outcome.approval_id
+        await self._go_on(call, outcome)
+
+    async def _go_on(self, call: Call, outcome: Outcome) -> None:
         match outcome:
             case Waiting():
-                call.approval = outcome.approval_id
                 await self._noted(call, outcome.status)
             case Proceed():
-                call.approval = outcome.approval_id
-                await self._execute(call, tool, outcome)
+                await self._proceed(call, outcome)
             case _:
-                call.approval = outcome.approval_id
                 await self._settle(call, outcome)
+
+    async def _proceed(self, call: Call, outcome: Proceed) -> None:
+        tool = self.selection.get(call.wish.tool)
+        if tool is None:
+            await self._void(call, "The agent does not have this tool any more.")
+        else:
+            await self._execute(call, tool, outcome)
 
     async def _execute(self, call: Call, tool: Tool, outcome: Proceed) -> None:
         began = self.clock()
@@ -180,7 +197,7 @@ class Calls:
     async def _renew(self, started: Execution) -> None:
         while True:
             await asyncio.sleep(LEASE / 3000)
-            with suppress(StoreUnavailable):
+            with suppress(Error):  # what was lost shows when it is finished
                 await self.desk.gate.renew(self._workspace, started.approval_id, started.fence, LEASE)
 
     async def _noted(self, call: Call, status: str) -> None:

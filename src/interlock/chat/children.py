@@ -8,6 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from interlock.agents import AGENT
 from interlock.chat.held import Held
+from interlock.chat.results import Edit, with_edit
 from interlock.core import thread as threads
 from interlock.core.call import Args
 from interlock.core.errors import NotFound, ToolFailed
@@ -47,7 +48,11 @@ class Children:
         body = {"call": call.wish.id, "tool": call.wish.tool, "thread": _child_of(held.thread, call)}
         await held.append(New("delegated", f"agent:{held.thread.agent}", body))
 
-    async def look(self, held: Held, call: Call, given_up: str) -> Waiting | None:
+    async def known(self, above: Thread, call: Call) -> bool:
+        child = _child_of(above, call)
+        return call.wish.tool.startswith(AGENT) and await self._store.find(above.workspace, child) is not None
+
+    async def look(self, held: Held, call: Call, given_up: str, edit: Edit | None = None) -> Waiting | None:
         """Waiting while the child is at work; what it said last is the result."""
         if given_up:
             await self.stop(held.thread.workspace, call.child, held.thread.person)
@@ -60,6 +65,7 @@ class Children:
         result: dict[str, object] = {"agent": child.agent, "status": status, "said": last_text(lines)}
         if ended.get("reason"):
             result["reason"] = ended["reason"]
+        result = with_edit(result, edit)
         body = {"call": call.wish.id, "tool": call.wish.tool, "status": STATUS.get(status, "failed"), "result": result}
         await held.append(New("resulted", f"agent:{held.thread.agent}", body))
         return None

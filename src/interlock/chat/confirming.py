@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from interlock.chat import results
 from interlock.chat.agents import Desk
 from interlock.chat.held import Held
 from interlock.core.call import ToolCall, ToolSpec
@@ -32,14 +33,24 @@ class Confirming:
     desk: Desk
     clock: Clock
 
-    async def first(self, call: Call, proposed: ToolCall, spec: ToolSpec) -> bool:
-        """True if the call was answered with the question in place of a run.
-
-        A sub-agent has nobody to talk to, so that its calls are shown as cards; what a rule allows needs no question.
-        """
-        asks = isinstance(self.desk.gate.policy.judge(proposed, spec), Ask)
-        if spec.confirm != "chat" or self.held.thread.parent or not asks or await self._has_yes(call, proposed):
+    async def said_yes(self, call: Call, proposed: ToolCall, spec: ToolSpec) -> bool:
+        """Spends the person's yes on this call, if there is one for the same tool and arguments."""
+        if not self._applies(spec) or proposed.value.get(CONFIRMED) is not True:
             return False
+        try:
+            await self.held.use_confirmation(call.id, proposed.tool, _without(proposed))
+        except Conflict:
+            if self.held.lost.is_set():
+                raise
+            return False
+        return True
+
+    def is_due(self, proposed: ToolCall, spec: ToolSpec) -> bool:
+        """What a rule allows needs no question, and what it denies gets none."""
+        return self._applies(spec) and isinstance(self.desk.gate.policy.judge(proposed, spec), Ask)
+
+    async def ask(self, call: Call, proposed: ToolCall, spec: ToolSpec) -> None:
+        """Answers the call with the question, in place of a run."""
         confirmation = Confirmation(self.held.thread.person, call.wish.id, spec.name, _without(proposed))
         result = {
             "requires_confirmation": True,
@@ -47,18 +58,13 @@ class Confirming:
             "would": await preview_of(spec, proposed),
             "how": HOW,
         }
-        body = {"call": call.wish.id, "tool": spec.name, "status": "confirming", "result": result}
+        body = {"call": call.wish.id, "tool": spec.name, "status": "confirming", "result": results.fitting(result)}
         await self.held.confirm_first(confirmation, New("resulted", f"agent:{self.held.thread.agent}", body))
-        return True
 
-    async def decide(self, call: Call, proposed: ToolCall, spec: ToolSpec, outcome: Outcome) -> Outcome:
+    async def decide(self, proposed: ToolCall, outcome: Outcome) -> Outcome:
         """The person's yes is their decision about this call. Where a rule wants others, a card goes to them."""
-        if spec.confirm != "chat" or self.held.thread.parent or not isinstance(outcome, Waiting):
-            return outcome
-        if outcome.status != "pending":
-            return outcome
         person = self.desk.people.get(self.held.thread.person)
-        if person is None:
+        if not isinstance(outcome, Waiting) or outcome.status != "pending" or person is None:
             return outcome
         covers = covers_of(self.desk.people.values(), person.name, person.teams, self.clock())
         reviewer = Reviewer(person.name, person.role, person.teams, "chat", covers)
@@ -70,16 +76,9 @@ class Confirming:
             return outcome
         return await self.desk.gate.look(workspace, outcome.approval_id)
 
-    async def _has_yes(self, call: Call, proposed: ToolCall) -> bool:
-        if proposed.value.get(CONFIRMED) is not True:
-            return False
-        try:
-            await self.held.use_confirmation(call.id, proposed.tool, _without(proposed))
-        except Conflict as error:
-            if self.held.lost.is_set():
-                raise error from None
-            return False
-        return True
+    def _applies(self, spec: ToolSpec) -> bool:
+        """A sub-agent has nobody to talk to, so that its calls are shown as cards."""
+        return spec.confirm == "chat" and not self.held.thread.parent
 
 
 def _without(proposed: ToolCall) -> str:

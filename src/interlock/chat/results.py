@@ -33,11 +33,11 @@ def edit_of(wanted: Mapping[str, object], ran_with: Mapping[str, object]) -> Edi
 def told(outcome: Outcome, tool: str, edit: Edit | None = None) -> object:
     match outcome:
         case Finished("succeeded", result):
-            return result if edit is None else _with_edit({"success": True, "result": result}, edit)
+            return result if edit is None else with_edit({"success": True, "result": result}, edit)
         case Finished("failed", _, error):
-            return _with_edit({"success": False, "status": "failed", "error": error or "The tool failed."}, edit)
+            return with_edit({"success": False, "status": "failed", "error": error or "The tool failed."}, edit)
         case Finished():
-            return _with_edit({"success": False, "status": "unknown", "error": UNKNOWN}, edit)
+            return with_edit({"success": False, "status": "unknown", "error": UNKNOWN}, edit)
         case Answered(message):
             note = "A person answered instead of letting it run. It did not run."
             return {"success": False, "status": "responded", "answered": message, "note": note}
@@ -91,7 +91,7 @@ def cut(value: object) -> object:
             return value
 
 
-def _with_edit(body: dict[str, object], edit: Edit | None) -> dict[str, object]:
+def with_edit(body: dict[str, object], edit: Edit | None) -> dict[str, object]:
     if edit is None:
         return body
     note = "A person changed the arguments before it ran. It ran with these, not with yours."
