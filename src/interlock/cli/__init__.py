@@ -98,11 +98,14 @@ async def serve(
 
 
 @command(app, given)
-async def worker(options: Options) -> None:
-    """Do what time does, without the server: expire, remind, escalate, recover, forget."""
+async def worker(
+    options: Options,
+    demo: Annotated[bool, typer.Option("--demo", help="With the demo's agents and its scripted model.")] = False,
+) -> None:
+    """Do what time does, without the server: expire, remind, escalate, recover, forget, and let agents go on."""
     from interlock.cli.serving import work
 
-    await work(options)
+    await work(options, demo=demo)
 
 
 @command(app, given)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from interlock.cli.output import say
 from interlock.cli.shared import Options
 from interlock.web.logs import Log
 from interlock.web.running import on_signal, take_logs, working
-from interlock.wiring import wall_clock, wire
+from interlock.wiring import Parts, doors_of, wall_clock, wire
+
+if TYPE_CHECKING:
+    from interlock.assistant import Chore
+    from interlock.configuration import Settings
 
 
 async def run(options: Options, host: str, port: int | None, *, worker: bool, demo: bool) -> None:
@@ -18,7 +25,7 @@ async def run(options: Options, host: str, port: int | None, *, worker: bool, de
     await serve(settings, say, worker=worker, demo=demo)
 
 
-async def work(options: Options) -> None:
+async def work(options: Options, *, demo: bool) -> None:
     """Any number of these may run, beside servers or without one."""
     settings = options.settings()
     log = Log(wall_clock, settings.server.log)
@@ -28,7 +35,7 @@ async def work(options: Options) -> None:
     take_logs(log)
     try:
         with on_signal(told.set):
-            async with working(log, parts.worker.run):
+            async with _chatting(settings, parts, log, demo=demo) as chores, working(log, parts.worker.run, *chores):
                 say(f"Interlock's worker is running on {parts.store.name}.")
                 log.tell("info", "start", database=parts.store.name)
                 await told.wait()
@@ -36,3 +43,19 @@ async def work(options: Options) -> None:
     finally:
         await parts.store.close()
     log.tell("info", "stopped")
+
+
+@asynccontextmanager
+async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -> AsyncIterator[list[Chore]]:
+    """What advances threads, under the policy that is in force at each moment."""
+    from interlock.assistant import assistant_of
+    from interlock.workspaces import Workspaces
+
+    workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), settings.toggles())
+    assistant = assistant_of(settings, parts.store, workspaces, log, demo=demo)
+    following = asyncio.create_task(workspaces.follow())
+    try:
+        async with assistant.open():
+            yield assistant.chores
+    finally:
+        following.cancel()
