@@ -12,7 +12,7 @@ from interlock.chat.agents import ASSISTANT, BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.providers import LaterModel
-from interlock.chat.stream import Follower
+from interlock.chat.stream import Follower, Position
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Toolbox
 from interlock.chat.turn import Parts
@@ -64,8 +64,8 @@ class Assistant:
         """What keeps running in a process that does the work."""
         return [self.loop.run, *([self.folders.run] if self.folders else [])]
 
-    def follower(self, thread: Thread) -> Follower:
-        return Follower(self.store.threads, self.drafts, self.store.watch, thread)
+    def follower(self, thread: Thread, after: Position) -> Follower:
+        return Follower(self.store.threads, self.drafts, self.store.clock, thread, after)
 
 
 def assistant_of(

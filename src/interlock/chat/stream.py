@@ -6,18 +6,18 @@ characters of what the model is saying now.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from interlock.chat.drafts import Drafts
 from interlock.core.errors import InvalidRequest
-from interlock.core.ports import Watch
+from interlock.core.ports import Clock
 from interlock.core.thread import Line, Thread
 from interlock.stores.threads import ENDS_DRAFT, Draft, SqlThreads
 
-LOOK_AGAIN = 5.0  # seconds: a wake-up is only a hint
 ELSEWHERE = 0.2  # seconds between looks at what a model says in another process
+SLOWLY = 1.0  # the same, once nothing came for a while
+PATIENCE = 25  # looks
 MOST_DIGITS = 15
 
 
@@ -77,95 +77,88 @@ def pieces_of(line: Line) -> list[tuple[str, dict[str, object], str]]:
 
 def tell(place: Place, line: Line, skip: int = 0) -> tuple[list[Told], Place]:
     """What a line adds for a reader at this place; `skip` pieces of it were told before."""
-    pieces, told = pieces_of(line), list[Told]()
+    pieces, told, ends = pieces_of(line), list[Told](), line.kind in ENDS_DRAFT
     if line.kind == "replied":
         words = str(line.body["text"])[place.spoken :]
         if words and not skip:
             said = Position(place.line, place.pieces + place.spoken + len(words))
             told.append(Told(said, "delta", {"content": words}))
-    elif line.kind in ENDS_DRAFT and place.spoken:
+    elif ends and place.spoken:
         told.append(Told(Position(line.n, 0), "delta", {"content": "", "reset": True}))
+    spoken = 0 if ends else place.spoken  # what is being said goes on behind this line
     for number, (name, data, approval) in enumerate(pieces, 1):
         if number > skip:
-            told.append(Told(Position(line.n, number), name, data, approval))
-    moves = bool(pieces) or line.kind in ENDS_DRAFT
-    return told, Place(line.n, len(pieces)) if moves else place
+            at = number + (spoken if number == len(pieces) else 0)
+            told.append(Told(Position(line.n, at), name, data, approval))
+    return told, Place(line.n, len(pieces), spoken) if pieces or ends else place
 
 
 class Follower:
-    """Reads one thread for one reader."""
+    """Reads one thread for one reader. `pause`: in how many seconds to look again; None if a wake-up says when."""
 
-    def __init__(
-        self,
-        store: SqlThreads,
-        drafts: Drafts,
-        watch: Callable[[str, str], AbstractAsyncContextManager[Watch]],
-        thread: Thread,
-    ) -> None:
+    def __init__(self, store: SqlThreads, drafts: Drafts, clock: Clock, thread: Thread, after: Position) -> None:
+        self.pause: float | None = None
         self._store = store
         self._drafts = drafts
-        self._watch = watch
+        self._clock = clock
         self._workspace, self._thread_id = thread.workspace, thread.id
-        self._place = Place()
-        self._read = 0  # the last line that was looked at
+        self._after = after
+        self._place = Place(spoken=0 if after.line else after.n)
+        self._read = max(0, after.line - 1)  # the last line that was looked at
+        self._since = after.line  # what was being said before this line is over
+        self._quiet = 0  # looks that brought nothing, one after the other
 
-    async def follow(self, after: Position) -> AsyncIterator[Told | None]:
-        """Without an end; None when there was nothing to tell for a while, so that a sign of life can be sent."""
-        async with self._watch(self._workspace, self._thread_id) as watch:
-            for told in await self._catch_up(after):
-                yield told
-            while True:
-                pause = LOOK_AGAIN
-                draft = self._drafts.get(self._workspace, self._thread_id)
-                if draft is None or draft.line > self._read:  # what is said now comes behind what was written
-                    for told in await self._new_lines():
-                        yield told
-                    draft = self._drafts.get(self._workspace, self._thread_id)
-                if draft is None:
-                    draft = await self._store.draft(self._workspace, self._thread_id)
-                    pause = LOOK_AGAIN if draft is None and not await self._runs() else ELSEWHERE
-                words = None if draft is None else self._spoken(draft)
-                if words is not None:
-                    yield words
-                    continue
-                await watch.changed(pause)
-                yield None
-
-    async def _catch_up(self, after: Position) -> list[Told]:
-        """Finds the reader's place again: what it has is not told twice."""
-        told: list[Told] = []
-        for line in await self._store.lines(self._workspace, self._thread_id):
-            self._read = line.n
-            pieces = len(pieces_of(line))
-            if line.n < after.line:
-                _, self._place = tell(self._place, line)
-            elif line.n == after.line and after.n >= pieces:
-                self._place = Place(line.n, pieces, after.n - pieces)
-            elif line.n == after.line:
-                more, self._place = tell(self._place, line, skip=after.n)
-                told += more
-            else:
-                more, self._place = tell(self._place, line)
-                told += more
+    async def news(self) -> list[Told]:
+        """What the reader does not know yet. What is being said now comes behind what was written."""
+        draft = self._drafts.get(self._workspace, self._thread_id)
+        self.pause = None
+        if draft is not None and draft.line <= self._read:
+            return self._spoken(draft)
+        thread = await self._store.get(self._workspace, self._thread_id)
+        told = await self._lines() if thread.lines > self._read else []
+        draft = self._drafts.get(self._workspace, self._thread_id)
+        if draft is None and thread.status == "running":
+            draft = await self._store.draft(self._workspace, self._thread_id)
+        told += self._spoken(draft) if draft is not None and draft.line <= self._read else []
+        self._quiet = 0 if told else self._quiet + 1
+        self.pause = self._look_again(thread)
         return told
 
-    async def _new_lines(self) -> list[Told]:
+    async def _lines(self) -> list[Told]:
         told: list[Told] = []
         for line in await self._store.lines(self._workspace, self._thread_id, self._read):
             self._read = line.n
-            more, self._place = tell(self._place, line)
-            told += more
+            told += self._of_line(line)
+            self._since = line.n if line.kind in ENDS_DRAFT else self._since
         return told
 
-    async def _runs(self) -> bool:
-        return (await self._store.get(self._workspace, self._thread_id)).status == "running"
+    def _of_line(self, line: Line) -> list[Told]:
+        """The first one may be where the reader is: what it has of that is not told twice."""
+        skip, pieces = 0, len(pieces_of(line))
+        if line.n == self._after.line:
+            skip = self._after.n
+            if skip >= pieces:
+                self._place = Place(line.n, pieces, skip - pieces)
+                return []
+        told, self._place = tell(self._place, line, skip)
+        return told
 
-    def _spoken(self, draft: Draft) -> Told | None:
-        if draft.line < self._place.line or len(draft.words) <= self._place.spoken:
-            return None
-        words = draft.words[self._place.spoken :]
-        self._place = self._place._replace(spoken=len(draft.words))
-        return Told(Position(self._place.line, self._place.pieces + self._place.spoken), "delta", {"content": words})
+    def _spoken(self, draft: Draft) -> list[Told]:
+        place = self._place
+        if draft.line < self._since or len(draft.words) <= place.spoken:
+            return []
+        words = draft.words[place.spoken :]
+        self._place = place._replace(spoken=len(draft.words))
+        at = Position(place.line, place.pieces + len(draft.words))
+        return [Told(at, "delta", {"content": words})]
+
+    def _look_again(self, thread: Thread) -> float | None:
+        """What a model begins to say in another process, nobody is told of."""
+        if thread.status in ("running", "ready"):
+            return ELSEWHERE if self._quiet < PATIENCE else SLOWLY
+        if thread.status == "waiting" and thread.due_at is not None:
+            return max(ELSEWHERE, (thread.due_at - self._clock()) / 1000)
+        return None
 
 
 def _path(body: Mapping[str, Any]) -> dict[str, object]:

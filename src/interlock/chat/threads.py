@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from interlock.chat.agents import ASSISTANT, Agents, Desk
 from interlock.chat.calls import REASONS
 from interlock.chat.children import Children
 from interlock.core import thread as threads
 from interlock.core.errors import Conflict, Expired, NotFound
+from interlock.core.event import Moment
 from interlock.core.identity import ADMIN, Principal
 from interlock.core.ports import Clock, Query
-from interlock.core.thread import Line, Place, Thread
+from interlock.core.thread import Line, Move, Thread
 from interlock.gate import uuid7
-from interlock.stores.threads import SqlThreads
+from interlock.stores.answering import Kept, Place
+from interlock.stores.threads import NO_THREAD, SqlThreads
 
 MOST_OPEN = 500  # cards of one thread that are withdrawn at once
 FIRST = (2**62, "")
@@ -25,6 +28,14 @@ FIRST = (2**62, "")
 class Page:
     items: Sequence[Thread]
     next: tuple[int, str] | None
+
+
+class Said(NamedTuple):
+    """A message, and where it belongs: an empty thread begins one."""
+
+    text: str
+    thread_id: str = ""
+    agent: str = ""
 
 
 class Threads:
@@ -48,6 +59,26 @@ class Threads:
             await self._children.stop(who.workspace, child, who.name)
         await self._withdraw(desk, who, cards, "said")
         return thread
+
+    async def say_once(self, desk: Desk, who: Principal, said: Said, place: Place, digest: str) -> Kept:
+        """The same, of which a second one under the same key finds that it was said, and where."""
+        agent = said.agent or ASSISTANT
+        thread_id = said.thread_id or threads.PREFIX + uuid7(self._clock())
+        if said.thread_id:
+            await self._own(who, thread_id)
+        else:
+            self._agents.of(desk, agent)
+        begin = threads.Place(who.workspace, agent, who.name, (agent,))
+
+        def step(thread: Thread | None, moment: Moment) -> Move:
+            if thread is None:
+                return threads.open_thread(thread_id, begin, said.text, moment)
+            return threads.say(thread, who.name, said.text, moment)
+
+        kept = await self._store.once(place, digest, thread_id, step)
+        if said.thread_id and kept.mark:
+            await self._withdraw(desk, who, thread_id, "said")
+        return kept
 
     async def stop(self, desk: Desk, who: Principal, thread_id: str) -> Thread:
         """Ends the turn and withdraws every open card of it, those of sub-agents included."""
@@ -84,7 +115,7 @@ class Threads:
     async def _open(self, desk: Desk, who: Principal, text: str, agent: str) -> Thread:
         self._agents.of(desk, agent)
         thread_id = threads.PREFIX + uuid7(self._clock())
-        place = Place(who.workspace, agent, who.name, (agent,))
+        place = threads.Place(who.workspace, agent, who.name, (agent,))
         return await self._store.add(
             who.workspace, thread_id, lambda moment: threads.open_thread(thread_id, place, text, moment)
         )
@@ -105,14 +136,14 @@ class Threads:
         """Only its person speaks in a thread: a yes there is a decision."""
         thread = await self._store.get(who.workspace, thread_id)
         if thread.person != who.name or thread.parent:
-            raise NotFound("There is no thread of yours with this id.", thread_id=thread_id)
+            raise NotFound(NO_THREAD, thread_id=thread_id)
         return thread
 
     async def _seen(self, who: Principal, thread_id: str) -> Thread:
         """Admins may look at every thread, and stop it."""
         thread = await self._store.get(who.workspace, thread_id)
         if thread.person != who.name and who.role != ADMIN:
-            raise NotFound("There is no thread of yours with this id.", thread_id=thread_id)
+            raise NotFound(NO_THREAD, thread_id=thread_id)
         return thread
 
 

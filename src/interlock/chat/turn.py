@@ -147,7 +147,7 @@ class Turn:
             async for item in stream:
                 match item:
                     case Delta(text):
-                        await self.parts.drafts.add(thread.workspace, thread.id, text)
+                        await self.parts.drafts.add(thread.workspace, thread.id, _clean(text))
                     case Replied():
                         return item
         raise ModelFailed("The model's answer ended too early.", again=True)

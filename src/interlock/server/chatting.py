@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+import json
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
 from interlock.chat.stream import Position, Told, position_of
+from interlock.chat.threads import Said
 from interlock.core.call import MAX_NAME
-from interlock.core.errors import Error, StoreUnavailable, TooManyRequests
+from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.thread import MAX_TEXT, Thread
 from interlock.server.desk import shown
-from interlock.web.asgi import Asked, Body, Receive, Send, encoded
-from interlock.web.auth import Auth, check_allowed
+from interlock.server.readers import Readers
+from interlock.stores.answering import Kept
+from interlock.stores.threads import DONE
+from interlock.web.asgi import Asked, Body, Header, Receive, Send, encoded, idempotency_key
+from interlock.web.auth import Auth
+from interlock.web.idempotency import REPLAYED, Mismatch, digest_of, place_of
 from interlock.web.site import Site
-from interlock.web.sse import RETRY, part
-from interlock.web.tail import HEADERS
 
-MOST_STREAMS = 10_000  # in one process
-HEARTBEAT = 15.0  # seconds between signs of life
-DOUBT = 5.0  # seconds between looks at whether the reader may still read
-STALLED = 30.0  # seconds after which a reader who takes nothing is dropped
 LAST = frozenset({"done", "error"})
+WITHOUT_END: frozenset[str] = frozenset()
 
 
 class NewMessage(Body):
@@ -38,70 +37,69 @@ class NewMessage(Body):
 class Chatting:
     def __init__(self, site: Site, auth: Auth) -> None:
         self._site = site
-        self._auth = auth
-        self._open = 0
+        self._readers = Readers(site, auth)
 
     async def send(self, asked: Asked, receive: Receive, send: Send) -> None:
-        """Takes the message, then tells what comes of it until the turn is over."""
-        self._check_room()
-        body, who = await asked.json(NewMessage), asked.person
-        doors = await self._site.workspaces.doors(who.workspace)
-        thread = await self._site.assistant.threads.say(doors, who, body.message, body.thread_id, body.agent)
-        begin = Position(thread.lines, 0)
-        await self._stream(asked, thread, begin, receive, send, last=LAST)
+        """Takes the message, then tells what comes of it until the turn is over.
+
+        Sent again under the same Idempotency-Key, it is the same message, and is told from there on.
+        """
+        self._readers.check_room()
+        body, key = await asked.json(NewMessage), idempotency_key(asked)
+        said, more = Said(body.message, body.thread_id, body.agent), tuple[Header, ...]()
+        if key:
+            kept = await self._said_once(asked, said, key)
+            thread, line = await self._where(asked, kept)
+            more = () if kept.mark else (REPLAYED,)
+        else:
+            doors = await self._site.workspaces.doors(asked.person.workspace)
+            thread = await self._site.assistant.threads.say(doors, asked.person, *said)
+            line = thread.lines
+        await self._serve(asked, thread, Position(line, 0), receive, send, LAST, more)
 
     async def follow(self, asked: Asked, receive: Receive, send: Send) -> None:
         """All that happened since `Last-Event-ID`, then all that happens, without an end."""
-        self._check_room()
+        self._readers.check_room()
         (thread_id,), who = asked.values, asked.person
         thread = await self._site.assistant.threads.see(who, thread_id)
         text = asked.headers.get(b"last-event-id", b"").decode("latin-1").strip() or asked.query.get("after", "")
-        await self._stream(asked, thread, position_of(text or "0"), receive, send, last=frozenset())
+        after = position_of(text or "0")
+        if after.line > thread.lines:
+            raise InvalidRequest("This thread has no such event. Leave Last-Event-ID out to begin anew.")
+        await self._serve(asked, thread, after, receive, send, WITHOUT_END)
 
-    async def _stream(
-        self, asked: Asked, thread: Thread, after: Position, receive: Receive, send: Send, *, last: frozenset[str]
+    async def _serve(
+        self,
+        asked: Asked,
+        thread: Thread,
+        after: Position,
+        receive: Receive,
+        send: Send,
+        last: frozenset[str],
+        more: tuple[Header, ...] = (),
     ) -> None:
-        self._open += 1
-        named = (b"x-thread-id", thread.id.encode())
-        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, named]})
-        telling = asyncio.create_task(self._tell(asked, thread, after, send, last))
-        leaving = asyncio.create_task(_left(receive))
-        stopping = asyncio.create_task(self._site.stopping.wait())
-        try:
-            await asyncio.wait({telling, leaving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if telling.done():
-                telling.result()
-        finally:
-            self._open -= 1
-            for task in (telling, leaving, stopping):
-                task.cancel()
-            await asyncio.gather(telling, leaving, stopping, return_exceptions=True)
-            with suppress(Exception):  # whoever left does not hear it
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        follower, frame = self._site.assistant.follower(thread, after), partial(self._frame, asked, thread.id)
+        reader = self._readers.reader(asked, send, follower, frame, last)
+        await self._readers.serve(reader, thread, after, receive, more)
 
-    async def _tell(self, asked: Asked, thread: Thread, after: Position, send: Send, last: frozenset[str]) -> None:
-        await _sent(send, b"retry: %d\nid: %b\n\n" % (RETRY, str(after).encode()))
-        looked = beat = asyncio.get_running_loop().time()
-        async for told in _lively(self._site.assistant.follower(thread).follow(after)):
-            now = asyncio.get_running_loop().time()
-            if now - looked >= DOUBT:
-                looked = now
-                check_allowed(await self._auth.principal(asked), frozenset({asked.person.role}))
-            if told is not None:
-                await _sent(send, await self._frame(asked, thread, told))
-                beat = now
-                if told.name in last:
-                    return
-            elif now - beat >= HEARTBEAT:
-                beat = now
-                await _sent(send, b":\n\n")
+    async def _said_once(self, asked: Asked, said: Said, key: str) -> Kept:
+        who, digest = asked.person, digest_of(asked)
+        doors = await self._site.workspaces.doors(who.workspace)
+        kept = await self._site.assistant.threads.say_once(doors, who, said, place_of(who, key), digest)
+        if kept.digest != digest:
+            raise Mismatch("This Idempotency-Key was used for another request. Use a new one.")
+        if kept.status != DONE:
+            raise Conflict("This was sent already; what came of it has been erased.")
+        return kept
 
-    async def _frame(self, asked: Asked, thread: Thread, told: Told) -> bytes:
-        data = {"type": told.name, "thread_id": thread.id, **told.data}
-        body = encoded(data)
+    async def _where(self, asked: Asked, kept: Kept) -> tuple[Thread, int]:
+        done = json.loads(kept.body)
+        return await self._site.assistant.threads.see(asked.person, done["thread_id"]), done["line"]
+
+    async def _frame(self, asked: Asked, thread_id: str, told: Told) -> bytes:
+        body = encoded({"type": told.name, "thread_id": thread_id, **told.data})
         if told.approval:
-            approval = await self._approval(asked, told.approval)
-            body = body[:-1] + b',"approval":' + approval + b"}"
+            body = b'%b,"approval":%b}' % (body[:-1], await self._approval(asked, told.approval))
         return b"id: %b\nevent: %b\ndata: %b\n\n" % (str(told.position).encode(), told.name.encode(), body)
 
     async def _approval(self, asked: Asked, approval_id: str) -> bytes:
@@ -109,26 +107,3 @@ class Chatting:
         doors = await self._site.workspaces.doors(asked.person.workspace)
         reviewer = doors.reviewer(asked.person, self._site.clock())
         return (await shown(self._site, doors, approval_id, reviewer)).body
-
-    def _check_room(self) -> None:
-        if self._site.stopping.is_set():
-            raise StoreUnavailable("This server is about to stop. Connect again.")
-        if self._open >= MOST_STREAMS:
-            raise TooManyRequests(f"{MOST_STREAMS:,} chat streams are open. Try again later.", retry_after=15)
-
-
-async def _lively(told: AsyncIterator[Told | None]) -> AsyncIterator[Told | None]:
-    """A database in trouble ends the stream; the reader connects again and goes on where it was."""
-    with suppress(Error):
-        async for each in told:
-            yield each
-
-
-async def _sent(send: Send, body: bytes) -> None:
-    async with asyncio.timeout(STALLED):
-        await send(part(body))
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

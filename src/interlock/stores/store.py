@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, cast
 
 from interlock.core.approval import Approval
@@ -335,6 +335,10 @@ class SqlStore:
 
     def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[WatchPort]:
         return self._database.watchers.watch(workspace, approval_id)
+
+    def listen(self, workspace: str, thread_id: str, ring: Callable[[], None]) -> AbstractContextManager[None]:
+        """Calls `ring` when something happened; for thousands who wait without a task."""
+        return self._database.watchers.listen(workspace, thread_id, ring)
 
     # Forgetting
 

@@ -13,12 +13,18 @@ from interlock.core.errors import NotFound
 from interlock.core.event import Moment
 from interlock.core.ports import Clock
 from interlock.core.thread import Line, Move, Thread, events_of
+from interlock.stores.answering import Kept
+from interlock.stores.answering import Place as Answered
 from interlock.stores.rows import Row
 from interlock.stores.transaction import DUE, Transaction
 from interlock.stores.writer import Work
 
+NO_THREAD = "There is no thread with this id."  # nor is there anybody else's
 LINES = 1_000  # in one read
+DONE = 200  # the status of what was kept
+NEW = b"new"  # marks what was not there before
 Step = Callable[[Thread, Moment], Move]
+FirstStep = Callable[[Thread | None, Moment], Move]  # None: the thread is not there yet
 
 
 class Draft(NamedTuple):
@@ -96,6 +102,23 @@ class SqlThreads:
 
         return cast(Thread, await self._database.write(Work(run, workspace)))
 
+    async def once(self, place: Answered, digest: str, thread_id: str, step: FirstStep) -> Kept:
+        """A step that may be sent again: with what it writes it is kept that it was done, and where in the thread."""
+
+        def run(tx: Transaction) -> Kept:
+            tx.alone(f"answer {place}")
+            tx.alone(f"thread {thread_id}")
+            known = tx.fetch("answer", *place)
+            if known:
+                return Kept(known[0][0], known[0][1], bytes(known[0][2]))
+            found = tx.fetch("thread", place.workspace, thread_id)
+            thread = _write(tx, step(_thread(found[0]) if found else None, tx.moment(place.workspace)))
+            done = canonical({"thread_id": thread.id, "line": thread.lines})
+            tx.write("claim_answer", *place, digest, DONE, done, self._database.clock())
+            return Kept(digest, DONE, done, NEW)
+
+        return cast(Kept, await self._database.write(Work(run, place.workspace, (("answer", *place),))))
+
     async def draft(self, workspace: str, thread_id: str) -> Draft | None:
         found = await self._database.fetch("draft", workspace, thread_id)
         return Draft(*found[0]) if found else None
@@ -127,7 +150,7 @@ ENDS_DRAFT = frozenset({"replied", "failed", "stopped", "ended", "resumed"})
 
 def _one(found: list[Row], thread_id: str) -> Thread:
     if not found:
-        raise NotFound("There is no thread with this id.", thread_id=thread_id)
+        raise NotFound(NO_THREAD, thread_id=thread_id)
     return _thread(found[0])
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from interlock.stores.writer import Changed, call_soon
 
@@ -28,39 +28,65 @@ class Watch:
         self._event.set()
 
 
+class Bell:
+    """For those who have no task that waits."""
+
+    __slots__ = ("loop", "wake")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+        self.loop = loop
+        self.wake = ring
+
+
 class Watchers:
     """Safe from any thread. An id is that of an approval or a thread; the empty one stands for all of the workspace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._watches: dict[tuple[str, str], set[Watch]] = defaultdict(set)
+        self._watches: dict[tuple[str, str], set[Watch | Bell]] = defaultdict(set)
+        self._workspaces: Counter[str] = Counter()
         self.anyone = threading.Event()  # set while somebody waits
 
     @asynccontextmanager
     async def watch(self, workspace: str, approval_id: str) -> AsyncIterator[Watch]:
-        watch, key = Watch(asyncio.get_running_loop()), (workspace, approval_id)
+        watch = Watch(asyncio.get_running_loop())
+        with self._kept((workspace, approval_id), watch):
+            yield watch
+
+    @contextmanager
+    def listen(self, workspace: str, approval_id: str, ring: Callable[[], None]) -> Iterator[None]:
+        """Calls `ring` in this event loop."""
+        with self._kept((workspace, approval_id), Bell(asyncio.get_running_loop(), ring)):
+            yield
+
+    @contextmanager
+    def _kept(self, key: tuple[str, str], watch: Watch | Bell) -> Iterator[None]:
         with self._lock:
             self._watches[key].add(watch)
-            self._count()
+            self._count(key[0], 1)
         try:
-            yield watch
+            yield
         finally:
             self._forget(key, watch)
 
-    def _forget(self, key: tuple[str, str], watch: Watch) -> None:
+    def _forget(self, key: tuple[str, str], watch: Watch | Bell) -> None:
         with self._lock:
             self._watches[key].discard(watch)
             if not self._watches[key]:
                 del self._watches[key]
-            self._count()
+            self._count(key[0], -1)
 
     def workspaces(self) -> set[str]:
         with self._lock:
-            return {workspace for workspace, _ in self._watches if workspace}
+            return set(self._workspaces)
 
-    def _count(self) -> None:
+    def _count(self, workspace: str, more: int) -> None:
         """Who waits in no workspace hears of this process alone, and nobody has to look around for them."""
-        if any(workspace for workspace, _ in self._watches):
+        if workspace:
+            self._workspaces[workspace] += more
+            if not self._workspaces[workspace]:
+                del self._workspaces[workspace]
+        if self._workspaces:
             self.anyone.set()
         else:
             self.anyone.clear()
@@ -70,7 +96,7 @@ class Watchers:
             return
         with self._lock:
             woken = [watch for key in _keys(changed) for watch in self._watches.get(key, ())]
-        by_loop: dict[asyncio.AbstractEventLoop, list[Watch]] = defaultdict(list)
+        by_loop: dict[asyncio.AbstractEventLoop, list[Watch | Bell]] = defaultdict(list)
         for watch in woken:
             by_loop[watch.loop].append(watch)
         for loop, watches in by_loop.items():
@@ -84,6 +110,6 @@ def _keys(changed: Changed) -> Iterable[tuple[str, str]]:
             yield workspace, approval_id
 
 
-def _wake_all(watches: list[Watch]) -> None:
+def _wake_all(watches: list[Watch | Bell]) -> None:
     for watch in watches:
         watch.wake()

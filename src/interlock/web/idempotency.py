@@ -16,7 +16,9 @@ from interlock.web.auth import Auth
 
 REPLAYED = (b"idempotency-replayed", b"true")
 PASSING = frozenset({408, 425, 429})  # errors that say "later": the next try must be a try
-_BY_THEMSELVES = re.compile(r"/api/session.*|/api/calls/[^/]+/start")  # they know what is sent again, or set a cookie
+_BY_THEMSELVES = re.compile(
+    r"/api/session.*|/api/calls/[^/]+/start|/api/chat"
+)  # they know what is sent again, or set a cookie
 _SECRET = re.compile(r"/api/(keys|me/keys|users/[^/]+/link)")  # answers that are shown once and never stored
 
 Serve = Callable[[Send], Awaitable[None]]
@@ -59,7 +61,7 @@ class Repeats:
         if principal is None:
             await serve(send)
             return None
-        place = _place(principal, key)
+        place = place_of(principal, key)
         first = self._working.get(place)
         if first is not None:  # whoever sends it again meanwhile gets the same answer a moment later
             await first.wait()
@@ -72,7 +74,7 @@ class Repeats:
             done.set()
 
     async def _claimed(self, asked: Asked, place: Place, serve: Serve, send: Send) -> Answer | None:
-        kept = await self._answers.claim(place, _digest(asked))
+        kept = await self._answers.claim(place, digest_of(asked))
         if not kept.mark:
             return _again(asked, kept)
         await self._work_out(asked, place, kept.mark, serve, send)
@@ -131,18 +133,18 @@ class Caught:
             await self._send(message)
 
 
-def _place(principal: Principal, key: str) -> Place:
+def place_of(principal: Principal, key: str) -> Place:
     """The role is part of it: a key with fewer rights is told nothing that one with more was told."""
     return Place(principal.workspace, f"{principal.role}:{principal.actor}", key)
 
 
-def _digest(asked: Asked) -> str:
+def digest_of(asked: Asked) -> str:
     query: bytes = asked.scope.get("query_string", b"")
     return sha256(b"\0".join((asked.path.encode(), query, asked.body))).hexdigest()
 
 
 def _again(asked: Asked, kept: Kept) -> Answer:
-    if kept.digest != _digest(asked):
+    if kept.digest != digest_of(asked):
         raise Mismatch("This Idempotency-Key was used for another request. Use a new one.")
     if not kept.status:
         raise InProgress("The first request with this Idempotency-Key is still being worked on. Try again in a second.")

@@ -16,7 +16,7 @@ from interlock.web.sse import Piece, Wanted
 TURN = 256 * 1024  # bytes that one reader is sent before it is seen whether they leave
 IN_KERNEL = 64 * 1024  # bytes on their way to one reader; left to itself, the kernel keeps megabytes for each
 STALLED = 30.0  # seconds after which a reader who takes nothing is dropped
-WHO = (b"authorization", b"cookie")  # headers that the next look at who it is needs
+WHO = (b"authorization", b"cookie", b"host", b"origin")  # headers that the next look at who it is needs
 KEPT = ("type", "method", "client", "template", "interlock")  # what the server and its log need of a request
 
 
@@ -35,8 +35,8 @@ class Stream:
         self._send = send
         self._task: asyncio.Task[None] | None = None
         self._ended = False
-        self._abort = _abort_of(asked)
-        _lighten(asked)
+        self._abort = abort_of(asked)
+        lighten(asked)
 
     def push(self, message: Message) -> Awaitable[None] | None:
         """Sends it; if the reader does not keep up, gives what there is to wait for."""
@@ -130,7 +130,7 @@ def _rest(work: Coroutine[Any, Any, None], waits_for: object) -> Generator[Any, 
     yield from work  # it has begun, and is gone on with like a generator
 
 
-def _abort_of(asked: Asked) -> Callable[[], object]:
+def abort_of(asked: Asked) -> Callable[[], object]:
     """Cuts the connection, where the server offers it; else the task that answers is given up."""
     transport = (asked.scope.get("extensions") or {}).get("interlock.transport")
     if transport is None:
@@ -143,9 +143,10 @@ def _abort_of(asked: Asked) -> Callable[[], object]:
     return abort
 
 
-def _lighten(asked: Asked) -> None:
+def lighten(asked: Asked) -> None:
     """A stream may last for days, and there may be thousands: what its request brought along is not needed any more."""
     asked.headers = {name: value for name, value in asked.headers.items() if name in WHO}
+    asked.body = b""
     scope, kept = asked.scope, {name: value for name, value in asked.scope.items() if name in KEPT}
     scope["headers"].clear()  # the connection holds the list too
     scope.clear()
