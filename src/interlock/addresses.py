@@ -119,7 +119,7 @@ def _parsed(url: str) -> Target:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").removesuffix("."), parts.port
     except ValueError:
-        raise InvalidRequest(f'"{url[:100]}" is not a URL. Write it like https://example.com/path.') from None
+        raise InvalidRequest("This is not a URL. Write it like https://example.com/path.") from None
     if "[" in parts.netloc and ":" not in host:
         raise InvalidRequest("Only an IPv6 address stands in brackets.")
     if parts.scheme not in PORTS or not url.lower().startswith(f"{parts.scheme}://") or not host:
