@@ -13,14 +13,18 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from interlock.core.call import propose
+from interlock.core.canonical import canonical
 from interlock.core.errors import Misconfigured, ToolFailed
+from interlock.core.event import Payload
+from interlock.core.outcome import Finished
 from interlock.tools import github as pack
 from interlock.tools.tool import Kit, Tool, Use
 from interlock.wiring import Parts
 from tests.places import Place
 from tests.provider import FOLDER, MISSING, find_node
 from tests.standins.github import GitHub, Repo, serving
-from tests.support import Clock, opened
+from tests.support import Clock, approve, opened
 
 REPO = "octo/hello"
 HOUR = 3_600_000
@@ -82,6 +86,27 @@ async def test_a_comment_a_pull_request_and_a_review_are_made(desk: Desk) -> Non
     assert (opened_["number"], opened_["head"], opened_["base"]) == (2, "octo:topic", "main")
     asked = await desk.use("request_review", "k3", number=2, reviewers=["ada", "bob"])
     assert asked["reviewers"] == ["ada", "bob"]
+
+
+async def test_a_comment_goes_through_the_gate(place: Place, clock: Clock) -> None:  # R7
+    async with opened(place, clock) as parts, desk_at(parts, clock) as desk:
+        desk.there.open_issue(desk.repo, "Login fails")
+        tool = desk.tools["github_comment"]
+        call = propose(tool.name, {"repo": REPO, "number": 1, "body": "On it."}, "run", "call")
+        waiting = await parts.gate.check(call, tool.spec)
+        card = (await parts.inbox.show("default", waiting.approval_id)).card
+        assert (card.sentence, card.preview) == (
+            f"Comment on {REPO}#1",
+            "Issue #1 'Login fails', open, by interlock-bot.",
+        )
+        assert desk.repo.comments[1] == []  # nothing before a person says so
+        await approve(parts, waiting.approval_id)
+        started = await parts.gate.start("default", waiting.approval_id, "runner", 60_000, tool.spec.sha256)
+        made = await tool.run(Use(call.value, started.idempotency_key))
+        payload = Payload(result=canonical(made))
+        await parts.gate.finish("default", waiting.approval_id, started.fence, ok=True, payload=payload)
+        assert await parts.gate.check(call, tool.spec) == Finished("succeeded", made, approval_id=waiting.approval_id)
+        assert len(desk.repo.comments[1]) == 1
 
 
 async def test_issues_are_listed_without_pull_requests(near: Desk) -> None:  # R7
