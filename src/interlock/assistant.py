@@ -39,6 +39,8 @@ NO_MODEL = (
     "or start with --demo for a scripted one."
 )
 
+FIRST = 10.0  # seconds that threads wait for MCP servers when a process starts
+
 Chore = Callable[[asyncio.Event], Awaitable[None]]
 
 
@@ -62,7 +64,16 @@ class Assistant:
     @property
     def chores(self) -> list[Chore]:
         """What keeps running in a process that does the work."""
-        return [self.loop.run, *([self.folders.run] if self.folders else [])]
+        return [self._advance, *([self.folders.run] if self.folders else [])]
+
+    async def _advance(self, stop: asyncio.Event) -> None:
+        """Threads wait a little for MCP servers: approved calls of a tool that is not known yet would be taken back."""
+        if self.mcp is not None:
+            first = [asyncio.create_task(self.mcp.tried()), asyncio.create_task(stop.wait())]
+            await asyncio.wait(first, timeout=FIRST, return_when=asyncio.FIRST_COMPLETED)
+            for task in first:
+                task.cancel()
+        await self.loop.run(stop)
 
     def follower(self, thread: Thread, after: Position) -> Follower:
         return Follower(self.store.threads, self.drafts, self.store.clock, thread, after)
@@ -72,7 +83,7 @@ def assistant_of(
     settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log, *, demo: bool = False
 ) -> Assistant:
     agents = Agents(settings.agents, _demo_agents() if demo else BUILT_IN)
-    mcp = _mcp_servers(settings)
+    mcp = _mcp_servers(settings, log)
     toolbox = Toolbox(_Kits(settings, store, demo=demo).make, [] if mcp is None else [mcp.tools])
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
     models = _Models(settings, demo=demo)
@@ -87,14 +98,14 @@ class Log(Protocol):
     def failed(self, event: str, error: BaseException, **facts: object) -> None: ...
 
 
-def _mcp_servers(settings: Settings) -> McpServers | None:
+def _mcp_servers(settings: Settings, log: Log) -> McpServers | None:
     if not settings.mcp_servers:
         return None
     try:
         from interlock.tools.mcp.servers import McpServers
     except ModuleNotFoundError:
         raise Misconfigured('mcp_servers needs more packages: pip install "interlock-gate[mcp]"') from None
-    return McpServers(settings.mcp_servers, check_schema)
+    return McpServers(settings.mcp_servers, check_schema, lambda line: log.tell("warning", "mcp", note=line))
 
 
 def _folders(settings: Settings, store: SqlStore, log: Log) -> Folders | None:

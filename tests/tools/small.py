@@ -48,8 +48,10 @@ def at_an_address(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Pope
 
 
 @asynccontextmanager
-async def connected(pace: Pace = QUICK, **servers: McpServer) -> AsyncIterator[McpServers]:
-    async with McpServers(servers, check_schema, pace=pace) as all_of_them:
+async def connected(
+    pace: Pace = QUICK, tell: Callable[[str], None] = print, **servers: McpServer
+) -> AsyncIterator[McpServers]:
+    async with McpServers(servers, check_schema, tell, pace=pace) as all_of_them:
         async with asyncio.timeout(30):
             await all_of_them.tried()
         yield all_of_them

@@ -72,7 +72,7 @@ async def test_tools_are_for_the_workspaces_that_are_named(tmp_path: Path) -> No
 async def test_a_name_that_is_taken_is_left_out_and_told(tmp_path: Path) -> None:
     with small("child", tmp_path) as server:
         named = {"first": replace(server, prefix="x"), "second": replace(server, prefix="x")}
-        async with McpServers(named, check_schema, taken=["x_note"], pace=QUICK) as servers:
+        async with McpServers(named, check_schema, print, taken=["x_note"], pace=QUICK) as servers:
             await servers.tried()
             names = [tool.name for tool in servers.tools("default")]
             told = servers.problems()
@@ -248,8 +248,27 @@ async def test_a_server_that_is_down_keeps_nothing_else_from_working(tmp_path: P
     assert '"away" is not connected' in told
 
 
+async def test_each_problem_is_told_once_and_again_when_it_comes_back(tmp_path: Path) -> None:
+    told: list[str] = []
+    with at_an_address(tmp_path) as (process, port):
+        server = McpServer(url=f"http://127.0.0.1:{port}/mcp")
+        async with connected(replace(QUICK, patience=0.1), told.append, files=server) as servers:
+            assert told == []
+            process.kill()
+            process.wait()
+            await until(lambda: told)
+            with at_an_address(tmp_path, port) as (again, _):
+                await until(lambda: not servers.problems())
+                before = len(told)
+                again.kill()
+                again.wait()
+                await until(lambda: len(told) > before)
+    assert all('The MCP server "files" is not connected' in line for line in told)
+    assert len(told) < 10
+
+
 async def test_plain_http_to_another_machine_is_told() -> None:
-    async with McpServers({"far": McpServer(url="http://mcp.invalid/mcp")}, check_schema, pace=QUICK) as servers:
+    async with McpServers({"far": McpServer(url="http://mcp.invalid/mcp")}, check_schema, print, pace=QUICK) as servers:
         assert any("reached by plain http" in said for said in servers.problems())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -45,19 +45,25 @@ class Pace:
 class Connection:
     """`tools` are those that it had when it was last heard of; `problems` are for people."""
 
-    def __init__(self, name: str, server: McpServer, check: Check, pace: Pace) -> None:
+    def __init__(self, name: str, server: McpServer, check: Check, pace: Pace, changed: Callable[[str], None]) -> None:
+        """`changed` is told its name whenever it was connected or lost, or other tools are left out."""
         self.name = name
         self.server = server
         self.tools: Sequence[Tool] = ()
         self.tried = asyncio.Event()
+        self._changed = changed
         self._check = check
         self._pace = pace
         self._trouble = "it has not answered yet"
-        self._left_out: Sequence[str] = ()
+        self._left_out: list[str] = []
         self._client: Client | None = None
         self._connected = asyncio.Event()
         self._stale = asyncio.Event()
         self._ended = False
+
+    @property
+    def connected(self) -> bool:
+        return self._connected.is_set()
 
     def problems(self) -> Sequence[str]:
         said = f'The MCP server "{self.name}" is not connected: {self._trouble}. It is tried again.'
@@ -79,6 +85,7 @@ class Connection:
             if self._client is not None:
                 self._client, tries = None, 0
             self.tried.set()
+            self._changed(self.name)
             await asyncio.sleep(min(self._pace.first * 2 ** min(tries, 10), self._pace.most))
             tries += 1
 
@@ -97,6 +104,7 @@ class Connection:
             self._client, self._trouble = client, ""
             self._connected.set()
             self.tried.set()
+            self._changed(self.name)
             listening = asyncio.create_task(self._listen(client))
             try:
                 await self._follow(client)
@@ -140,7 +148,9 @@ class Connection:
         known = {tool.spec.sha256: tool for tool in self.tools}
         made, left_out = self._defined(await _listed(client))
         self.tools = [known.get(each.spec.sha256) or self._tool(each) for each in made]
-        self._left_out = left_out
+        if left_out != self._left_out:
+            self._left_out = left_out
+            self._changed(self.name)
 
     def _defined(self, listed: Sequence[types.Tool]) -> tuple[list[Definition], list[str]]:
         made, left_out = [], []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 
 from interlock.configuration import McpServer, is_safe
@@ -15,14 +15,24 @@ from interlock.tools.tool import Tool
 class McpServers:
     """Entering it waits for nobody: a server that is down keeps nothing else from working.
 
-    `taken` are names that other tools have already.
+    `tell` takes lines for the log; `taken` are names that other tools have already.
     """
 
     def __init__(
-        self, servers: Mapping[str, McpServer], check: Check, *, taken: Collection[str] = (), pace: Pace | None = None
+        self,
+        servers: Mapping[str, McpServer],
+        check: Check,
+        tell: Callable[[str], None],
+        *,
+        taken: Collection[str] = (),
+        pace: Pace | None = None,
     ) -> None:
-        self._connections = [Connection(name, server, check, pace or Pace()) for name, server in servers.items()]
+        self._connections = [
+            Connection(name, server, check, pace or Pace(), self._note) for name, server in servers.items()
+        ]
         self._taken = frozenset(taken)
+        self._tell = tell
+        self._told: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> McpServers:
@@ -60,6 +70,16 @@ class McpServers:
             if each.server.url and not is_safe(each.server.url)
         ]
         return [*(said for each in self._connections for said in each.problems()), *clashes, *open_ways]
+
+    def _note(self, name: str) -> None:
+        """Each problem is told once, and again if it comes back after the server was connected."""
+        if any(each.connected for each in self._connections if each.name == name):
+            self._told = {line for line in self._told if f'"{name}"' not in line}
+        found = self.problems()
+        for line in found:
+            if line not in self._told:
+                self._tell(line)
+        self._told |= set(found)
 
     def _named(self) -> Sequence[tuple[Connection, Tool]]:
         """The first keeps a name, in the order of the configuration."""
