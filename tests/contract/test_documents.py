@@ -112,6 +112,12 @@ async def test_what_has_more_of_the_words_comes_first_and_each_document_once(
     assert len(await asking.paths("apple", limit=2)) == 2
 
 
+async def test_words_that_every_text_has_count_only_where_there_are_no_others(asking: Asking) -> None:
+    assert await asking.paths("what is the zebra of our") == []
+    found = await asking.search("of")
+    assert [each["path"] for each in found] in ([], ["handbook/holidays.md"])  # PostgreSQL does not know it at all
+
+
 async def test_the_place_that_was_found_can_be_read(asking: Asking, handbook: Path, folders: Folders) -> None:
     (handbook / "long.md").write_text(
         "\n\n".join(f"Paragraph {n} is about nothing. " * 20 for n in range(100)) + "\n\nNeedle."

@@ -24,7 +24,7 @@ class Database(Protocol):
     finder: Finder
 
     async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
+    async def fetch_beside(self, statement: str, values: Any) -> list[Row]: ...
     async def write(self, work: Work) -> Any: ...
 
 
@@ -37,7 +37,7 @@ class SqlDocuments:
         if not words:
             return []
         statement, values = self._database.finder.passages(words, self._workspace, limit)
-        return [Passage(path, start, text) for path, start, text in await self._database.fetch_text(statement, values)]
+        return [Passage(*row) for row in await self._database.fetch_beside(statement, values)]
 
     async def read(self, path: str, start: int, length: int) -> Excerpt | None:
         found = await self._database.fetch("document", self._workspace, path)

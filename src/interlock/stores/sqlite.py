@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import sqlite3
@@ -135,6 +136,10 @@ class SqliteDatabase:
 
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
         return self._fetch(statement, values)
+
+    async def fetch_beside(self, statement: str, values: Any) -> list[Row]:
+        """In another thread: for what may take longer than an event loop may be held up."""
+        return await asyncio.to_thread(self._fetch, statement, values)
 
     def _fetch(self, statement: str, values: Any) -> list[Row]:
         try:

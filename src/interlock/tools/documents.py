@@ -18,6 +18,15 @@ LIMIT, MAX_LIMIT = 5, 20
 SNIPPET = 600  # characters
 PAGE = 10_000
 
+COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and any are as at be but by can did do does for from had has have how i if in into is it its many me much "
+        "my no not of on or our so such than that the their them then there these they this to was we were what when "
+        "where which who why will with would you your",
+    )
+)
+
 SEARCH = ToolSpec(
     "documents_search",
     "read",
@@ -76,7 +85,9 @@ async def _read(documents: Documents, use: Use) -> object:
 
 
 def _words(query: str) -> list[str]:
-    return list(dict.fromkeys(word[:MAX_WORD] for word in re.findall(r"[^\W_]+", query.lower())))[:MAX_WORDS]
+    """Without those that every text has, unless there are no others."""
+    words = list(dict.fromkeys(word[:MAX_WORD] for word in re.findall(r"[^\W_]+", query.lower())))
+    return ([word for word in words if word not in COMMON] or words)[:MAX_WORDS]
 
 
 def _result(passage: Passage, words: Sequence[str]) -> dict[str, object]:

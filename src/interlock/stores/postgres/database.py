@@ -170,6 +170,9 @@ class PostgresDatabase:
     async def fetch_text(self, statement: str, values: Any) -> list[Row]:
         return await self._slow.fetch(placeholders(statement), values)
 
+    async def fetch_beside(self, statement: str, values: Any) -> list[Row]:
+        return await self.fetch_text(statement, values)
+
     async def due(self, now: int, limit: int) -> list[Row]:
         """Claimed for a moment, by the server's clock: several workers share what is due instead of all doing it."""
         return await self._slow.fetch(_CLAIM, (limit, CLAIM))

@@ -75,7 +75,8 @@ class McpServers:
         """Each problem is told once, and again if it comes back after the server was connected."""
         if any(each.connected for each in self._connections if each.name == name):
             self._told = {line for line in self._told if f'"{name}"' not in line}
-        found = self.problems()
+        early = [f'"{each.name}"' for each in self._connections if not each.tried.is_set()]
+        found = [line for line in self.problems() if not any(name in line for name in early)]
         for line in found:
             if line not in self._told:
                 self._tell(line)
