@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from interlock.chat.agents import ASSISTANT, BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
@@ -14,8 +14,8 @@ from interlock.chat.loop import Loop
 from interlock.chat.providers import LaterModel
 from interlock.chat.stream import Follower, Position
 from interlock.chat.threads import Threads
-from interlock.chat.toolbox import Toolbox
-from interlock.chat.turn import Parts
+from interlock.chat.toolbox import Source, Toolbox
+from interlock.chat.turn import OpenModel, Parts
 from interlock.configuration import Agent, Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.prompt import Model
@@ -57,7 +57,11 @@ class Assistant:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """While it is open, MCP servers are connected; one that is down holds up nobody."""
+        """While it is open, MCP servers are connected; one that is down holds up nobody.
+
+        Raises Misconfigured for wrong settings of a pack: at the start, and not in the middle of a chat.
+        """
+        await asyncio.to_thread(self.toolbox.all, WORKSPACE)  # loads the packs too, which takes a while
         async with self.mcp or nullcontext():
             yield
 
@@ -82,15 +86,31 @@ class Assistant:
 def assistant_of(
     settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log, *, demo: bool = False
 ) -> Assistant:
-    agents = Agents(settings.agents, _demo_agents() if demo else BUILT_IN)
     mcp = _mcp_servers(settings, log)
-    toolbox = Toolbox(_Kits(settings, store, demo=demo).make, [] if mcp is None else [mcp.tools])
+    agents, toolbox, open_model = equipment_of(settings, store, [] if mcp is None else [mcp.tools], demo=demo)
     drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
-    models = _Models(settings, demo=demo)
-    parts = Parts(store.threads, agents, toolbox, models.open, drafts, store.clock, this_runner())
+    parts = Parts(store.threads, agents, toolbox, open_model, drafts, store.clock, this_runner())
     loop = Loop(parts, workspaces.doors, store.watch, is_dead, log.failed)
     door = Threads(store.threads, agents, store.clock)
     return Assistant(agents, toolbox, door, drafts, loop, store, mcp, _folders(settings, store, log))
+
+
+class Equipment(NamedTuple):
+    """What the configuration gives to the chat; nothing of it is connected or opened yet."""
+
+    agents: Agents
+    toolbox: Toolbox
+    open_model: OpenModel
+
+
+def equipment_of(
+    settings: Settings, store: SqlStore, sources: Sequence[Source] = (), *, demo: bool = False
+) -> Equipment:
+    return Equipment(
+        Agents(settings.agents, _demo_agents() if demo else BUILT_IN),
+        Toolbox(_Kits(settings, store, demo=demo).make, sources),
+        _Models(settings, demo=demo).open,
+    )
 
 
 class Log(Protocol):

@@ -8,6 +8,8 @@ import httpx2
 import pytest
 
 from interlock.configuration import Agent, Settings
+from interlock.core.errors import Misconfigured
+from interlock.server.serve import site_of
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from interlock.workspaces import FOLLOW_EVERY
@@ -290,6 +292,13 @@ async def test_a_viewer_sees_the_tools_and_switches_none(client: As, keys: dict[
     tools = (await client(keys["viewer"]).get("/api/tools", params={"agent": "bot"})).json()["items"]
     assert tools
     assert not any(tool["may_switch_off"] for tool in tools)
+
+
+async def test_a_server_does_not_start_with_wrong_settings_of_a_pack(parts: Parts) -> None:  # R7, R30
+    site = await site_of(Settings(tools={"http": {"allow": "example.com"}}), parts)
+    with pytest.raises(Misconfigured, match=r"tools\.http\.allow is a list"):
+        async with site.assistant.open():
+            pass
 
 
 async def test_agents_and_tools_of_another_workspace_are_not_there(

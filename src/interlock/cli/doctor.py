@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from interlock import __version__
+from interlock.cli.equipment import equipment
 from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
@@ -83,6 +84,8 @@ async def _database(options: Options, settings: Settings) -> AsyncIterator[Check
     try:
         if (gone := absent(settings.storage.url)) is not None:
             yield Check("warn", "database", f"{gone} is not there yet", "Make it: interlock migrate")
+            for line in equipment(settings, wire(settings.storage.url).store, {}):
+                yield line
             return
         async with kept(options) as desk:
             for line in [*await desk.parts.store.examine(), await _clock(desk)]:
@@ -90,6 +93,9 @@ async def _database(options: Options, settings: Settings) -> AsyncIterator[Check
             async for line in _policy(desk):
                 yield line
             yield await _ledger(desk)
+            stored = {agent.name: agent for agent in await desk.parts.store.agents(desk.workspace)}
+            for line in equipment(settings, desk.parts.store, stored):
+                yield line
     except (Misconfigured, StoreUnavailable) as error:
         yield Check("fail", "database", error.message, "Nothing can be decided until this is mended.")
 

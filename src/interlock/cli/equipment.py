@@ -1,0 +1,83 @@
+"""What `interlock doctor` says of the chat: agents and their models, packs of tools, MCP servers, documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from shutil import which
+
+from interlock.agents import warnings_of
+from interlock.assistant import NO_MODEL, SCRIPTED, WORKSPACE, Equipment, equipment_of
+from interlock.chat.agents import Known
+from interlock.chat.providers import open_model
+from interlock.configuration import PACK_SETTINGS, McpServer, Settings, is_safe
+from interlock.core.errors import Misconfigured
+from interlock.core.ports import AgentVersion
+from interlock.stores.health import Check
+from interlock.stores.store import SqlStore
+from interlock.words import counted
+
+
+def equipment(settings: Settings, store: SqlStore, stored: Mapping[str, AgentVersion]) -> Iterator[Check]:
+    """`stored` are the agents that were changed here. No server is reached, and no key is shown."""
+    parts = equipment_of(settings, store)
+    try:
+        packs = parts.toolbox.packs(WORKSPACE)
+    except Misconfigured as error:
+        yield Check("fail", "tools", error.message, "Correct it: the server does not start with it.")
+    else:
+        yield from _agents(settings, parts, parts.agents.all(stored))
+        yield _packs(packs)
+    for name, server in settings.mcp_servers.items():
+        yield _mcp_server(name, server)
+    for folder in settings.documents:
+        yield (
+            Check("ok", "documents", str(folder))
+            if folder.exists()
+            else Check("warn", "documents", f"{folder} is not there", "Make it, or take it out of documents.")
+        )
+
+
+def _agents(settings: Settings, parts: Equipment, known: Mapping[str, Known]) -> Iterator[Check]:
+    others = {name: each.agent for name, each in known.items()}
+    asks = {name: tool.spec.effect != "read" for name, tool in parts.toolbox.all(WORKSPACE).items()}
+    for name, each in known.items():
+        yield _agent(settings, parts, name, each)
+        if settings.mcp_servers:
+            continue  # their tools are not known here, so nothing can be said about names
+        for warning in warnings_of(name, each.agent, asks, others):
+            yield Check("warn", "agents", f"{name}: {warning}", f"See: GET /api/agents/{name}")
+
+
+def _agent(settings: Settings, parts: Equipment, name: str, known: Known) -> Check:
+    model = known.agent.model or settings.default_model
+    tools = counted(len(parts.toolbox.of(known.agent, WORKSPACE)), "tool", "tools")
+    found = f"{name} ({known.origin}), {model or 'no model'}, {tools}"
+    try:
+        if not model:
+            raise Misconfigured(NO_MODEL)
+        if model != SCRIPTED:
+            open_model(model, settings.models)
+    except Misconfigured as error:
+        mild = known.origin == "built-in" and not model  # nobody asked for a chat yet
+        return Check("ok" if mild else "warn", "agents", found, error.message)
+    return Check("ok", "agents", found)
+
+
+def _packs(packs: Mapping[str, int]) -> Check:
+    ready = ", ".join(f"{pack} {number}" for pack, number in packs.items() if number)
+    bare = [pack for pack, number in packs.items() if not number and PACK_SETTINGS[pack]]
+    found = f"{ready}; not set up: {', '.join(f'tools.{pack}.{PACK_SETTINGS[pack][0]}' for pack in bare)}"
+    missing = ", ".join(sorted(PACK_SETTINGS.keys() - packs.keys()))
+    todo = f'For {missing}: pip install "interlock-gate[chat]"' if missing else ""
+    return Check("ok", "tools", found if bare else ready, todo)
+
+
+def _mcp_server(name: str, server: McpServer) -> Check:
+    if server.url and is_safe(server.url):
+        return Check("ok", "mcp", f"{name}, by its address")
+    if server.url:
+        return Check("warn", "mcp", f"{name} is reached by plain http", "Use https: it can be read on the way.")
+    if which(server.command) is None:
+        todo = "Install it, or give the whole path in mcp_servers."
+        return Check("warn", "mcp", f"{name}: there is no program {server.command}", todo)
+    return Check("ok", "mcp", f"{name}, the program {server.command}")

@@ -1,0 +1,100 @@
+"""What the doctor says of agents, models, tools, MCP servers and documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interlock.cli.equipment import equipment
+from interlock.configuration import Agent, McpServer, Settings
+from interlock.core.ports import AgentVersion
+from interlock.stores.health import Check
+from interlock.wiring import wire
+
+SCRIPTED = "demo:scripted"
+SECRET = "sk-never-shown"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def checks(folder: Path, *stored: AgentVersion, **settings: object) -> list[Check]:
+    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    known = {agent.name: agent for agent in stored}
+    return [*equipment(Settings(**settings), store, known)]  # type: ignore[arg-type]
+
+
+def one(folder: Path, what: str, words: str = "", **settings: object) -> Check:
+    [found] = [check for check in checks(folder, **settings) if check.what == what and words in check.found]
+    return found
+
+
+def test_a_new_installation_says_how_to_set_a_model_and_is_content(folder: Path) -> None:
+    found = one(folder, "agents")
+    assert (found.state, found.found.startswith("assistant (built-in), no model, ")) == ("ok", True)
+    assert "OPENAI_API_KEY" in found.todo
+    assert {check.state for check in checks(folder)} == {"ok"}
+
+
+def test_agents_are_shown_with_their_model_and_tools(folder: Path) -> None:  # R9
+    agents = {"writer": Agent(SCRIPTED, tools=("cms_list_*",))}
+    assert one(folder, "agents", "writer", agents=agents) == Check(
+        "ok", "agents", "writer (configuration), demo:scripted, 3 tools"
+    )
+
+
+def test_what_somebody_changed_is_what_is_shown(folder: Path) -> None:  # R9
+    stored = AgentVersion("writer", 3, '{"tools":["okr"],"model":"demo:scripted"}', "ada", 0)
+    found = [check.found for check in checks(folder, stored, agents={"writer": Agent()})]
+    assert "writer (stored), demo:scripted, 5 tools" in found
+
+
+def test_a_model_that_cannot_be_opened_says_what_to_do_and_no_key(folder: Path) -> None:
+    models = {"openai": {"key": SECRET}}
+    agents = {"one": Agent("openai:gpt-5"), "two": Agent("opnai:gpt-5"), "three": Agent("anthropic:claude")}
+    found = checks(folder, agents=agents, models=models)
+    told = {check.found.split()[0]: check for check in found if check.what == "agents"}
+    assert (told["one"].state, told["two"].state, told["three"].state) == ("ok", "warn", "warn")
+    assert 'did you mean "openai"?' in told["two"].todo
+    assert "ANTHROPIC_API_KEY" in told["three"].todo
+    assert SECRET not in repr(found)
+
+
+def test_names_that_are_ignored_are_warnings(folder: Path) -> None:  # R9
+    found = one(folder, "agents", "cmss", agents={"writer": Agent(SCRIPTED, tools=("cmss",))})
+    assert found.state == "warn"
+
+
+def test_packs_say_which_setting_they_lack(folder: Path) -> None:  # R7
+    assert one(folder, "tools").found.endswith("; not set up: tools.github.token, tools.linear.key")
+    ready = one(folder, "tools", tools={"linear": {"key": SECRET}, "github": {"token": SECRET}})
+    assert "linear 12" in ready.found
+    assert SECRET not in repr(ready)
+
+
+def test_wrong_settings_of_a_pack_fail(folder: Path) -> None:  # R30
+    found = one(folder, "tools", tools={"http": {"allow": "example.com"}})
+    assert (found.state, "tools.http.allow is a list" in found.found) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("server", "state"),
+    [
+        (McpServer(command="sh"), "ok"),
+        (McpServer(command="no-such-program-anywhere"), "warn"),
+        (McpServer(url="https://mcp.example/?key=hunter2"), "ok"),
+        (McpServer(url="http://mcp.example/"), "warn"),
+    ],
+)
+def test_mcp_servers_are_listed_without_being_reached(folder: Path, server: McpServer, state: str) -> None:  # R54
+    found = one(folder, "mcp", mcp_servers={"files": server})
+    assert (found.state, "hunter2" in repr(found)) == (state, False)
+
+
+def test_documents_that_are_not_there_are_said(folder: Path) -> None:  # R9
+    (folder / "handbook").mkdir()
+    assert one(folder, "documents", documents=(folder / "handbook",)).state == "ok"
+    assert one(folder, "documents", documents=(folder / "handbok",)).state == "warn"
