@@ -35,6 +35,7 @@ from interlock.core.ports import Clock
 from interlock.core.thread import New
 from interlock.gate import Execution
 from interlock.inbox import QUESTION
+from interlock.schemas import validate
 from interlock.tools.tool import Tool, Use
 
 LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
@@ -301,6 +302,11 @@ class Calls:
 
 
 async def _read_only(tool: Tool, use: Use) -> tuple[object, str]:
+    """The gate lets a read pass without a look at its arguments, so they are held against the schema here."""
+    problems = validate(tool.spec.schema, use.args) if tool.spec.schema is not None else ()
+    if problems:
+        words = "; ".join(map(str, problems))
+        return results.misfit(InvalidRequest(f"The arguments do not fit the tool's schema: {words}.")), "invalid"
     try:
         result = results.fitting(await tool.run(use))
     except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
