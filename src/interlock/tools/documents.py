@@ -22,8 +22,8 @@ COMMON = frozenset(
     re.findall(
         r"\w+",
         "a an and any are as at be but by can did do does for from had has have how i if in into is it its many me "
-        "much my no not of on or our so such than that the their them then there these they this to was we were what when "
-        "where which who why will with would you your",
+        "much my no not of on or our so such than that the their them then there these they this to was we were what "
+        "when where which who why will with would you your",
     )
 )
 
