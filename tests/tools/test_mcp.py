@@ -105,6 +105,12 @@ def test_any_change_of_a_tool_changes_its_definition(change: dict[str, object]) 
     assert before.spec.sha256 == _defined(server, {}).spec.sha256
 
 
+def test_what_nobody_relies_on_may_vary() -> None:
+    icons = [{"src": "https://x.example/icon.png"}]
+    again = _defined(McpServer("run"), {"_meta": {"x.example/trace": "7f3a"}, "icons": icons})
+    assert again.spec.sha256 == _defined(McpServer("run"), {}).spec.sha256
+
+
 @pytest.mark.parametrize(
     "other",
     [McpServer("walk"), McpServer("run", ("-f",)), McpServer("run", cwd="/"), McpServer(url="https://x.example")],

@@ -52,6 +52,12 @@ async def test_requests_and_notices_are_by_the_schema(options: tuple[str, ...], 
     assert ("initialize" in {message["method"] for message in said if "method" in message}) == bool(options)
 
 
+async def test_a_server_that_ends_over_an_unknown_first_question_is_asked_in_its_own_way(tmp_path: Path) -> None:
+    tee = ("-m", "tests.tools.tee", str(tmp_path / "wire"), "--stern", sys.executable, *command(tmp_path, "--old"))
+    async with connected(files=McpServer(sys.executable, tee, cwd=str(ROOT))) as servers:
+        assert await run(servers, "files_note", text="hello") == {"text": "noted"}
+
+
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_the_schema_refuses_what_is_no_request(version: str) -> None:
     """The red control."""

@@ -76,10 +76,8 @@ class Connection:
         tries = 0
         while True:
             complaints = Complaints()
-            # A server of the old days may end itself over a question that it does not know: every other try is its way.
-            mode = "legacy" if tries % 2 else "auto"
             try:
-                await self._session(mode, complaints)
+                await self._attempt(complaints)
             except Exception as error:  # noqa: BLE001  whatever ended it: it is told, and tried again
                 self._trouble = self._hidden(_why(error, complaints))
             if self._client is not None:
@@ -88,6 +86,15 @@ class Connection:
             self._changed(self.name)
             await asyncio.sleep(min(self._pace.first * 2 ** min(tries, 10), self._pace.most))
             tries += 1
+
+    async def _attempt(self, complaints: Complaints) -> None:
+        """A program of the old days may end itself over the newest protocol's first question: it gets its own then."""
+        try:
+            await self._session("auto", complaints)
+        except Exception:
+            if self.server.url or self._client is not None or not self._ended:
+                raise
+            await self._session("legacy", complaints)
 
     async def _session(self, mode: str, complaints: Complaints) -> None:
         self._ended = False

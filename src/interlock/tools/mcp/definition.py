@@ -19,6 +19,15 @@ MAX_NAME = 64  # characters: what providers of models take
 MAX_ABOUT = 4_000
 MARK = "x-mcp"  # what is said of the server, in the schema of its tool; models are not shown it
 
+RELIED_ON = {
+    "name",
+    "title",
+    "description",
+    "input_schema",
+    "output_schema",
+    "annotations",
+}  # `_meta` may vary by itself
+
 Check = Callable[[Mapping[str, object]], None]  # raises InvalidRequest if a JSON Schema is wrong
 
 
@@ -33,7 +42,7 @@ class Definition:
 
 def define(name: str, server: McpServer, tool: types.Tool, check: Check) -> Definition:
     """Raises InvalidRequest for one that cannot be offered. What a server says of its own effects is not believed."""
-    wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+    wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True, include=RELIED_ON)
     said: dict[str, object] = {
         "server": name,
         "tool": tool.name,
