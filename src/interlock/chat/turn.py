@@ -17,7 +17,8 @@ from interlock.chat.guidance import instructions
 from interlock.chat.held import Held
 from interlock.chat.toolbox import Toolbox
 from interlock.configuration import Agent
-from interlock.core.errors import Error, LeaseLost, Misconfigured, ModelFailed, NotFound
+from interlock.core.decision import MAX_MESSAGE
+from interlock.core.errors import Error, InvalidRequest, LeaseLost, Misconfigured, ModelFailed, NotFound
 from interlock.core.event import TIME
 from interlock.core.log import Call, messages_of
 from interlock.core.outcome import Waiting
@@ -111,7 +112,11 @@ class Turn:
             "seen": self.held.lines[-1].n,
             "took": self.parts.clock() - began,
         }
-        await self.held.append(New("replied", f"agent:{self.held.thread.agent}", body))
+        try:
+            await self.held.append(New("replied", f"agent:{self.held.thread.agent}", body))
+        except InvalidRequest as error:
+            await self._end("error", f"The model's answer is too long to keep, or is no text. {error.message}")
+            return False
         return True
 
     def _prompt(self, agent: Agent) -> Prompt:
@@ -249,7 +254,7 @@ class Turn:
             async with aclosing(stream):
                 async for item in stream:
                     if isinstance(item, Replied):
-                        return item.text or "The agent had nothing to say."
+                        return _clean(item.text)[:MAX_MESSAGE].strip() or "The agent had nothing to say."
         raise ModelFailed("The model's answer ended too early.", again=True)
 
     async def _end(self, status: str, reason: str) -> None:
