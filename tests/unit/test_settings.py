@@ -54,6 +54,14 @@ def test_every_example_of_the_documentation_loads(folder: Path, text: str) -> No
     assert load(folder, text).file == Path("interlock.yaml")
 
 
+def test_the_agents_of_the_example_load(folder: Path) -> None:  # R9, R30
+    text = (DOCS.parents[1] / "examples" / "08_chat_agent.yaml").read_text()
+    settings = load(folder, text)
+    assert settings.agents["clerk"].agents == ("writer",)
+    assert settings.default_model == "demo:scripted"
+    assert settings.toggles()["writer"] == {"cms_read_post": False, "cms_publish_post": True}
+
+
 def test_what_is_finished_can_be_kept_for_ever(folder: Path) -> None:  # R30
     settings = load(folder, "storage: {retention: forever}")
     assert settings.storage.retention is None

@@ -1,0 +1,56 @@
+"""An agent that chats and acts, in your own program and without a server. Its model is the demo's script.
+
+python examples/08_chat_agent.py              in one terminal: it waits
+interlock approvals list                      in another one
+interlock approvals approve ID
+"""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from interlock.chat.stream import Position
+from interlock.core.identity import Principal
+from interlock.server.serve import site_of
+from interlock.settings import load_settings
+from interlock.web.running import working
+from interlock.web.site import Site
+from interlock.wiring import wire
+
+MESSAGES = ("list objectives", 'create an objective "Answer within a day"', "ask me which colour to use")
+
+
+async def say(site: Site, who: Principal, text: str, thread_id: str) -> str:
+    """Prints what comes of a message, until the agent has nothing more to do; gives the id of the conversation."""
+    doors = await site.workspaces.doors(who.workspace)
+    thread = await site.assistant.threads.say(doors, who, text, thread_id, "" if thread_id else "clerk")
+    print("\nann:", text)
+    async for told in site.assistant.follower(thread).follow(Position(thread.lines)):
+        match told and told.name, told and told.data:
+            case "delta", {"content": content}:
+                print(content, end="", flush=True)
+            case "tool_call_result", {"tool_call": {"name": name, "result": result}}:
+                print(f"\n[{name}] {result}")
+            case "approval_request", _:
+                print(f"\n[waits] interlock approvals show {told.approval if told else ''}")
+            case ("done", _) | ("error", _):
+                break
+    return thread.id
+
+
+async def main(url: str) -> None:
+    settings = load_settings(Path(__file__).with_suffix(".yaml"), overrides={"storage.url": url})
+    parts = wire(url)
+    async with AsyncExitStack() as stack:
+        await parts.store.open()
+        stack.push_async_callback(parts.store.close)
+        site = await site_of(settings, parts)
+        await stack.enter_async_context(site.assistant.open())
+        await stack.enter_async_context(working(site.log, parts.worker.run, *site.assistant.chores))
+        thread_id, ann = "", Principal("default", "ann", "reviewer")
+        for text in MESSAGES:
+            thread_id = await say(site, ann, text, thread_id)
+
+
+asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "sqlite:///interlock.db"))
