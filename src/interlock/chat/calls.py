@@ -186,8 +186,6 @@ class Calls:
                 return
             except Exception as error:  # noqa: BLE001  whatever a tool raises is its failure, in words
                 ok, payload = False, Payload(error=_words(error, started.args, tool))
-                if isinstance(error, EffectUnknown) and not tool.spec.idempotent:
-                    await self.desk.gate.abandon(self._workspace, started.approval_id, started.fence)
             except BaseException:
                 with suppress(Error):
                     await asyncio.shield(self.desk.gate.abandon(self._workspace, started.approval_id, started.fence))
