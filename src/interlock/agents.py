@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from interlock.configuration import Agent, Free
 from interlock.core.errors import InvalidRequest, Problem
@@ -23,8 +23,16 @@ WHOLE: Mapping[str, int] = {"turns": 1_000, "tokens": 100_000_000}  # the most o
 TIME = "time"
 SHORTEST, LONGEST = 1_000, 86_400_000  # milliseconds of work for one message
 MODEL = re.compile(r"[a-z][a-z0-9_-]*:\S+")
+CALLED = re.compile(r"[A-Za-z0-9_-]{1,58}")  # with its beginning it is the name of a tool, as providers take them
 
 Agents = Mapping[str, Agent]
+
+
+class KnownTool(NamedTuple):
+    """Whether it asks by default, and where it comes from."""
+
+    asks: bool
+    source: str = ""
 
 
 def read_agents(read: Reader, top: Fields) -> dict[str, Agent]:
@@ -65,10 +73,10 @@ def problems_of(name: str, agent: Agent, others: Agents) -> Iterator[Problem]:
             yield Problem(f"/agents/{number}", message)
 
 
-def warnings_of(name: str, agent: Agent, known: Mapping[str, bool], others: Agents) -> Iterator[str]:
-    """What is ignored, and what has no effect. `known` says of every tool whether it asks by default."""
+def warnings_of(name: str, agent: Agent, known: Mapping[str, KnownTool], others: Agents) -> Iterator[str]:
+    """What is ignored, and what has no effect; `known` are all tools by name."""
     for wanted in sorted(set(agent.tools)):
-        if wanted != "*" and not any(fits(wanted, tool) for tool in known):
+        if wanted != "*" and not any(fits(wanted, tool, each.source) for tool, each in known.items()):
             yield f'there is no tool "{wanted}" here, so it is ignored{nearest(wanted, known)}'
     for tool in sorted(agent.tool_approvals):
         called = tool.startswith(AGENT) and tool.removeprefix(AGENT) in agent.agents
@@ -76,7 +84,7 @@ def warnings_of(name: str, agent: Agent, known: Mapping[str, bool], others: Agen
             yield f'tool_approvals names "{tool}", which is no tool here, so it is ignored{nearest(tool, known)}'
     for caller in callers_of(name, others):
         for tool in sorted(tool for tool, asks in agent.tool_approvals.items() if not asks):
-            if others[caller].tool_approvals.get(tool, known.get(tool, True)):
+            if others[caller].tool_approvals.get(tool, tool not in known or known[tool].asks):
                 yield (
                     f'tool_approvals: {{"{tool}": false}} has no effect when {name} is called by {caller}, '
                     "for which it asks"
@@ -168,6 +176,8 @@ def _family_problem(name: str, other: str, others: Agents) -> str:
         return f"{name} lists itself in agents; remove it there"
     if other not in known:
         return f'unknown agent "{other}"{nearest(other, known)}'
+    if not CALLED.fullmatch(other):
+        return f'"{other}" cannot be called: the name of such an agent has letters, digits, _ and -, at most 58'
     if other in callers_of(name, others):
         return f"{name} and {other} would call each other in a circle; take one out of the other's agents"
     return ""

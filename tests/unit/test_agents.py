@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.agents import callers_of, fits, limits_of, overlaid, problems_of, warnings_of
+from interlock.agents import KnownTool, callers_of, fits, limits_of, overlaid, problems_of, warnings_of
 from interlock.chat.guidance import ACTING, ALWAYS, CONFIRMING, instructions
 from interlock.chat.toolbox import agent_tool
 from interlock.configuration import Agent
@@ -13,6 +13,7 @@ from interlock.core.run import DEFAULT_LIMITS, Limits
 from interlock.tools import ask_human
 from interlock.tools.tool import Tool, Use
 
+PAY = {"pay": KnownTool(asks=True, source="bank")}
 PARENT, CHILD = Agent(agents=("child",), tool_approvals={"pay": True}), Agent(tool_approvals={"pay": False})
 
 
@@ -67,6 +68,12 @@ def test_an_agent_calls_neither_itself_nor_what_is_not_there() -> None:  # R13
     ]
 
 
+@pytest.mark.parametrize("name", ["my agent", "écrivain", "a" * 59, "a.b"])
+def test_an_agent_that_is_called_has_a_name_that_models_can_write(name: str) -> None:  # R13
+    [(pointer, message)] = problems(Agent(agents=(name,)), **{name: Agent()})
+    assert (pointer, "cannot be called" in message) == ("/agents/0", True)
+
+
 def test_agents_do_not_call_each_other_in_a_circle() -> None:  # R13
     assert problems(Agent(agents=("b",)), b=Agent(agents=("c",)), c=Agent()) == []
     [(pointer, message)] = problems(Agent(agents=("b",)), b=Agent(agents=("c",)), c=Agent(agents=("a",)))
@@ -92,9 +99,9 @@ def test_other_words_name_no_tool(wanted: str) -> None:  # R9
 
 def test_what_is_not_known_is_ignored_and_said() -> None:  # R9
     agent = Agent(
-        tools=("pay", "pya", "*"), tool_approvals={"pya": True, "agent_b": True, "agent_c": True}, agents=("b",)
+        tools=("pay", "bank", "pya", "*"), tool_approvals={"pya": True, "agent_b": True, "agent_c": True}, agents=("b",)
     )
-    assert [*warnings_of("a", agent, {"pay": True}, {"a": agent, "b": Agent()})] == [
+    assert [*warnings_of("a", agent, PAY, {"a": agent, "b": Agent()})] == [
         'there is no tool "pya" here, so it is ignored; did you mean "pay"?',
         'tool_approvals names "agent_c", which is no tool here, so it is ignored; it is one of pay',
         'tool_approvals names "pya", which is no tool here, so it is ignored; did you mean "pay"?',
@@ -103,15 +110,15 @@ def test_what_is_not_known_is_ignored_and_said() -> None:  # R9
 
 def test_a_gate_that_a_sub_agent_cannot_lift_is_said() -> None:  # R13
     agents = {"parent": PARENT, "child": CHILD}
-    [warning] = warnings_of("child", CHILD, {"pay": True}, agents)
+    [warning] = warnings_of("child", CHILD, PAY, agents)
     assert warning == 'tool_approvals: {"pay": false} has no effect when child is called by parent, for which it asks'
-    assert [*warnings_of("parent", PARENT, {"pay": True}, agents)] == []
+    assert [*warnings_of("parent", PARENT, PAY, agents)] == []
 
 
 def test_an_unsaid_switch_of_the_caller_is_the_tools_own_default() -> None:  # R13
     agents = {"parent": Agent(agents=("child",)), "child": CHILD}
-    assert len([*warnings_of("child", CHILD, {"pay": True}, agents)]) == 1
-    assert [*warnings_of("child", CHILD, {"pay": False}, agents)] == []
+    assert len([*warnings_of("child", CHILD, PAY, agents)]) == 1
+    assert [*warnings_of("child", CHILD, {"pay": KnownTool(asks=False)}, agents)] == []
 
 
 def test_what_is_stored_stands_over_the_file_field_by_field() -> None:  # R9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -10,10 +10,11 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from interlock import tools as packs
-from interlock.agents import AGENT, fits
+from interlock.agents import AGENT, KnownTool, fits
 from interlock.configuration import Agent
 from interlock.core.call import ToolSpec
 from interlock.core.errors import ToolFailed
+from interlock.inbox import QUESTION
 from interlock.tools.tool import Kit, Tool, Use, schema
 
 NOT_PACKS = frozenset({"tool"})
@@ -68,6 +69,11 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
 
 def _sides(module: ModuleType) -> list[str]:
     return [side for side in ("reads", "writes") if hasattr(module, side)]
+
+
+def known_tools(tools: Iterable[Tool]) -> dict[str, KnownTool]:
+    """For warnings; a question always asks, though it changes nothing."""
+    return {tool.name: KnownTool(tool.spec.effect != "read" or tool.name == QUESTION, tool.source) for tool in tools}
 
 
 def agent_tool(name: str) -> Tool:

@@ -9,6 +9,7 @@ from interlock.agents import warnings_of
 from interlock.assistant import NO_MODEL, SCRIPTED, WORKSPACE, Equipment, equipment_of
 from interlock.chat.agents import Known
 from interlock.chat.providers import open_model
+from interlock.chat.toolbox import known_tools
 from interlock.configuration import PACK_SETTINGS, McpServer, Settings, is_safe
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
@@ -39,12 +40,12 @@ def equipment(settings: Settings, store: SqlStore, stored: Mapping[str, AgentVer
 
 def _agents(settings: Settings, parts: Equipment, known: Mapping[str, Known]) -> Iterator[Check]:
     others = {name: each.agent for name, each in known.items()}
-    asks = {name: tool.spec.effect != "read" for name, tool in parts.toolbox.all(WORKSPACE).items()}
+    tools = known_tools(parts.toolbox.all(WORKSPACE).values())
     for name, each in known.items():
         yield _agent(settings, parts, name, each)
         if settings.mcp_servers:
             continue  # their tools are not known here, so nothing can be said about names
-        for warning in warnings_of(name, each.agent, asks, others):
+        for warning in warnings_of(name, each.agent, tools, others):
             yield Check("warn", "agents", f"{name}: {warning}", f"See: GET /api/agents/{name}")
 
 

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from interlock.agents import KEYS, problems_of, warnings_of
+from interlock.agents import KEYS, KnownTool, problems_of, warnings_of
 from interlock.chat.agents import Known, Origin
+from interlock.chat.toolbox import known_tools
 from interlock.configuration import Agent
 from interlock.core.call import MAX_NAME
 from interlock.core.card import visible
@@ -23,7 +24,6 @@ from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy import Policy
 from interlock.core.ports import SeenTool
 from interlock.durations import optional_rfc3339
-from interlock.inbox import QUESTION
 from interlock.reading.reader import nearest
 from interlock.server.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.asgi import Body, encoded
@@ -89,10 +89,10 @@ class AgentList(BaseModel):
 
 @dataclass(frozen=True)
 class Everything:
-    """All agents of a workspace by name, and of every tool whether it asks by default."""
+    """All agents and tools of a workspace, by name."""
 
     agents: Mapping[str, Known]
-    asks: Mapping[str, bool]
+    tools: Mapping[str, KnownTool]
 
     def info(self, name: str) -> AgentInfo:
         known = self.agents[name]
@@ -103,7 +103,7 @@ class Everything:
             version=known.stored.version if known.stored else 0,
             source=known.origin,
             **fields,
-            warnings=[visible(line) for line in warnings_of(name, known.agent, self.asks, others)],
+            warnings=[visible(line) for line in warnings_of(name, known.agent, self.tools, others)],
             changed_by=known.stored.author if known.stored else None,
             changed_at=optional_rfc3339(known.stored.at if known.stored else None),
         )
@@ -153,14 +153,14 @@ async def everything(site: Site, workspace: str) -> Everything:
     seen = await site.store.tools(workspace)
     stored = {each.name: each for each in await site.store.agents(workspace)}
     elsewhere = {tool.agent: ELSEWHERE for tool in seen if tool.agent}
-    return Everything({**elsewhere, **site.assistant.agents.all(stored)}, _asks(site, workspace, seen))
+    return Everything({**elsewhere, **site.assistant.agents.all(stored)}, _tools(site, workspace, seen))
 
 
-def _asks(site: Site, workspace: str, seen: Sequence[SeenTool]) -> dict[str, bool]:
-    """A read is free; what is known from reads alone has no definition."""
-    asks = {tool.name: bool(tool.spec_sha256) for tool in seen} | dict.fromkeys(site.settings.actions, True)
-    registered = site.assistant.toolbox.all(workspace).values()
-    return asks | {tool.name: tool.spec.effect != "read" for tool in registered} | {QUESTION: True}
+def _tools(site: Site, workspace: str, seen: Sequence[SeenTool]) -> dict[str, KnownTool]:
+    """What is known from reads alone has no definition, and is free."""
+    tools = {tool.name: KnownTool(bool(tool.spec_sha256)) for tool in seen}
+    tools |= dict.fromkeys(site.settings.actions, KnownTool(asks=True))
+    return tools | known_tools(site.assistant.toolbox.all(workspace).values())
 
 
 async def _shown(site: Site, who: Principal, name: str, response: Response) -> AgentInfo:

@@ -1,0 +1,161 @@
+"""The tools that are known, over HTTP: what they are, and whether they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from interlock.configuration import Agent, Settings
+from interlock.core.identity import Principal
+from interlock.web.site import Site
+from tests.server.conftest import As
+from tests.server.test_calls import propose
+from tests.tools.small import small
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(agents={"bot": Agent(tools=("delete_file",), tool_approvals={"delete_file": False})})
+
+
+@pytest.fixture
+def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+    return client(keys["admin"])
+
+
+@pytest.fixture
+def bob(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+    return client(keys["reviewer"])
+
+
+@pytest.fixture
+def agent(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+    return client(keys["agent"])
+
+
+async def test_tools_are_known_from_calls_and_from_the_configuration(
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
+) -> None:
+    await propose(agent, call_id="one")
+    await propose(agent, call_id="two", agent="other")
+    await propose(agent, call_id="three", schema={"type": "object"})
+    tools = {tool["name"]: tool for tool in (await ada.get("/api/tools")).json()["items"]}
+    mine = tools["delete_file"]
+    assert (mine["effect"], mine["agents"], mine["definitions"]) == ("destructive", ["bot", "other"], 2)
+    assert mine["seen_at"].endswith("Z")
+    assert tools["fund_transfer"]["source"] == "configuration"
+    names = [each["name"] for each in (await ada.get("/api/agents")).json()["items"]]
+    assert names == ["assistant", "bot", "other"]
+
+
+async def test_tools_come_in_pages_and_can_be_searched(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
+    for n in range(5):
+        await propose(agent, call_id=f"call{n}", tool=f"tool_{n}")
+    first = (await ada.get("/api/tools", params={"q": "TOOL_", "limit": "3"})).json()
+    assert [tool["name"] for tool in first["items"]] == ["tool_0", "tool_1", "tool_2"]
+    rest = (await ada.get("/api/tools", params={"q": "TOOL_", "cursor": first["next"]})).json()
+    assert ([tool["name"] for tool in rest["items"]], rest["next"]) == (["tool_3", "tool_4"], None)
+
+
+async def test_tools_of_packs_say_what_they_are_and_whether_they_ask(ada: httpx2.AsyncClient) -> None:  # R9, R10
+    found = (await ada.get("/api/tools", params={"q": "cms_", "agent": "assistant"})).json()["items"]
+    tools = {tool["name"]: tool for tool in found}
+    read, delete = tools["cms_read_page"], tools["cms_delete_page"]
+    assert (read["source"], read["pack"], read["effect"], read["confirm"]) == ("pack", "cms", "read", "")
+    assert (read["asks_by_default"], read["verdict"], read["offered"]) == (False, "allow", True)
+    assert (delete["effect"], delete["confirm"], delete["asks_by_default"]) == ("destructive", "chat", True)
+    assert (delete["verdict"], delete["switch"], delete["may_switch_off"]) == ("ask", None, True)
+    assert delete["schema"]["required"] == ["slug"]
+    assert delete["description"].endswith(".")
+    assert delete["seen_at"] is None
+
+
+async def test_agents_are_tools_and_a_question_always_asks(ada: httpx2.AsyncClient) -> None:  # R13, R37
+    tools = {tool["name"]: tool for tool in (await ada.get("/api/tools")).json()["items"]}
+    assert (tools["agent_bot"]["source"], tools["agent_bot"]["pack"]) == ("agent", None)
+    question = tools["request_human_input"]
+    assert (question["pack"], question["verdict"], question["may_switch_off"]) == ("ask_human", "ask", False)
+    assert question["offered"] is None
+
+
+CONDITIONAL = """\
+version: 1
+rules:
+  - {name: small is free, tools: [okr_update_objective], when: size(args.title) < 5, then: allow}
+  - {name: no deleting, tools: [cms_delete_*], then: deny}
+  - {name: legal, tools: [okr_create_objective], then: ask, approvers: {teams: [legal]}}
+"""
+
+
+async def test_the_verdict_is_that_of_the_policy_and_the_agents_switches(
+    ada: httpx2.AsyncClient, bob: httpx2.AsyncClient
+) -> None:  # R9, R10
+    await ada.post("/api/users", json={"name": "liz", "role": "reviewer", "teams": ["legal"]})
+    await ada.put("/api/policy", content=CONDITIONAL, headers={"content-type": "application/yaml"})
+    await ada.put("/api/agents/bot", json={"tools": ["okr"], "tool_approvals": {"okr_list_objectives": True}})
+    found = (await bob.get("/api/tools", params={"agent": "bot"})).json()["items"]
+    tools = {tool["name"]: tool for tool in found}
+    assert tools["okr_update_objective"]["verdict"] == "depends"
+    assert tools["cms_delete_page"]["verdict"] == "deny"
+    assert (tools["okr_list_objectives"]["verdict"], tools["okr_list_objectives"]["switch"]) == ("ask", True)
+    assert tools["okr_create_objective"]["may_switch_off"] is False
+    assert tools["okr_update_objective"]["may_switch_off"] is True
+    assert (tools["cms_delete_page"]["offered"], tools["okr_create_objective"]["offered"]) == (False, True)
+
+
+async def test_the_tools_of_one_agent_come_alone_and_in_pages(ada: httpx2.AsyncClient) -> None:  # R10
+    await ada.put("/api/agents/bot", json={"tools": ["okr", "cms_list_*"], "agents": ["assistant"]})
+    wanted = {"agent": "bot", "offered": "true", "limit": "4"}
+    names: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await ada.get("/api/tools", params={**wanted, "cursor": cursor})).json()
+        names += [tool["name"] for tool in page["items"]]
+        cursor = page["next"]
+    assert names == sorted(names)
+    assert {"agent_assistant", "cms_list_posts", "okr_create_objective"} <= set(names)
+    assert not [name for name in names if not name.startswith(("agent_assistant", "cms_list_", "okr_"))]
+    assert (await ada.get("/api/tools", params={"agent": "nobody"})).status_code == 404
+
+
+async def test_a_viewer_sees_the_tools_and_switches_none(client: As, keys: dict[str, str]) -> None:  # R10
+    tools = (await client(keys["viewer"]).get("/api/tools", params={"agent": "bot"})).json()["items"]
+    assert tools
+    assert not any(tool["may_switch_off"] for tool in tools)
+
+
+class TestWithMcp:
+    """A real server, started as the configuration names it."""
+
+    @pytest.fixture
+    def settings(self, tmp_path: Path) -> Iterator[Settings]:
+        with small("child", tmp_path) as server:
+            yield Settings(mcp_servers={"small": server})
+
+    async def test_tools_of_an_mcp_server_ask_and_are_chosen_by_its_name(
+        self, site: Site, ada: httpx2.AsyncClient
+    ) -> None:  # R9, R54
+        async with site.assistant.open():
+            assert site.assistant.mcp is not None
+            await site.assistant.mcp.tried()
+            put = await ada.put("/api/agents/helper", json={"tools": ["mcp:small"]})
+            assert put.json()["warnings"] == []
+            found = (await ada.get("/api/tools", params={"agent": "helper", "offered": "true"})).json()["items"]
+        assert found
+        assert {tool["source"] for tool in found} == {"mcp:small"}
+        assert {(tool["asks_by_default"], tool["verdict"], tool["pack"]) for tool in found} == {(True, "ask", None)}
+        assert not any(key.startswith("x-") for tool in found for key in tool["schema"])
+
+
+async def test_without_a_model_the_chat_says_what_to_do(site: Site) -> None:  # R9
+    doors = await site.workspaces.doors("default")
+    ann = Principal("default", "ann", "reviewer")
+    thread = await site.assistant.threads.say(doors, ann, "hello")
+    await site.assistant.loop.sweep()
+    await site.assistant.loop.settled()
+    [ended] = [line.body for line in await site.store.threads.lines("default", thread.id) if line.kind == "ended"]
+    assert ended["status"] == "error"
+    assert "OPENAI_API_KEY" in str(ended["reason"])
