@@ -17,8 +17,9 @@ from interlock.policy_file import load_policy
 from interlock.schemas import check_schema, validate
 from interlock.settings import InlinePolicy, Settings, fault_plan, load_settings
 
-DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
-EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL)
+TOP = Path(__file__).parents[2]
+PAGES = [TOP / "docs" / f"{name}.md" for name in ("configuration", "agents", "models")]
+EXAMPLES = [text for page in PAGES for text in re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)]
 HOUR = 3_600_000
 
 
@@ -55,7 +56,7 @@ def test_every_example_of_the_documentation_loads(folder: Path, text: str) -> No
 
 
 def test_the_agents_of_the_example_load(folder: Path) -> None:  # R9, R30
-    text = (DOCS.parents[1] / "examples" / "08_chat_agent.yaml").read_text()
+    text = (TOP / "examples" / "08_chat_agent.yaml").read_text()
     settings = load(folder, text)
     assert settings.agents["clerk"].agents == ("writer",)
     assert settings.default_model == "demo:scripted"
