@@ -89,7 +89,7 @@ async def ended(parts: Parts, approval_id: str) -> str:
 
 
 async def test_a_call_without_an_answer_ends_as_unknown_and_is_not_repeated(parts: Parts, tmp_path: Path) -> None:
-    with small("child", tmp_path) as server:  # R20
+    with small("child", tmp_path) as server:  # R46
         async with chatting(parts, server, "files_hang", replace(QUICK, call=0.2)) as assistant:
             await say(parts, assistant, "go")
             approval_id = await asked(parts)
