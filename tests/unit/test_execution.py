@@ -18,7 +18,7 @@ from interlock.core.errors import (
     NotApproved,
 )
 from interlock.core.event import TIME, Change, Payload, Stored
-from interlock.core.execution import DEFAULT_LEASE, abandon, finish, lapse, lose, renew, start, startable
+from interlock.core.execution import DEFAULT_LEASE, abandon, admit, finish, lapse, lose, renew, start, startable
 from interlock.core.outcome import Proceed, Refused, outcome_of, status_at
 from interlock.core.policy import Ask
 from interlock.core.routing import due_at
@@ -408,6 +408,18 @@ def test_an_idempotent_call_that_is_abandoned_may_be_started_again_at_once() -> 
     change = abandon(approval, 1, at())
     assert (change.state.status, change.state.lease_until, change.events) == ("running", NOW, ())
     assert startable(change.state, NOW, runner_is_dead=False)
+
+
+# R46
+def test_a_tool_that_does_not_know_whether_it_took_effect_leaves_it_to_people() -> None:
+    for idempotent in (True, False):
+        change = admit(running(idempotent=idempotent), 1, at())
+        assert (change.state.status, [event.kind for event in change.events]) == ("unknown", ["lost"])
+
+
+def test_only_whoever_runs_it_can_say_that_nobody_knows() -> None:
+    approval = running()
+    assert admit(approval, 2, at()).state is approval
 
 
 # R46

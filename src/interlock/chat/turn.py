@@ -245,6 +245,8 @@ class Turn:
                 reply = await self._listen_quietly(self.parts.open_model(agent.model), prompt)
             except (ModelFailed, Misconfigured) as error:
                 reply = f"The agent could not answer: {error.message}"
+            except TimeoutError:
+                reply = "The agent could not answer: its model took too long."
             with suppress(Error):  # decided or answered meanwhile
                 await gate.answer(thread.workspace, call.approval, question.number, reply, thread.agent)
 
