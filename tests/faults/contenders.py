@@ -1,6 +1,7 @@
 """Processes that want the same thing at the same moment. Run as a program of its own, since it forks:
 
     python -m tests.faults.contenders URL start COUNT     two processes start COUNT approved calls each
+    python -m tests.faults.contenders URL claim COUNT     three processes claim COUNT threads that are due
     python -m tests.faults.contenders URL decide COUNT    COUNT processes decide one approval
     python -m tests.faults.contenders URL batches COUNT   8 processes write COUNT batches to four ledgers, one follows;
                                                           --broken: every other one locks in reverse
@@ -20,20 +21,22 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from interlock.audit import verify
+from interlock.core import thread as threads
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
-from interlock.core.errors import AlreadyDecided, AlreadyStarted
-from interlock.core.event import Event
+from interlock.core.errors import AlreadyDecided, AlreadyStarted, Conflict
+from interlock.core.event import Event, Moment
 from interlock.stores.postgres import batches as batching
 from interlock.wiring import Parts, wire
 from tests.support import WRITE, approve, pending
 
+LEASE = 30_000
 LEDGERS = ["north", "east", "south", "west"]
 
 
 def main() -> None:
     url, contest, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    work = {"start": start, "decide": decide, "batches": batches}[contest]
-    contenders = {"start": 2, "decide": count, "batches": 9}[contest]
+    work = {"start": start, "claim": claim, "decide": decide, "batches": batches}[contest]
+    contenders = {"start": 2, "claim": 3, "decide": count, "batches": 9}[contest]
     ids = child(url, lambda parts: prepare(parts, contest, count))
     go = os.pipe()
     results = [fork(url, work(ids, name), go) for name in range(contenders)]
@@ -55,6 +58,8 @@ def main() -> None:
 async def prepare(parts: Parts, contest: str, count: int) -> list[str]:
     if contest == "batches":
         return [str(count)]
+    if contest == "claim":
+        return [(await thread_of(parts, f"thread-{n}")).id for n in range(count)]
     ids = [await pending(parts, n) for n in range(count if contest == "start" else 1)]
     if contest == "start":
         await asyncio.gather(*(approve(parts, approval_id) for approval_id in ids))
@@ -73,6 +78,33 @@ def start(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, An
         return {"won": won, "lost": lost}
 
     return run
+
+
+def claim(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:
+    async def run(parts: Parts) -> dict[str, list[str]]:
+        taken = await asyncio.gather(*(claimed(parts, each, f"contender{name}") for each in ids))
+        return {"won": [thread.id for thread in taken if thread is not None]}
+
+    return run
+
+
+async def thread_of(parts: Parts, thread_id: str) -> threads.Thread:
+    place = threads.Place("default", "assistant", "ann", ("assistant",))
+    return await parts.store.threads.add(
+        "default", thread_id, lambda moment: threads.open_thread(thread_id, place, "Hello", moment)
+    )
+
+
+async def claimed(parts: Parts, thread_id: str, runner: str) -> threads.Thread | None:
+    """The thread if this runner has it now."""
+
+    def step(thread: threads.Thread, moment: Moment) -> threads.Move:
+        return threads.claim(thread, runner, LEASE, moment, runner_is_dead=False)
+
+    try:
+        return await parts.store.threads.step("default", thread_id, step)
+    except Conflict:
+        return None
 
 
 def decide(ids: list[str], name: int) -> Callable[[Parts], Coroutine[Any, Any, Any]]:

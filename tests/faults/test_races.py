@@ -24,6 +24,11 @@ def contend(place: Place, contest: str, count: int, *options: str) -> dict[str, 
     return result
 
 
+def test_of_processes_that_claim_a_thread_one_has_it(place: Place) -> None:  # R32
+    won = [each for report in contend(place, "claim", 40)["reports"] for each in report["won"]]
+    assert sorted(won) == sorted(f"thread-{number}" for number in range(40))
+
+
 @pytest.mark.slow
 def test_two_processes_that_start_a_thousand_calls_start_each_once(place: Place) -> None:  # R46
     one, two = contend(place, "start", 1000)["reports"]

@@ -31,6 +31,7 @@ from interlock.stores.threads import SqlThreads
 BACK_OFF = (1_000, 4_000, 15_000)  # milliseconds before another try of the model
 LONGEST_PAUSE = 120_000  # milliseconds that a provider may ask for
 LONGEST = 300.0  # seconds that one turn of the model may take
+LOOK_AGAIN = 1.0  # seconds: what another process decided is not told here, so it is looked for while a tool runs
 WAITED = 1_000  # milliseconds behind a deadline at which a parked thread looks by itself
 
 OpenModel = Callable[[str], Model]  # by its name in the configuration; raises Misconfigured
@@ -211,7 +212,7 @@ class Turn:
 
     async def _some_progress(self) -> None:
         """Until a tool is through, or something happened around the thread; what failed is raised here."""
-        woken = asyncio.create_task(self.watch.changed(5.0))
+        woken = asyncio.create_task(self.watch.changed(LOOK_AGAIN))
         try:
             await asyncio.wait({woken, *self.working.values()}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -129,10 +129,11 @@ class SqlThreads:
 
 def _write(tx: Transaction, move: Move) -> Thread:
     thread = move.thread
-    tx.tell(thread.workspace, events_of(move))  # first: content that cannot be kept is refused here
+    bodies = [canonical(line.body) for line in move.lines]  # first: what cannot be kept is refused before any write
+    tx.tell(thread.workspace, events_of(move))
     now = tx.moment(thread.workspace).now
-    for number, line in enumerate(move.lines, thread.lines + 1):
-        tx.write("insert_line", thread.workspace, thread.id, number, now, line.kind, line.actor, canonical(line.body))
+    for number, (line, body) in enumerate(zip(move.lines, bodies, strict=True), thread.lines + 1):
+        tx.write("insert_line", thread.workspace, thread.id, number, now, line.kind, line.actor, body)
     thread = replace(thread, lines=thread.lines + len(move.lines))
     if any(line.kind in ENDS_DRAFT for line in move.lines):
         tx.write("drop_draft", thread.workspace, thread.id)
