@@ -62,7 +62,13 @@ async def test_what_is_open_is_left_named_and_exits_with_1(shell: Shell) -> None
     ]
     assert (args_of(shell, gone), args_of(shell, left)) == (None, {"to": "harriet"})
     body = shell("erase", "--thread", "t", "--json").json
-    assert body == {"approvals": 0, "entries": 0, "open": [{"id": left, "status": "pending"}], "dry_run": False}
+    assert body == {
+        "approvals": 0,
+        "entries": 0,
+        "threads": 0,
+        "open": [{"id": left, "status": "pending"}],
+        "dry_run": False,
+    }
 
 
 async def test_a_dry_run_changes_nothing(shell: Shell) -> None:
@@ -117,7 +123,7 @@ async def test_what_the_settings_no_longer_keep_is_erased_on_demand(shell: Shell
     assert (done.code, "is forever" in done.err) == (2, True)
     (shell.folder / "interlock.yaml").write_text("storage: {retention: 2d}")
     done = shell("erase", "--retention", "--json")
-    assert done.json == {"approvals": 1, "entries": 3, "open": [], "dry_run": False}
+    assert done.json == {"approvals": 1, "entries": 3, "threads": 0, "open": [], "dry_run": False}
     assert (args_of(shell, old), args_of(shell, recent)) == (None, {"to": "harriet"})
     assert shell("erase", "--retention").out == "There is nothing to erase.\n"
     assert shell("audit", "verify").code == 0

@@ -339,3 +339,23 @@ def test_the_ledger_keeps_what_the_person_said_to_a_question() -> None:
     assert confirmed.data == {"thread_id": "thread-1", "line": 2, "tool": "delete_page", "answer": "yes"}
     assert confirmed.content == {"text": "yes", "args_sha256": "a" * 64}
     assert (message.kind, message.content) == ("thread_said", None)
+
+
+# R41, R48
+def test_a_message_that_answers_nothing_is_not_in_the_ledger() -> None:
+    confirmed, _ = events_of(said(asked(), "what is on it, of Harriet's?"))
+    assert (confirmed.data["answer"], confirmed.content) == ("closed", {"args_sha256": "a" * 64})
+
+
+# R41
+def test_an_erased_thread_keeps_whose_it_was_and_says_who_took_the_rest() -> None:
+    move = threads.erase(replace(IN["idle"], confirmation=DELETE), "ada", LATER)
+    assert (move.thread.title, move.thread.confirmation, move.thread.person) == ("", None, "ann")
+    assert move.lines == (New("erased", "ada", {}),)
+    assert move.thread.updated_at == LATER.now
+
+
+@pytest.mark.parametrize("status", ["ready", "running", "waiting"])
+def test_a_thread_at_work_is_not_erased(status: str) -> None:
+    with pytest.raises(Conflict, match="Stop it first"):
+        threads.erase(IN[status], "ada", LATER)

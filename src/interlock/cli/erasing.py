@@ -18,6 +18,7 @@ from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.thread import PREFIX
 from interlock.durations import show_duration
 from interlock.words import counted
 
@@ -66,7 +67,7 @@ async def _erasure(desk: Desk, wanted: Wanted) -> Erasure:
 
 async def _ask(desk: Desk, erasure: Erasure, person: Reviewer) -> None:
     found = await _counted(desk, desk.parts.inbox.erase(desk.workspace, erasure, person, dry_run=True))
-    if found.approvals or found.entries:
+    if found.approvals or found.entries or found.threads:
         show(Text(f"This erases {_amount(found)}, for good. A backup made before still has it."), stderr=True)
         asking.confirm("Erase it?")
 
@@ -98,23 +99,24 @@ async def _counted(desk: Desk, lots: AsyncIterator[Erased]) -> Erased:
         task = progress.add_task("Erasing", total=None)
         async for erased in lots:
             total += erased
-            progress.update(task, description=f"Erasing: {counted(total.approvals, 'approval', 'approvals')}")
+            progress.update(task, description=f"Erasing: {_amount(total)}")
     return total
 
 
 def _tell(desk: Desk, done: Erased, *, dry_run: bool) -> None:
     if desk.json:
         left = [{"id": approval_id, "status": status} for approval_id, status in done.open]
-        print_json({"approvals": done.approvals, "entries": done.entries, "open": left, "dry_run": dry_run})
+        amounts = {"approvals": done.approvals, "entries": done.entries, "threads": done.threads}
+        print_json({**amounts, "open": left, "dry_run": dry_run})
         return
-    if not (done.approvals or done.entries):
+    if not (done.approvals or done.entries or done.threads):
         say("There is nothing to erase.")
     elif dry_run:
         say(f"This would erase {_amount(done)}. Nothing was changed.")
     else:
         say(f"Erased {_amount(done)}.")
     if done.open:
-        say(f"Left, since they have not ended: {counted(len(done.open), 'approval', 'approvals')}.")
+        say(f"Left, since they have not ended: {_left(done)}.")
         for approval_id, status in done.open[:MOST_NAMED]:
             say(f"  {visible(short_id(approval_id))}  {status}")
         if len(done.open) > MOST_NAMED:
@@ -124,4 +126,13 @@ def _tell(desk: Desk, done: Erased, *, dry_run: bool) -> None:
 
 def _amount(erased: Erased) -> str:
     approvals = counted(erased.approvals, "approval", "approvals")
-    return f"{approvals} and the details of {counted(erased.entries, 'entry', 'entries')} of the ledger"
+    details = f"the details of {counted(erased.entries, 'entry', 'entries')} of the ledger"
+    if not erased.threads:
+        return f"{approvals} and {details}"
+    return f"{approvals}, {counted(erased.threads, 'thread', 'threads')} and {details}"
+
+
+def _left(erased: Erased) -> str:
+    threads = sum(each.startswith(PREFIX) for each, _ in erased.open)
+    amounts = [(len(erased.open) - threads, "approval", "approvals"), (threads, "thread", "threads")]
+    return " and ".join(counted(number, one, many) for number, one, many in amounts if number)

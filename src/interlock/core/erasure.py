@@ -28,15 +28,21 @@ RETENTION = Erasure("retention")
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """How many approvals, and how many entries of the ledger; `open` are ids and statuses of what had to be left."""
+    """How many approvals, entries of the ledger and threads; `open` are ids and statuses of what had to be left."""
 
     approvals: int = 0
     entries: int = 0
     open: tuple[tuple[str, str], ...] = ()
+    threads: int = 0
 
     def __add__(self, other: Erased) -> Erased:
         left = dict(self.open) | dict(other.open)
-        return Erased(self.approvals + other.approvals, self.entries + other.entries, tuple(left.items()))
+        return Erased(
+            self.approvals + other.approvals,
+            self.entries + other.entries,
+            tuple(left.items()),
+            self.threads + other.threads,
+        )
 
 
 def has_ended(approval: Approval, now: int) -> bool:

@@ -109,14 +109,15 @@ def say(thread: Thread, person: str, text: str, moment: Moment) -> Move:
     _check_text(text)
     lines = [New("said", person, {"text": text})]
     confirmation, open_one = thread.confirmation, thread.confirmation
-    content = None
+    content: dict[str, object] | None = None
     if open_one is not None and open_one.answer == "open":
         could_read = thread.status == "idle" and open_one.person == person
         answer = answer_to(text) if could_read else "closed"
         confirmation = replace(open_one, answer=answer) if answer == "yes" else None
         body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
         lines.insert(0, New("confirmed", person, body))
-        content = {"text": text[:MAX_TITLE], "args_sha256": open_one.args_sha256}
+        content = {"args_sha256": open_one.args_sha256}
+        content |= {} if answer == "closed" else {"text": text[:MAX_TITLE]}  # what answers nothing is a message
     elif open_one is not None:
         confirmation = None  # a yes that was not used by the very next turn is over
     said = replace(_woken(thread, moment), confirmation=confirmation)
@@ -197,6 +198,14 @@ def end(thread: Thread, fence: int, seen: int, lines: Sequence[New], moment: Mom
     confirmation = None if is_open and not told else thread.confirmation
     ended = replace(held, status="idle", due_at=None, runner="", confirmation=confirmation, updated_at=moment.now)
     return Move(ended, tuple(lines), (thread.parent,) if thread.parent else ())
+
+
+def erase(thread: Thread, by: str, moment: Moment) -> Move:
+    """Takes what was said; that there was a conversation, whose and when, stays. The store takes the lines before."""
+    if thread.status != "idle":
+        raise Conflict("This thread is at work. Stop it first.", thread_id=thread.id)
+    erased = replace(thread, title="", confirmation=None, updated_at=moment.now)
+    return Move(erased, (New("erased", by, {}),))
 
 
 def events_of(move: Move) -> list[Event]:

@@ -21,7 +21,9 @@ from interlock.web.asgi import Body, json_answer
 router = APIRouter(tags=["chat"])
 
 MOST = 200
-SHOWN = frozenset({"said", "replied", "asked", "decided", "resulted", "delegated", "ended", "stopped", "failed"})
+SHOWN = frozenset(
+    {"said", "replied", "asked", "decided", "resulted", "delegated", "ended", "stopped", "failed", "erased"}
+)
 HIDDEN = frozenset({"opaque", "seen", "took"})  # of a line's body: for the loop and the provider alone
 
 

@@ -60,12 +60,10 @@ async def lots(fetch: Fetch, listed: List, workspace: str, erasure: Erasure) -> 
         case "thread":
             async for lot in _listed(listed, workspace, Query(thread_id=erasure.what, limit=LOT)):
                 yield lot
+            async for lot in _confirmed(fetch, workspace, erasure.what):
+                yield lot
         case _:
-            async for lot in _listed(listed, workspace, Query(requester=erasure.what, limit=LOT)):
-                yield lot
-            async for lot in _said(fetch, workspace, erasure.what):
-                yield lot
-            async for lot in _about(fetch, workspace, erasure.what):
+            async for lot in _of_person(fetch, listed, workspace, erasure.what):
                 yield lot
 
 
@@ -201,6 +199,15 @@ class Plan:
         return None
 
 
+async def _of_person(fetch: Fetch, listed: List, workspace: str, person: str) -> AsyncIterator[Lot]:
+    async for lot in _listed(listed, workspace, Query(requester=person, limit=LOT)):
+        yield lot
+    async for lot in _said(fetch, workspace, person):
+        yield lot
+    async for lot in _about(fetch, workspace, person):
+        yield lot
+
+
 async def _listed(listed: List, workspace: str, query: Query) -> AsyncIterator[Lot]:
     cursor: str | None = ""
     while cursor is not None:
@@ -215,6 +222,15 @@ async def _said(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot]
     # Behind the end lies what this erasure itself has said.
     while found := [row for row in await fetch("said_by", workspace, person, after, ENTRIES) if row[0] <= end]:
         yield Lot(entries=tuple((row[0], row[1]) for row in found))
+        after = found[-1][0]
+
+
+async def _confirmed(fetch: Fetch, workspace: str, thread_id: str) -> AsyncIterator[Lot]:
+    """What was said in a thread when its agent asked whether to go on."""
+    after = 0
+    while found := await fetch("contents_of_threads", workspace, after, ENTRIES):
+        if theirs := [seq for seq, data in found if json.loads(data)["thread_id"] == thread_id]:
+            yield Lot(entries=tuple((seq, "") for seq in theirs))
         after = found[-1][0]
 
 

@@ -25,6 +25,7 @@ NAMES = (
     "write_thread",
     "wake_thread",  # what woke a thread in this batch counts, whatever became of the thread in it
     "ready_thread",
+    "erase_lines",
     "insert_line",
     "write_draft",
     "drop_draft",

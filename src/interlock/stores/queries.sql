@@ -431,6 +431,12 @@ where e.workspace = ? and e.seq > ?
     and e.kind in ('denied', 'sign_in_failed', 'user_changed', 'key_created', 'away_changed')
 order by e.seq limit ?
 
+-- name: contents_of_threads
+select e.seq, e.data
+from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > ? and e.kind = 'thread_confirmed'
+order by e.seq limit ?
+
 -- name: erase_user
 update users set email = '', subject = '', teams = '[]' where workspace = ? and name = ? and removed_at is not null
 
@@ -520,7 +526,8 @@ insert into threads (
     created_at, updated_at
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (workspace, id) do update set
-    agent = excluded.agent, status = excluded.status, lines = excluded.lines, due_at = excluded.due_at,
+    agent = excluded.agent, title = excluded.title, status = excluded.status, lines = excluded.lines,
+    due_at = excluded.due_at,
     woken = excluded.woken, runner = excluded.runner, fence = excluded.fence, confirmation = excluded.confirmation,
     updated_at = excluded.updated_at
 
@@ -570,6 +577,12 @@ insert into lines (workspace, thread_id, n, at, kind, actor, body) values (?, ?,
 
 -- name: lines
 select n, at, kind, actor, body from lines where workspace = ? and thread_id = ? and n > ? order by n limit ?
+
+-- name: erase_lines
+delete from lines where workspace = ? and thread_id = ?
+
+-- name: told_lines
+select count(*) from lines where workspace = ? and thread_id = ? and kind <> 'erased'
 
 -- name: write_draft
 insert into drafts (workspace, thread_id, line, words) values (?, ?, ?, ?)

@@ -350,6 +350,8 @@ class SqlStore:
         async for lot in erasing.lots(self._database.fetch, self.list, workspace, erasure):
             work = erasing.erase(workspace, erasure, lot, dry_run=dry_run)
             yield cast(Erased, await self._database.write(work))
+        for thread_id in await self.threads.to_erase(workspace, erasure):
+            yield await self.threads.erase(workspace, thread_id, erasure.by, dry_run=dry_run)
         if erasure.scope == "person" and not dry_run:
             await self._database.write(erasing.forget_user(workspace, erasure.what))
         if not dry_run:

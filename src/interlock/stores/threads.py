@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from interlock.core.canonical import canonical, read
 from interlock.core.confirmation import Confirmation
-from interlock.core.errors import NotFound
+from interlock.core.erasure import Erased, Erasure
+from interlock.core.errors import Conflict, NotFound
 from interlock.core.event import Moment
 from interlock.core.ports import Clock
-from interlock.core.thread import Line, Move, Thread, events_of
+from interlock.core.thread import Line, Move, Thread, erase, events_of
 from interlock.stores.answering import Kept
 from interlock.stores.answering import Place as Answered
 from interlock.stores.rows import Row
@@ -21,6 +22,7 @@ from interlock.stores.writer import Work
 
 NO_THREAD = "There is no thread with this id."  # nor is there anybody else's
 LINES = 1_000  # in one read
+PAGE = 200  # threads of somebody in one read
 DONE = 200  # the status of what was kept
 NEW = b"new"  # marks what was not there before
 Step = Callable[[Thread, Moment], Move]
@@ -119,12 +121,61 @@ class SqlThreads:
 
         return cast(Kept, await self._database.write(Work(run, place.workspace, (("answer", *place),))))
 
+    async def to_erase(self, workspace: str, erasure: Erasure) -> Sequence[str]:
+        """A thread, or all of somebody's, each with those that its agents opened."""
+        match erasure.scope:
+            case "thread":
+                return await self._below(workspace, erasure.what)
+            case "person":
+                return await self._all_of(workspace, erasure.what)
+            case _:
+                return ()
+
+    async def erase(self, workspace: str, thread_id: str, by: str, *, dry_run: bool) -> Erased:
+        return cast(Erased, await self._database.write(_erase(workspace, thread_id, by, dry_run=dry_run)))
+
+    async def _all_of(self, workspace: str, person: str) -> Sequence[str]:
+        found: list[str] = []
+        before = (2**62, "")
+        while page := await self.of_person(workspace, person, before, PAGE):
+            for thread in page:
+                found += await self._below(workspace, thread.id)
+            before = (page[-1].updated_at, page[-1].id)
+        return found
+
+    async def _below(self, workspace: str, thread_id: str) -> Sequence[str]:
+        found = [thread_id] if await self.find(workspace, thread_id) else []
+        for child in await self.children(workspace, thread_id):
+            found += await self._below(workspace, child.id)
+        return found
+
     async def draft(self, workspace: str, thread_id: str) -> Draft | None:
         found = await self._database.fetch("draft", workspace, thread_id)
         return Draft(*found[0]) if found else None
 
     async def write_draft(self, workspace: str, thread_id: str, draft: Draft) -> None:
         await self._database.write(Work(lambda tx: tx.write("write_draft", workspace, thread_id, *draft), workspace))
+
+
+def _erase(workspace: str, thread_id: str, by: str, *, dry_run: bool) -> Work:
+    """Takes the lines, the title, the draft and what was asked in words. One that is at work is left."""
+
+    def run(tx: Transaction) -> Erased:
+        tx.alone(f"thread {thread_id}")
+        thread = _one(tx.fetch("thread", workspace, thread_id), thread_id)
+        if not tx.fetch("told_lines", workspace, thread_id)[0][0]:
+            return Erased()
+        try:
+            move = erase(thread, by, tx.moment(workspace))
+        except Conflict:
+            return Erased(open=((thread_id, thread.status),))
+        if not dry_run:
+            tx.write("erase_lines", workspace, thread_id)
+            tx.write("drop_draft", workspace, thread_id)
+            _write(tx, move)
+        return Erased(threads=1)
+
+    return Work(run, workspace, brief=False)
 
 
 def _write(tx: Transaction, move: Move) -> Thread:

@@ -1,0 +1,142 @@
+"""What was said in a thread is in the thread alone; and it can be taken from there, for good."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from interlock import audit
+from interlock.core.erasure import Erased, Erasure
+from interlock.core.prompt import Wish
+from interlock.web.entrance import Entrance
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.server.asking import ask
+from tests.server.chats import Following, Speaker, speaking
+from tests.server.conftest import As
+from tests.support import ADA, Clock, approve
+
+Keys = dict[str, str]
+PRIVATE = "harriet-vane"
+PUBLISH = Wish("c1", "cms_publish_post", f'{{"slug": "{PRIVATE}"}}')
+DELETE = Wish("c2", "cms_delete_page", f'{{"slug": "{PRIVATE}"}}')
+
+
+async def erase(parts: Parts, scope: str, what: str, *, dry_run: bool = False) -> Erased:
+    total, erasure = Erased(), Erasure(scope, what, "they asked for it")  # type: ignore[arg-type]
+    async for erased in parts.inbox.erase("default", erasure, ADA, dry_run=dry_run):
+        total += erased
+    return total
+
+
+def places_of(place: Place, needle: str) -> set[str]:
+    """The tables that hold a text anywhere."""
+    words = needle.encode()
+    return {
+        table
+        for table in place.tables()
+        for row in place.sql(f"select * from {table}")
+        if any(words in (bytes(cell) if isinstance(cell, bytes | memoryview) else str(cell).encode()) for cell in row)
+    }
+
+
+@pytest.fixture
+async def thread_id(app: Entrance, site: Site, parts: Parts, keys: Keys) -> str:
+    """Somebody's name in every place that can hold one: words, arguments, results, and an answer to a question."""
+    turns = [[f"About {PRIVATE}.", PUBLISH], ["Done.", DELETE], [f"Shall I delete {PRIVATE}?"], ["I left it."]]
+    async with speaking(site, Speaker(*turns)):
+        stream = await Following(
+            app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE
+        ).begun()
+        card = (await stream.until("approval_request"))[-1].data["approval"]["id"]
+        await approve(parts, card, ADA)
+        await stream.ended()
+        more = {"message": f"no, not {PRIVATE}", "thread_id": stream.thread_id}
+        await (await Following(app, keys["reviewer"], "POST", "/api/chat", **more).begun()).ended()
+    return stream.thread_id
+
+
+async def test_no_word_of_a_thread_is_in_the_ledger_or_its_stream(  # R48
+    app: Entrance, parts: Parts, keys: Keys, client: As, thread_id: str, place: Place
+) -> None:
+    admin = client(keys["admin"])
+    listed = (await admin.get("/api/audit?limit=500")).json()["items"]
+    exported = (await admin.get("/api/audit/export")).text.splitlines()
+    headers = {"authorization": f"Bearer {keys['admin']}", "last-event-id": "0"}
+    live = await ask(app, "GET", "/api/events", headers, enough=lambda text: b"thread_ended" in text)
+    entries = [json.dumps(entry) for entry in listed if entry["kind"].startswith("thread_")]
+    entries += [line for line in (*exported, *live.text.splitlines()) if '"kind":"thread_' in line]
+    assert len([entry for entry in entries if thread_id in entry]) == len(entries) >= 3 * 10
+    assert [entry for entry in entries if PRIVATE in entry] == []
+    assert "events" not in places_of(place, PRIVATE)
+
+
+async def test_an_erased_thread_is_gone_from_every_table(  # R41, R49
+    site: Site, parts: Parts, keys: Keys, client: As, thread_id: str, place: Place
+) -> None:
+    assert {"lines", "threads", "payloads"} <= places_of(place, PRIVATE)
+    would = await erase(parts, "thread", thread_id, dry_run=True)
+    done = await erase(parts, "thread", thread_id)
+    assert (would.approvals, would.threads, would.open) == (done.approvals, done.threads, done.open) == (1, 1, ())
+    assert places_of(place, PRIVATE) <= {"answers"}  # the key that the program chose itself
+    assert (await audit.verify(parts.store, "default")).faults == ()
+    shown = (await client(keys["reviewer"]).get(f"/api/threads/{thread_id}")).json()
+    assert (shown["title"], shown["user"], shown["status"], shown["confirmation"]) == ("", "bob", "idle", None)
+    assert [(line["kind"], line["actor"]) for line in shown["lines"]] == [("erased", "ada")]
+    assert await erase(parts, "thread", thread_id) == Erased()
+
+
+async def test_a_person_who_is_erased_takes_their_threads_along(  # R41
+    parts: Parts, keys: Keys, thread_id: str, place: Place
+) -> None:
+    done = await erase(parts, "person", "bob")
+    assert (done.threads, done.open) == (1, ())
+    assert places_of(place, PRIVATE) <= {"answers"}
+    assert (await audit.verify(parts.store, "default")).faults == ()
+
+
+async def test_a_thread_at_work_is_left_and_named(app: Entrance, site: Site, parts: Parts, keys: Keys) -> None:
+    go_on = asyncio.Event()
+    async with speaking(site, Speaker(["Hello", go_on, "."])):
+        stream = await Following(app, keys["reviewer"], "POST", "/api/chat", message="Hello").begun()
+        await stream.next()
+        done = await erase(parts, "thread", stream.thread_id)
+        assert (done.threads, done.open) == (0, ((stream.thread_id, "running"),))
+        go_on.set()
+        await stream.ended()
+    assert (await erase(parts, "thread", stream.thread_id)).threads == 1
+
+
+async def test_an_erased_thread_goes_on_with_what_is_said_next(
+    app: Entrance, site: Site, parts: Parts, keys: Keys, thread_id: str
+) -> None:
+    await erase(parts, "thread", thread_id)
+    speaker = Speaker(["Who are you?"])
+    async with speaking(site, speaker):
+        more = {"message": "Hello again", "thread_id": thread_id}
+        stream = await Following(app, keys["reviewer"], "POST", "/api/chat", **more).begun()
+        assert [event.name for event in await stream.ended()][-1] == "done"
+    assert [message.text for message in speaker.prompts[0].messages] == ["Hello again"]  # type: ignore[union-attr]
+
+
+async def test_what_is_sent_again_after_an_erasure_is_not_said_again(
+    app: Entrance, parts: Parts, keys: Keys, thread_id: str, site: Site
+) -> None:
+    await erase(parts, "thread", thread_id)
+    again = Following(app, keys["reviewer"], "POST", "/api/chat", message=f"Publish {PRIVATE}", once=PRIVATE)
+    await again.ended()
+    assert (again.status, json.loads(again.text)["error"]) == (409, "conflict")
+    assert len(await site.store.threads.lines("default", thread_id)) == 1
+
+
+async def test_age_takes_what_people_decided_and_leaves_the_thread(  # R41
+    parts: Parts, clock: Clock, thread_id: str, place: Place
+) -> None:
+    clock.forward(30 * 86_400_000)
+    while await parts.store.forget(86_400_000) is not None:
+        pass
+    assert "payloads" not in places_of(place, PRIVATE)
+    assert len(await parts.store.threads.lines("default", thread_id)) > 10
