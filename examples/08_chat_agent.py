@@ -26,14 +26,14 @@ async def say(site: Site, who: Principal, text: str, thread_id: str) -> str:
     doors = await site.workspaces.doors(who.workspace)
     thread = await site.assistant.threads.say(doors, who, text, thread_id, "" if thread_id else "clerk")
     print("\nann:", text)
-    async for told in site.assistant.follower(thread).follow(Position(thread.lines)):
-        match told and told.name, told and told.data:
+    async for told in site.assistant.follow(thread, Position(thread.lines)):
+        match told.name, told.data:
             case "delta", {"content": content}:
                 print(content, end="", flush=True)
             case "tool_call_result", {"tool_call": {"name": name, "result": result}}:
                 print(f"\n[{name}] {result}")
             case "approval_request", _:
-                print(f"\n[waits] interlock approvals show {told.approval if told else ''}")
+                print(f"\n[waits] interlock approvals show {told.approval}")
             case ("done", _) | ("error", _):
                 break
     return thread.id

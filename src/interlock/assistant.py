@@ -12,7 +12,7 @@ from interlock.chat.agents import ASSISTANT, BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.providers import LaterModel
-from interlock.chat.stream import Follower, Position
+from interlock.chat.stream import Follower, Position, Told
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Source, Toolbox
 from interlock.chat.turn import OpenModel, Parts
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 WORKSPACE = "default"  # whose the documents of the configuration are
 SCRIPTED = "demo:scripted"
+LOOK_AGAIN = 5.0  # seconds: a wake-up is only a hint
 WRITER = "writer"
 NO_MODEL = (
     "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment, "
@@ -81,6 +82,15 @@ class Assistant:
 
     def follower(self, thread: Thread, after: Position) -> Follower:
         return Follower(self.store.threads, self.drafts, self.store.clock, thread, after)
+
+    async def follow(self, thread: Thread, after: Position) -> AsyncIterator[Told]:
+        """What happens in a thread, without an end; for a program that has few of them."""
+        follower = self.follower(thread, after)
+        async with self.store.watch(thread.workspace, thread.id) as watch:
+            while True:
+                for told in await follower.news():
+                    yield told
+                await watch.changed(min(follower.pause or LOOK_AGAIN, LOOK_AGAIN))
 
 
 def assistant_of(
