@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
@@ -38,7 +37,7 @@ from interlock.inbox import QUESTION
 from interlock.schemas import validate
 from interlock.tools.tool import Tool, Use
 
-LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
+TOOL_LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
 MOST_SAID = 2_000  # characters of what the model said with a call, quoted on the card
 REASONS = {
     "stopped": "The person stopped the agent before this was decided.",
@@ -56,6 +55,7 @@ class Calls:
     runner: str
     clock: Clock
     children: Children
+    lease: int = TOOL_LEASE
 
     async def ask(self, call: Call, given_up: str) -> None:
         """For a call about which nothing is known here; the gate may know it from before a crash."""
@@ -161,7 +161,7 @@ class Calls:
             return
         try:
             started = await self.desk.gate.start(
-                self._workspace, outcome.approval_id, self.runner, LEASE, tool.spec.sha256
+                self._workspace, outcome.approval_id, self.runner, self.lease, tool.spec.sha256
             )
         except BindingBroken as error:
             await self._void(call, error.message)
@@ -197,16 +197,15 @@ class Calls:
 
     async def _renew(self, started: Execution) -> None:
         while True:
-            await asyncio.sleep(LEASE / 3000)
+            await asyncio.sleep(self.lease / 3000)
             with suppress(Error):  # what was lost shows when it is finished
-                await self.desk.gate.renew(self._workspace, started.approval_id, started.fence, LEASE)
+                await self.desk.gate.renew(self._workspace, started.approval_id, started.fence, self.lease)
 
     async def _noted(self, call: Call, status: str) -> None:
         """That the gate knows of it. What is pending is shown as a card, also in the thread that a person reads."""
         body = {"call": call.wish.id, "tool": call.wish.tool, "approval": call.approval, "status": status}
-        await self.held.append(New("asked", self._actor, body))
-        if status == "pending":
-            await self._mirror("asked", body)
+        line = New("asked", self._actor, body)
+        await (self.held.show(line) if status == "pending" else self.held.append(line))
 
     async def _void(self, call: Call, why: str) -> None:
         """What was approved is not what would run: nothing runs, and the approval is taken back."""
@@ -257,8 +256,7 @@ class Calls:
         body: dict[str, object] = {"call": call.wish.id, "approval": call.approval, "status": status, "reason": reason}
         if status == "responded":
             body["result"] = results.fitting(result)
-        await self.held.append(New("decided", self._actor, body))
-        await self._mirror("decided", body)
+        await self.held.show(New("decided", self._actor, body))
 
     async def _resulted(self, call: Call, result: object, status: str, took: int = 0) -> None:
         """A sub-agent that has begun is no result yet: what it says in the end will be."""
@@ -270,10 +268,6 @@ class Calls:
         if call.approval:
             body["approval"] = call.approval
         await self.held.append(New("resulted", self._actor, body))
-
-    async def _mirror(self, kind: str, body: Mapping[str, object]) -> None:
-        path = list(self.held.thread.path)
-        await self.held.mirror(New(kind, self._actor, {**body, "child": self.held.thread.id, "path": path}))
 
     @property
     def _actor(self) -> str:

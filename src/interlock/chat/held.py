@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from interlock.core import thread as threads
 from interlock.core.confirmation import Confirmation
 from interlock.core.errors import Error, LeaseLost
-from interlock.core.thread import Line, New, Thread
-from interlock.stores.threads import SqlThreads, Step
+from interlock.core.event import Moment
+from interlock.core.thread import Line, Move, New, Thread
+from interlock.stores.threads import Also, SqlThreads, Step
 
 LEASE = 30_000  # milliseconds
 
@@ -18,13 +19,14 @@ LEASE = 30_000  # milliseconds
 class Held:
     """What it writes is refused once another process has the thread, or it was stopped: `lost` is set then."""
 
-    def __init__(self, store: SqlThreads, thread: Thread) -> None:
+    def __init__(self, store: SqlThreads, thread: Thread, lease: int = LEASE) -> None:
         self.thread = thread
         self.root = thread.id
         self.lines: list[Line] = []
         self.lost = asyncio.Event()
         self._store = store
         self._fence = thread.fence
+        self._lease = lease
 
     async def find_root(self) -> None:
         """The thread that a person reads; for a sub-agent the one that it works for in the end."""
@@ -45,6 +47,25 @@ class Held:
     async def append(self, *lines: New) -> None:
         await self._step(lambda thread, moment: threads.append(thread, self._fence, lines, moment))
 
+    async def show(self, line: New) -> None:
+        """Appends it here, and for a sub-agent also in the thread that its person reads: both, or neither."""
+        body = {**line.body, "child": self.thread.id, "path": list(self.thread.path)}
+        above = line._replace(body=body)
+
+        def mirrored(thread: Thread | None, moment: Moment) -> Move | None:
+            return None if thread is None else threads.mirror(thread, (above,), moment)
+
+        also = {self.root: mirrored} if self.thread.parent else None
+        await self._step(lambda thread, moment: threads.append(thread, self._fence, (line,), moment), also)
+
+    async def open_below(self, child: str, opened: Callable[[Moment], Move]) -> None:
+        """A thread below this one. Who was stopped or has lost it opens none; one that is there stays as it is."""
+
+        def added(thread: Thread | None, moment: Moment) -> Move | None:
+            return opened(moment) if thread is None else None
+
+        await self._step(lambda thread, moment: threads.append(thread, self._fence, (), moment), {child: added})
+
     async def confirm_first(self, confirmation: Confirmation, *lines: New) -> None:
         await self._step(lambda thread, moment: threads.confirm_first(thread, self._fence, confirmation, lines, moment))
 
@@ -58,20 +79,14 @@ class Held:
         seen = self.lines[-1].n if self.lines else 0
         await self._step(lambda thread, moment: threads.end(thread, self._fence, seen, lines, moment))
 
-    async def mirror(self, *lines: New) -> None:
-        """Shows in the thread above what happened in this one."""
-        if self.thread.parent:
-            workspace = self.thread.workspace
-            await self._store.step(workspace, self.root, lambda thread, moment: threads.mirror(thread, lines, moment))
-
     async def keep(self) -> None:
         """Renews the lease until it is lost."""
         while not self.lost.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(LEASE / 3000):
+                async with asyncio.timeout(self._lease / 3000):
                     await self.lost.wait()
             with suppress(Error):  # a database in trouble: the lease may lapse, and then the next write says so
-                await self._step(lambda thread, moment: threads.renew(thread, self._fence, LEASE, moment))
+                await self._step(lambda thread, moment: threads.renew(thread, self._fence, self._lease, moment))
 
     async def look(self) -> None:
         """Whether it was stopped, or taken over."""
@@ -79,9 +94,9 @@ class Held:
         if thread.fence != self._fence or thread.status != "running":
             self.lost.set()
 
-    async def _step(self, step: Step) -> None:
+    async def _step(self, step: Step, also: Mapping[str, Also] | None = None) -> None:
         try:
-            self.thread = await self._store.step(self.thread.workspace, self.thread.id, step)
+            self.thread = await self._store.step(self.thread.workspace, self.thread.id, step, also)
         except LeaseLost:
             self.lost.set()
             raise

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 
 from interlock.chat.agents import Desk
-from interlock.chat.held import LEASE, Held
+from interlock.chat.held import Held
 from interlock.chat.turn import Parts, Turn
 from interlock.core import thread as threads
 from interlock.core.errors import Conflict, Error, LeaseLost, NotFound, StoreUnavailable
@@ -17,7 +17,6 @@ from interlock.core.thread import New
 from interlock.stores.transaction import DUE
 
 AT_ONCE = 100  # threads that one process advances at the same time
-LOOK_EVERY = 1.0  # seconds between looks for what other processes left
 BROKEN = "Something went wrong inside Interlock; it is in the server's log. Send a message to try again."
 
 OpenDesk = Callable[[str], Awaitable[Desk]]
@@ -40,7 +39,7 @@ class Loop:
             stopping = asyncio.create_task(stop.wait())
             try:
                 while not stop.is_set():
-                    pause = LOOK_EVERY
+                    pause = self._parts.look_every
                     with suppress(Error):  # a database in trouble is tried again; what is due stays due
                         await self.sweep()
                         pause = await self._pause()
@@ -79,13 +78,13 @@ class Loop:
             self._at_work.pop((workspace, thread_id), None)
 
     async def _advance(self, workspace: str, thread_id: str) -> None:
-        store, runner = self._parts.threads, self._parts.runner
+        store, runner, lease = self._parts.threads, self._parts.runner, self._parts.lease
 
         def claim(thread: threads.Thread, moment: Moment) -> threads.Move:
             dead = thread.status == "running" and self._is_dead(thread.runner)
-            return threads.claim(thread, runner, LEASE, moment, runner_is_dead=dead)
+            return threads.claim(thread, runner, lease, moment, runner_is_dead=dead)
 
-        held = Held(store, await store.step(workspace, thread_id, claim))
+        held = Held(store, await store.step(workspace, thread_id, claim), lease)
         async with self._watch(workspace, thread_id) as watch:
             turn = Turn(held, await self._desk(workspace), self._parts, watch)
             keeping = asyncio.create_task(held.keep())
@@ -104,11 +103,11 @@ class Loop:
 
     async def _pause(self) -> float:
         if len(self._at_work) >= AT_ONCE:
-            return LOOK_EVERY
+            return self._parts.look_every
         due = await self._parts.threads.next_due()
         if due is None:
-            return LOOK_EVERY
-        return min(LOOK_EVERY, max(0.01, (due - self._parts.clock()) / 1000))
+            return self._parts.look_every
+        return min(self._parts.look_every, max(0.01, (due - self._parts.clock()) / 1000))
 
     async def _leave(self) -> None:
         with suppress(TimeoutError):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
 from interlock.agents import limits_of
 from interlock.chat.agents import Agents, Desk
-from interlock.chat.calls import Calls
+from interlock.chat.calls import TOOL_LEASE, Calls
 from interlock.chat.children import Children
 from interlock.chat.drafts import Drafts
 from interlock.chat.guidance import instructions
-from interlock.chat.held import Held
+from interlock.chat.held import LEASE, Held
 from interlock.chat.toolbox import Toolbox
 from interlock.configuration import Agent
 from interlock.core.decision import MAX_MESSAGE
@@ -28,6 +28,7 @@ from interlock.core.run import CallModel, Done, Handle, next_step
 from interlock.core.thread import New
 from interlock.stores.threads import SqlThreads
 
+LOOK_EVERY = 1.0  # seconds between looks for what other processes left
 BACK_OFF = (1_000, 4_000, 15_000)  # milliseconds before another try of the model
 LONGEST_PAUSE = 120_000  # milliseconds that a provider may ask for
 LONGEST = 300.0  # seconds that one turn of the model may take
@@ -39,7 +40,7 @@ OpenModel = Callable[[str], Model]  # by its name in the configuration; raises M
 
 @dataclass
 class Parts:
-    """What every turn is given."""
+    """What every turn is given; `lease` is for how long a process has a thread, `tool_lease` a tool that runs."""
 
     threads: SqlThreads
     agents: Agents
@@ -48,6 +49,10 @@ class Parts:
     drafts: Drafts
     clock: Clock
     runner: str
+    lease: int = LEASE
+    tool_lease: int = TOOL_LEASE
+    back_off: Sequence[int] = BACK_OFF
+    look_every: float = LOOK_EVERY
 
 
 @dataclass
@@ -166,13 +171,13 @@ class Turn:
 
     async def _model_failed(self, error: ModelFailed, attempt: int) -> bool:
         """Kept, so that another process goes on with the next try and not with the first."""
-        if not error.again or attempt > len(BACK_OFF):
+        if not error.again or attempt > len(self.parts.back_off):
             tried = f" (tried {attempt} times)" if attempt > 1 else ""
             await self._end("error", f"{error.message}{tried}")
             return False
         asked = error.ids.get("retry_after")
         wished = min(int(asked * 1000), LONGEST_PAUSE) if isinstance(asked, int | float) else 0
-        again_at = self.parts.clock() + max(BACK_OFF[attempt - 1], wished)
+        again_at = self.parts.clock() + max(self.parts.back_off[attempt - 1], wished)
         body = {"attempt": attempt, "error": error.message, "again_at": again_at}
         await self.held.append(New("failed", TIME, body))
         await self.held.park(again_at)
@@ -184,7 +189,9 @@ class Turn:
         names = self.parts.agents.names(self.desk)
         children = Children(self.parts.threads, names.__contains__)
         selection = self.parts.toolbox.of(agent, self.held.thread.workspace)
-        return Calls(self.held, self.desk, selection, self.parts.runner, self.parts.clock, children)
+        return Calls(
+            self.held, self.desk, selection, self.parts.runner, self.parts.clock, children, self.parts.tool_lease
+        )
 
     async def _handle(self, step: Handle, calls: Calls) -> bool:
         """What is free runs at once and side by side; the rest waits for people, and is started as they decide."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -27,6 +27,7 @@ DONE = 200  # the status of what was kept
 NEW = b"new"  # marks what was not there before
 Step = Callable[[Thread, Moment], Move]
 FirstStep = Callable[[Thread | None, Moment], Move]  # None: the thread is not there yet
+Also = Callable[[Thread | None, Moment], Move | None]  # of another thread; None: it is left as it is
 
 
 class Draft(NamedTuple):
@@ -96,11 +97,18 @@ class SqlThreads:
 
         return cast(Thread, await self._database.write(Work(run, workspace)))
 
-    async def step(self, workspace: str, thread_id: str, step: Step) -> Thread:
+    async def step(self, workspace: str, thread_id: str, step: Step, also: Mapping[str, Also] | None = None) -> Thread:
+        """`also` is what happens to other threads, by their ids: with this step, or not at all."""
+
         def run(tx: Transaction) -> Thread:
             tx.alone(f"thread {thread_id}")
             thread = _one(tx.fetch("thread", workspace, thread_id), thread_id)
-            return _write(tx, step(thread, tx.moment(workspace)))
+            move = step(thread, tx.moment(workspace))
+            moves = [each(_other(tx, workspace, other), tx.moment(workspace)) for other, each in (also or {}).items()]
+            for each in moves:
+                if each is not None:
+                    _write(tx, each)
+            return _write(tx, move)
 
         return cast(Thread, await self._database.write(Work(run, workspace)))
 
@@ -176,6 +184,12 @@ def _erase(workspace: str, thread_id: str, by: str, *, dry_run: bool) -> Work:
         return Erased(threads=1)
 
     return Work(run, workspace, brief=False)
+
+
+def _other(tx: Transaction, workspace: str, thread_id: str) -> Thread | None:
+    tx.alone(f"thread {thread_id}")
+    found = tx.fetch("thread", workspace, thread_id)
+    return _thread(found[0]) if found else None
 
 
 def _write(tx: Transaction, move: Move) -> Thread:
