@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import broken, lives
+from tests.faults.chat_scenes import SCENES as CHATS
 from tests.faults.jobs import VARIANTS, Job, pairs, singles, spread
 from tests.faults.lanes import Ground, Lane, Played, memory
 from tests.faults.scenes import SCENES
@@ -33,7 +34,7 @@ def main() -> None:
     parser.add_argument("--database", choices=("sqlite", "postgresql"), required=True)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--others", type=int, default=0, help="raised errors, delays and stops, a third each")
-    parser.add_argument("--victim", nargs="+", choices=list(SCENES), default=list(SCENES))
+    parser.add_argument("--victim", nargs="+", choices=[*SCENES, *CHATS], default=list(SCENES))
     parser.add_argument("--variant", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--broken", default="", choices=["", *broken.COPIES])
     parser.add_argument("--lanes", type=int, default=6)

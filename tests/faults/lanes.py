@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock.wiring import file_of
-from tests.faults import lives
+from tests.faults import chat_scenes, lives
 from tests.faults.companion import accompany
 from tests.faults.jobs import Job
 from tests.faults.lives import Asked, Life
@@ -27,6 +27,7 @@ from tests.postgres import Server
 
 LIVES = 100  # on one database
 LEASE = 400  # milliseconds: short where it is to lapse, and nowhere else, since a busy machine would let it lapse too
+RAISED = 2_000  # milliseconds
 ATTEMPTS = 4  # lives without a fault that a victim may take to come to its end
 
 
@@ -117,6 +118,8 @@ class Lane:
         life = Life(self._url, name, self._ground.folder / name)
         if {"stop", "delay"} & set(job.kinds):
             life = replace(life, lease=LEASE)
+        elif "raise" in job.kinds and job.victim in chat_scenes.SCENES:
+            life = replace(life, lease=RAISED)  # its loop lives on, and waits for its own lease
         life.folder.mkdir()
         try:
             return Playing(job, life, self._companion).play()
@@ -150,7 +153,7 @@ class Playing:
         try:
             self._ask("prepare", job.victim)
             if {"stop", "delay"} & set(job.kinds):
-                self._ask("sweep_on")
+                self._ask("sweep_on", job.victim)
             self._live_all()
             self._wrong += self._judged()
         except (RuntimeError, OSError) as error:

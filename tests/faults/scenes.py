@@ -23,6 +23,7 @@ from interlock.faults import Point
 from interlock.runner import this_runner
 from interlock.stores.backup import copy
 from interlock.wiring import Parts, file_of, wire
+from tests.faults import chat_scenes
 from tests.faults.lives import Life, note
 
 POLICY = "version: 1\ndefaults: {expires_in: 1h}\n"
@@ -46,7 +47,10 @@ ASIDE = ToolSpec("aside", "write")
 
 
 def run(victim: str, life: Life, plan: str) -> None:
-    SCENES[victim](life, plan)
+    if victim in chat_scenes.SCENES:
+        chat_scenes.play(victim, life, plan)
+    else:
+        SCENES[victim](life, plan)
 
 
 # An agent that uses the library

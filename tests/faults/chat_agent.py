@@ -1,0 +1,214 @@
+"""The agent of the fault suites: every turn of its model and every effect of its tools is a line in a file outside.
+
+The model does what it is told: each line of a message is a call, `tool {"arguments": …}`; behind a line `then` come
+the calls of its next turn. A line with # tells messages apart; `# flaky` makes the first try of the model fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from interlock.agents import AGENT
+from interlock.chat.agents import ASSISTANT, Agents
+from interlock.chat.drafts import Drafts
+from interlock.chat.loop import Loop
+from interlock.chat.threads import Threads
+from interlock.chat.toolbox import Toolbox
+from interlock.chat.turn import Parts
+from interlock.configuration import Agent
+from interlock.core.call import ToolSpec
+from interlock.core.canonical import canonical, digest
+from interlock.core.errors import ModelFailed
+from interlock.core.identity import Principal
+from interlock.core.ports import User
+from interlock.core.prompt import Delta, Message, Prompt, Replied, Result, Said, Wish
+from interlock.faults import Point
+from interlock.inbox import QUESTION
+from interlock.runner import is_dead, this_runner
+from interlock.stores.store import SqlStore
+from interlock.tools.tool import Kit, Tool, Use, schema
+from interlock.wiring import doors_of
+from interlock.workspaces import Workspaces
+from tests.faults.lives import lines, note
+
+POLICY = (
+    "version: 1\ndefaults: {expires_in: 1h, undo_window: 50ms}\nrules:\n  - {name: free, tools: [put], then: allow}\n"
+)
+PERSON = "ann"
+ANN = User(PERSON, "admin")
+BACK_OFF = (20, 40, 80)  # milliseconds
+LOOK_EVERY = 0.1  # seconds
+TEXT = {"type": "string", "maxLength": 200}
+WORKS = ("look", "send", "put", "save", "drop", QUESTION)
+AGENTS = {
+    ASSISTANT: Agent(instructions="Do as you are told.", tools=WORKS, agents=("writer",)),
+    "writer": Agent(instructions="Write.", tools=WORKS),
+}
+LATE = "late"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Where the world writes down what it saw. `late` marks turns of a process that stood still for too long."""
+
+    folder: Path
+    point: Point | None = None
+    late: bool = False
+
+    @property
+    def effects(self) -> Path:
+        return self.folder / "effects.txt"
+
+    @property
+    def turns(self) -> Path:
+        return self.folder / "turns.txt"
+
+    def hit(self, name: str) -> None:
+        if self.point is not None:
+            self.point(name)
+
+
+class Obedient:
+    """The model."""
+
+    name = "test:obedient"
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
+        outside, mark = self._outside, mark_of(prompt.messages)
+        outside.hit("before the model")
+        note(outside.turns, mark, str(time.time_ns() // 1_000_000), LATE if outside.late else "-")
+        if "# flaky" in last_said(prompt.messages)[0] and [t[0] for t in lines(outside.turns)].count(mark) == 1:
+            raise ModelFailed("The model is busy.", again=True)
+        for word in ("As ", "you ", "say."):
+            outside.hit("before a delta")
+            yield Delta(word)
+            await asyncio.sleep(0)
+        outside.hit("after the model")
+        yield replied(prompt.messages)
+
+
+def mark_of(messages: Sequence[Message]) -> str:
+    """What a model was asked, as one word."""
+    return digest(canonical([_plain(each) for each in messages]))[:24]
+
+
+def last_said(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
+    """The last message, and what came behind it."""
+    place = max(n for n, each in enumerate(messages) if isinstance(each, Said))
+    said = messages[place]
+    return str(said[0]), messages[place + 1 :]
+
+
+def replied(messages: Sequence[Message]) -> Replied:
+    text, behind = last_said(messages)
+    turn = sum(isinstance(each, Replied) for each in behind)
+    if text == "yes" and not turn:
+        return Replied("Then I do it.", (confirmed(messages),), tokens=3)
+    stages = [wishes(stage) for stage in text.split("\nthen\n")]
+    if turn < len(stages) and stages[turn]:
+        return Replied("As you say.", stages[turn], tokens=3)
+    return Replied("That is all.", tokens=3)
+
+
+def wishes(stage: str) -> tuple[Wish, ...]:
+    calls = [line.partition(" ") for line in stage.splitlines() if " {" in line and not line.startswith("#")]
+    return tuple(Wish(f"call_{n}", tool, args) for n, (tool, _, args) in enumerate(calls))
+
+
+def confirmed(messages: Sequence[Message]) -> Wish:
+    """The same call once more, behind a yes."""
+    asked = [each for each in messages if isinstance(each, Result) and "requires_confirmation" in str(each.content)]
+    given = [wish for each in messages if isinstance(each, Replied) for wish in each.wishes]
+    wish = next(wish for wish in reversed(given) if wish.tool == asked[-1].tool)
+    return Wish("call_0", wish.tool, json.dumps({**json.loads(wish.args), "confirmed": True}))
+
+
+def tools_of(outside: Outside) -> Sequence[Tool]:
+    """`put` is let through, `save` and `put` may be repeated under one key, `drop` is confirmed in words."""
+    to, key = schema("to", to=TEXT), schema("k", k=TEXT)
+    page = schema("page", page=TEXT, confirmed={"type": "boolean"})
+    specs = (
+        ToolSpec("send", "write", to, describe="Send to {to}"),
+        ToolSpec("put", "write", key, describe="Put {k}", idempotent=True),
+        ToolSpec("save", "write", key, describe="Save {k}", idempotent=True),
+        ToolSpec("drop", "destructive", page, describe="Drop {page}. This cannot be undone.", confirm="chat"),
+    )
+    look = Tool(ToolSpec("look", "read", schema()), "Looks.", _looked)
+    return (look, *(Tool(spec, spec.name, partial(_ran, outside, spec.name)) for spec in specs))
+
+
+async def _looked(_: Use) -> object:
+    return {"seen": True}
+
+
+async def _ran(outside: Outside, tool: str, use: Use) -> object:
+    outside.hit("before the tool")
+    note(outside.effects, use.key, tool, canonical(use.args).decode())
+    outside.hit("after the tool")
+    await asyncio.sleep(0)
+    return {"did": tool}
+
+
+@dataclass(frozen=True)
+class Chat:
+    """All that a process needs to go on with threads, and to speak in them as their person."""
+
+    store: SqlStore
+    threads: Threads
+    loop: Loop
+    workspaces: Workspaces
+
+
+def chat_of(store: SqlStore, outside: Outside, lease: int) -> Chat:
+    agents = Agents(AGENTS, {})
+    toolbox = Toolbox(lambda workspace, _: Kit(workspace, store.records(workspace)), [lambda _: [*tools_of(outside)]])
+    drafts = Drafts(store.threads.write_draft, store.announce, store.clock)
+    model = Obedient(outside)
+    parts = Parts(
+        store.threads,
+        agents,
+        toolbox,
+        lambda _: model,
+        drafts,
+        store.clock,
+        this_runner(),
+        lease,
+        lease,
+        BACK_OFF,
+        LOOK_EVERY,
+    )
+    workspaces = Workspaces(store, partial(doors_of, store), {})
+    loop = Loop(parts, workspaces.doors, store.watch, is_dead, _quiet)
+    return Chat(store, Threads(store.threads, agents, store.clock), loop, workspaces)
+
+
+def person(workspace: str) -> Principal:
+    return Principal(workspace, PERSON, "admin")
+
+
+def delegated(task: str) -> str:
+    """A line that hands a task to the writer."""
+    return f"{AGENT}writer {json.dumps({'task': task})}"
+
+
+def _quiet(event: str, error: Exception) -> None:
+    """What a fault makes fail is judged by what is left, not by what was logged."""
+
+
+def _plain(message: Message) -> list[object]:
+    match message:
+        case Replied():
+            return ["replied", message.text, [list(wish) for wish in message.wishes]]
+        case Result():
+            return ["result", message.call_id, message.content]
+        case _:
+            return ["said", message[0]]

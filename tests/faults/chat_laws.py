@@ -1,0 +1,187 @@
+"""What must hold of threads, whatever was done to those who worked at them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from interlock.audit import verify
+from interlock.core.canonical import digest
+from interlock.core.event import Stored
+from interlock.core.log import LOST, messages_of
+from interlock.core.ports import Query
+from interlock.core.prompt import Result
+from interlock.core.thread import Line, Thread
+from interlock.stores.store import SqlStore
+from tests.faults.chat_agent import LATE, mark_of
+from tests.faults.lives import lines
+
+PAGE = 500
+ENDS = {"succeeded", "failed", "unknown", "rejected", "cancelled", "expired", "responded"}
+NOT_RUN = {"rejected", "cancelled", "expired", "responded"}
+FIRST = (2**62, "")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A thread and all its lines."""
+
+    thread: Thread
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the database says, and what was seen outside of it."""
+
+    threads: Mapping[str, Told]
+    calls: Mapping[str, Stored]
+    effects: Sequence[Sequence[str]]
+    turns: Sequence[Sequence[str]]
+
+
+async def broken_laws(store: SqlStore, workspace: str, folder: Path) -> list[str]:
+    try:
+        found = [fault.message for fault in (await verify(store, workspace)).faults]
+        facts = await facts_of(store, workspace, folder)
+    except Exception as error:  # noqa: BLE001  whatever it is, it breaks a law
+        return [f"the database cannot be read: {error!r}"]
+    return [*found, *judged(facts)]
+
+
+async def facts_of(store: SqlStore, workspace: str, folder: Path) -> Facts:
+    threads: dict[str, Told] = {}
+    async for thread in every_thread(store, workspace):
+        threads[thread.id] = Told(thread, await store.threads.lines(workspace, thread.id))
+    calls = {stored.approval.id: stored async for stored in every_call(store, workspace)}
+    return Facts(threads, calls, lines(folder / "effects.txt"), lines(folder / "turns.txt"))
+
+
+async def every_thread(store: SqlStore, workspace: str) -> Any:
+    before = FIRST
+    while page := await store.threads.of_everybody(workspace, before, PAGE):
+        for thread in page:
+            yield thread
+            for child in await store.threads.children(workspace, thread.id):
+                yield child
+        before = (page[-1].updated_at, page[-1].id)
+
+
+async def every_call(store: SqlStore, workspace: str) -> Any:
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await store.list(workspace, Query(limit=PAGE, payload="whole", cursor=cursor or None))
+        for stored in page.items:
+            yield stored
+        cursor = page.next
+
+
+def judged(facts: Facts) -> Iterator[str]:
+    if not facts.threads:
+        yield "nobody said anything"
+    for told in facts.threads.values():
+        yield from judged_thread(told)
+        yield from shown_above(told, facts)
+    for stored in facts.calls.values():
+        yield from judged_call(stored, [each for each in facts.effects if each[0] == stored.approval.id])
+    yield from (f"{tool} ran without an approval" for key, tool, *_ in facts.effects if key not in facts.calls)
+    yield from told_as_it_was(facts)
+    yield from repeated_turns(facts)
+
+
+def judged_thread(told: Told) -> Iterator[str]:
+    """It rests, and each call of each reply has one result."""
+    if told.thread.status != "idle":
+        yield f"a thread is stuck as {told.thread.status}"
+    if [line.n for line in told.lines] != list(range(1, told.thread.lines + 1)):
+        yield "a line is missing"
+    last = told.lines[-1].kind if told.lines else ""
+    if last not in ("ended", "asked", "decided"):  # of a child that went on behind the end
+        yield f"a turn ended with {last}"
+    results = Counter[tuple[int, str]]()
+    reply = 0
+    for line in told.lines:
+        reply = line.n if line.kind == "replied" else reply
+        if line.kind == "resulted":
+            results[reply, str(line.body["call"])] += 1
+    wished = {
+        (line.n, str(wish[0]))
+        for line in told.lines
+        if line.kind == "replied"
+        for wish in cast(list[list[str]], line.body["wishes"])
+    }
+    yield from (f"{call} of line {n} has {results[n, call]} results" for n, call in wished if results[n, call] != 1)
+    yield from (f"{call} of line {n} was never called" for n, call in results if (n, call) not in wished)
+    if any(each.content == LOST for each in messages_of(told.lines) if isinstance(each, Result)):
+        yield "the model is told that there is no record of a result"
+
+
+def shown_above(told: Told, facts: Facts) -> Iterator[str]:
+    """What people were asked about in a child is shown once in the thread that its person reads."""
+    root = told.thread
+    while root.parent:
+        root = facts.threads[root.parent].thread
+    if root is told.thread:
+        return
+    for kind in ("asked", "decided"):
+        own = Counter(
+            str(line.body["approval"])
+            for line in told.lines
+            if line.kind == kind and (kind == "decided" or line.body["status"] == "pending")
+        )
+        above = Counter(
+            str(line.body["approval"])
+            for line in facts.threads[root.id].lines
+            if line.kind == kind and line.body.get("child") == told.thread.id
+        )
+        if own != above:
+            yield f"a card of a child is {kind} {sum(own.values())} times, and shown {sum(above.values())} times"
+
+
+def judged_call(stored: Stored, effects: Sequence[Sequence[str]]) -> Iterator[str]:
+    approval, tool = stored.approval, stored.approval.subject.tool
+    if approval.status not in ENDS:
+        yield f"{tool} is stuck as {approval.status}"
+    if len(effects) > 1 and not approval.subject.idempotent:
+        yield f"{tool} ran {len(effects)} times"
+    if any(digest(each[2].encode()) != approval.args_sha256 for each in effects):
+        yield f"{tool} ran with other arguments than were approved"
+    if approval.status == "succeeded" and not effects:
+        yield f"{tool} is recorded as done, and was not"
+    if effects and approval.status in NOT_RUN:
+        yield f"{tool} is {approval.status}, and ran"
+    if effects and approval.subject.idempotent and approval.status == "unknown":
+        yield f"{tool} may be repeated, and is unknown"
+
+
+def told_as_it_was(facts: Facts) -> Iterator[str]:
+    """What the model is told is what became of the call."""
+    for told in facts.threads.values():
+        for line in told.lines:
+            if line.kind == "resulted" and line.body.get("approval"):
+                stored = facts.calls[str(line.body["approval"])]
+                if line.body["status"] != stored.approval.status:
+                    yield f"{line.body['tool']} is told as {line.body['status']}, and is {stored.approval.status}"
+
+
+def repeated_turns(facts: Facts) -> Iterator[str]:
+    """No turn is made whose reply was recorded before. Who stood still cannot know that, and writes nothing."""
+    recorded: dict[str, int] = {}
+    for told in facts.threads.values():
+        for line in told.lines:
+            if line.kind == "replied":
+                known = [each for each in told.lines if each.n <= cast(int, line.body["seen"])]
+                mark = mark_of(messages_of(known))
+                if mark in recorded:
+                    yield "one turn was recorded twice"
+                recorded[mark] = line.at
+    made = {mark for mark, *_ in facts.turns}
+    yield from ("a reply is recorded that no model made" for mark in recorded if mark not in made)
+    yield from (
+        "a turn was made whose reply was recorded"
+        for mark, at, how in facts.turns
+        if how != LATE and int(at) > recorded.get(mark, int(at))
+    )
