@@ -88,6 +88,8 @@ class Following:
         self._gone = asyncio.Event()
         self._came = asyncio.Event()
         self._told = 0
+        self._takes = asyncio.Event()
+        self._takes.set()
         scope = scope_of(method, path, headers, self._body)
         self._task = asyncio.create_task(app(scope, self._receive, self._send))
 
@@ -129,6 +131,15 @@ class Following:
         await self._task
         return self.events
 
+    def stall(self) -> None:
+        """Takes nothing any more, as a connection whose buffers are full."""
+        self._takes.clear()
+
+    async def dropped(self) -> None:
+        """Until the server has given up."""
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(self._task, return_exceptions=True)
+
     async def leave(self) -> None:
         self._gone.set()
         async with asyncio.timeout(PATIENCE):
@@ -148,6 +159,7 @@ class Following:
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:
+        await self._takes.wait()
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}

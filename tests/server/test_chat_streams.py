@@ -9,6 +9,7 @@ import pytest
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Wish
 from interlock.server import readers
+from interlock.web import entrance
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from interlock.wiring import Parts
@@ -203,3 +204,49 @@ async def test_a_server_that_stops_sends_its_readers_away(app: Entrance, site: S
         never.set()
     assert last.data["content"] == "Hello"
     assert (await client(keys["reviewer"]).get(f"/api/threads/{stream.thread_id}/events")).status_code == 503
+
+
+async def test_a_reader_who_takes_nothing_is_dropped_and_holds_up_nobody(
+    app: Entrance, site: Site, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "STALLED", 0.05)
+    go_on = asyncio.Event()
+    async with speaking(site, Speaker(["Hello", go_on, " there."])):
+        stream = await said(app, keys["reviewer"]).begun()
+        other = await followed(app, keys["reviewer"], stream.thread_id).begun()
+        await asyncio.gather(stream.next(), other.next())
+        other.stall()
+        go_on.set()
+        assert (await stream.ended())[-1].name == "done"
+        await other.dropped()
+    assert [event.name for event in other.events] == ["delta"]
+
+
+async def test_a_stream_outlives_the_time_that_an_answer_may_take(
+    app: Entrance, site: Site, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entrance, "LONGEST", 0.05)
+    monkeypatch.setattr(readers, "TICK", 0.02)
+    go_on = asyncio.Event()
+    async with speaking(site, Speaker(["Hello", go_on, " there."])):
+        stream = await said(app, keys["reviewer"]).begun()
+        await stream.next()
+        await stream.beaten()  # many times as long
+        go_on.set()
+        assert (await stream.ended())[-1].name == "done"
+
+
+async def test_as_many_streams_as_there_is_room_for(
+    app: Entrance, site: Site, keys: Keys, client: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "MOST_STREAMS", 1)
+    async with speaking(site, Speaker(["Hello."], ["Hello."])):
+        stream = await said(app, keys["reviewer"]).begun()
+        await stream.ended()
+        idle = await followed(app, keys["reviewer"], stream.thread_id).begun()
+        answer = await client(keys["reviewer"]).post("/api/chat", json={"message": "Hello"})
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "15")
+        assert len((await client(keys["reviewer"]).get("/api/threads")).json()["items"]) == 1  # nothing was said
+        await idle.leave()
+        assert (await (await said(app, keys["reviewer"]).begun()).ended())[-1].name == "done"
+    assert site.meters.streams == 0

@@ -1,0 +1,156 @@
+"""Positions in a thread: whatever comes between words, each word is told once, from any point on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from interlock.chat.drafts import Drafts
+from interlock.chat.stream import Follower, Position, Told, position_of
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Moment
+from interlock.core.thread import Move, New, Place, Thread, claim, mirror, open_thread, park
+from interlock.stores.threads import Draft
+from interlock.wiring import Parts
+
+ID = "thread-1"
+BEGIN = Position()
+WORDS = "One two three."
+REPLY = New("replied", "agent:a", {"text": WORDS, "wishes": [["c1", "send", "{}"], ["c2", "send", "{}"]], "seen": 1})
+BELOW = New("decided", "time", {"call": "x", "child": "y", "approval": "id", "status": "expired", "path": ["a", "b"]})
+FAILED = New("failed", "time", {"attempt": 1, "error": "No.", "again_at": 0})
+ENDED = New("ended", "time", {"status": "done", "reason": ""})
+
+
+class Scene:
+    """A thread whose model speaks in this process or in another one."""
+
+    def __init__(self, parts: Parts) -> None:
+        store = parts.store
+        self._threads, self._clock = store.threads, store.clock
+        self.here = Drafts(store.threads.write_draft, store.announce, store.clock)
+        self._elsewhere = Drafts(store.threads.write_draft, store.announce, store.clock)
+
+    async def open(self) -> Thread:
+        place = Place("default", "a", "ann", ("a",))
+        await self._threads.add("default", ID, lambda moment: open_thread(ID, place, "Hi", moment))
+
+        def taken(thread: Thread, moment: Moment) -> Move:
+            return claim(thread, "runner", 30_000, moment, runner_is_dead=False)
+
+        return await self._threads.step("default", ID, taken)
+
+    async def write(self, *lines: New) -> None:
+        def step(thread: Thread, moment: Moment) -> Move:
+            return mirror(thread, lines, moment)
+
+        await self._threads.step("default", ID, step)
+
+    async def keep(self, line: int, words: str) -> None:
+        """As another process does it."""
+        await self._threads.write_draft("default", ID, Draft(line, words))
+
+    def reader(self, thread: Thread, after: Position = BEGIN, *, here: bool = True) -> Follower:
+        return Follower(self._threads, self.here if here else self._elsewhere, self._clock, thread, after)
+
+
+@pytest.fixture
+def scene(parts: Parts) -> Scene:
+    return Scene(parts)
+
+
+def words(told: Sequence[Told]) -> str:
+    return "".join(str(each.data["content"]) for each in told if each.name == "delta")
+
+
+def names(told: Sequence[Told]) -> list[str]:
+    return [each.name for each in told if each.name != "delta"]
+
+
+async def test_what_comes_while_words_are_said_neither_ends_nor_repeats_them(scene: Scene) -> None:  # R3
+    thread = await scene.open()
+    reader, told = scene.reader(thread), list[Told]()
+    scene.here.begin("default", ID, 1)
+    for piece, line in (("One ", None), ("two ", BELOW), ("three.", None)):
+        await scene.here.add("default", ID, piece)
+        told += await reader.news()
+        if line is not None:
+            await scene.write(line)
+            other = scene.reader(thread, told[-1].position, here=False)
+            assert names(await other.news()) == ["approval_resolved"]
+    scene.here.end("default", ID)
+    await scene.write(REPLY, ENDED)
+    told += await reader.news()
+    assert words(told) == WORDS
+    assert names(told) == ["approval_resolved", "tool_call_start", "tool_call_start", "done"]
+    for number in range(len(told)):
+        after = told[number - 1].position if number else BEGIN
+        rest = await scene.reader(thread, after).news()
+        assert words([*told[:number], *rest]) == WORDS, after
+        assert names([*told[:number], *rest]) == names(told), after
+
+
+async def test_words_of_another_process_are_told_as_they_are_kept(scene: Scene) -> None:  # R3
+    thread = await scene.open()
+    reader = scene.reader(thread)
+    assert await reader.news() == []
+    assert reader.pause == 0.2  # nobody tells when another process begins to speak
+    await scene.keep(1, "One ")
+    first = await reader.news()
+    await scene.keep(1, "One two ")
+    second = await reader.news()
+    assert [words(first), words(second)] == ["One ", "two "]
+    await scene.write(REPLY)
+    assert words(await reader.news()) == "three."
+
+
+async def test_words_that_came_to_nothing_are_taken_back(scene: Scene) -> None:  # R3
+    thread = await scene.open()
+    reader = scene.reader(thread)
+    await scene.keep(1, "Wrong")
+    told = await reader.news()
+    await scene.write(FAILED)
+    await scene.keep(1, "Wrong indeed")  # written by whoever does not know yet
+    told += await reader.news()
+    assert told[-1].data == {"content": "", "reset": True}
+    for after in (BEGIN, *(each.position for each in told)):
+        rest = await scene.reader(thread, after).news()
+        assert words(rest) == ""
+        assert bool(rest) == (after == told[0].position)  # whoever has them is told to drop them
+
+
+async def test_words_behind_a_line_that_was_not_read_wait_for_it(scene: Scene) -> None:
+    thread = await scene.open()
+    reader = scene.reader(thread)
+    await reader.news()
+    scene.here.begin("default", ID, 5)
+    await scene.here.add("default", ID, "Of the next turn")
+    assert words(await reader.news()) == ""
+    await scene.write(REPLY, BELOW, BELOW, BELOW)
+    assert words(await reader.news()) == WORDS + "Of the next turn"
+
+
+@pytest.mark.parametrize(("due", "pause"), [(None, None), (4_000, 4.0)])
+async def test_nobody_looks_at_a_thread_that_rests(
+    scene: Scene, parts: Parts, due: int | None, pause: float | None
+) -> None:  # R36
+    thread = await scene.open()
+    reader = scene.reader(thread)
+    for _ in range(30):
+        await reader.news()
+    assert reader.pause == 1.0  # at work, in silence
+    due_at = None if due is None else parts.clock() + due
+    await parts.store.threads.step("default", ID, lambda held, moment: park(held, held.fence, due_at, moment))
+    await reader.news()
+    assert reader.pause == pause
+
+
+@pytest.mark.parametrize("text", ["x", "1.x", "-1", "1.2.3", "1" * 16, "१"])
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="Leave it out to begin anew"):
+        position_of(text)
+
+
+def test_a_position_is_read_as_it_is_written() -> None:
+    assert [str(position_of(text)) for text in ("0", "12", "12.3")] == ["0.0", "12.0", "12.3"]
