@@ -25,14 +25,17 @@ SHORTEST, LONGEST = 1_000, 86_400_000  # milliseconds of work for one message
 MODEL = re.compile(r"[a-z][a-z0-9_-]*:\S+")
 CALLED = re.compile(r"[A-Za-z0-9_-]{1,58}")  # with its beginning it is the name of a tool, as providers take them
 
+MOST_HINTS, MOST_COMPARED = 10, 2_000
+
 Agents = Mapping[str, Agent]
 
 
 class KnownTool(NamedTuple):
-    """Whether it asks by default, and where it comes from."""
+    """Whether it asks by default, where it comes from, and if no switch can lift its question, why."""
 
     asks: bool
     source: str = ""
+    always: str = ""
 
 
 def read_agents(read: Reader, top: Fields) -> dict[str, Agent]:
@@ -75,20 +78,38 @@ def problems_of(name: str, agent: Agent, others: Agents) -> Iterator[Problem]:
 
 def warnings_of(name: str, agent: Agent, known: Mapping[str, KnownTool], others: Agents) -> Iterator[str]:
     """What is ignored, and what has no effect; `known` are all tools by name."""
+    hints = _Hints(known)
     for wanted in sorted(set(agent.tools)):
         if wanted != "*" and not any(fits(wanted, tool, each.source) for tool, each in known.items()):
-            yield f'there is no tool "{wanted}" here, so it is ignored{nearest(wanted, known)}'
+            yield f'there is no tool "{wanted}" here, so it is ignored{hints.near(wanted)}'
     for tool in sorted(agent.tool_approvals):
         called = tool.startswith(AGENT) and tool.removeprefix(AGENT) in agent.agents
         if tool not in known and not called:
-            yield f'tool_approvals names "{tool}", which is no tool here, so it is ignored{nearest(tool, known)}'
+            yield f'tool_approvals names "{tool}", which is no tool here, so it is ignored{hints.near(tool)}'
+    for tool in sorted(tool for tool, asks in agent.tool_approvals.items() if not asks):
+        if why := "; ".join(_overruled(name, tool, known.get(tool, KnownTool(asks=True)), others)):
+            yield f'tool_approvals: {{"{tool}": false}} has no effect {why}'
+
+
+def _overruled(name: str, tool: str, known: KnownTool, others: Agents) -> Iterator[str]:
+    if known.always:
+        yield f"since {known.always}"
+        return
     for caller in callers_of(name, others):
-        for tool in sorted(tool for tool, asks in agent.tool_approvals.items() if not asks):
-            if others[caller].tool_approvals.get(tool, tool not in known or known[tool].asks):
-                yield (
-                    f'tool_approvals: {{"{tool}": false}} has no effect when {name} is called by {caller}, '
-                    "for which it asks"
-                )
+        if others[caller].tool_approvals.get(tool, known.asks):
+            yield f"when {name} is called by {caller}, for which it asks"
+
+
+class _Hints:
+    """What was probably meant, for the first few names: to look at thousands for each would take seconds."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known if len(known) <= MOST_COMPARED else ()
+        self._left = MOST_HINTS
+
+    def near(self, name: str) -> str:
+        self._left -= 1
+        return nearest(name, self._known) if self._left >= 0 else ""
 
 
 def callers_of(name: str, others: Agents) -> list[str]:

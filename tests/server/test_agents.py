@@ -203,6 +203,13 @@ async def test_a_switch_that_a_caller_overrules_is_said(ada: httpx2.AsyncClient)
     assert warning.endswith("has no effect when bot is called by parent, for which it asks")
 
 
+async def test_the_agents_of_the_demo_are_built_in(parts: Parts) -> None:  # R13
+    site = await site_of(Settings(), parts, demo=True)
+    known = site.assistant.agents.all({})
+    assert {name: each.origin for name, each in known.items()} == {"assistant": "built-in", "writer": "built-in"}
+    assert known["assistant"].agent.agents == ("writer",)
+
+
 async def test_a_server_does_not_start_with_wrong_settings_of_a_pack(parts: Parts) -> None:  # R7, R30
     site = await site_of(Settings(tools={"http": {"allow": "example.com"}}), parts)
     with pytest.raises(Misconfigured, match=r"tools\.http\.allow is a list"):

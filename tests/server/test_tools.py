@@ -147,6 +147,7 @@ class TestWithMcp:
         assert found
         assert {tool["source"] for tool in found} == {"mcp:small"}
         assert {(tool["asks_by_default"], tool["verdict"], tool["pack"]) for tool in found} == {(True, "ask", None)}
+        assert not any(tool["may_switch_off"] for tool in found)  # nobody declared what they do
         assert not any(key.startswith("x-") for tool in found for key in tool["schema"])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.agents import KnownTool, callers_of, fits, limits_of, overlaid, problems_of, warnings_of
 from interlock.chat.guidance import ACTING, ALWAYS, CONFIRMING, instructions
-from interlock.chat.toolbox import agent_tool
+from interlock.chat.toolbox import agent_tool, always_asks
 from interlock.configuration import Agent
 from interlock.core.call import ToolSpec
 from interlock.core.run import DEFAULT_LIMITS, Limits
@@ -121,6 +121,27 @@ def test_an_unsaid_switch_of_the_caller_is_the_tools_own_default() -> None:  # R
     assert [*warnings_of("child", CHILD, {"pay": KnownTool(asks=False)}, agents)] == []
 
 
+def test_a_question_that_no_switch_lifts_is_said() -> None:  # R9, R37
+    agent = Agent(tool_approvals={"request_human_input": False, "files_write": False, "pay": False})
+    question, unknown = ToolSpec("request_human_input", "read"), ToolSpec("files_write")
+    known = {"pay": KnownTool(asks=True)} | {
+        spec.name: KnownTool(asks=True, always=always_asks(spec)) for spec in (question, unknown)
+    }
+    assert [*warnings_of("a", agent, known, {"a": agent})] == [
+        'tool_approvals: {"files_write": false} has no effect since nobody declared what it does: '
+        "it asks unless a rule of the policy allows it",
+        'tool_approvals: {"request_human_input": false} has no effect since a question is always for a person',
+    ]
+
+
+def test_hints_stay_few_however_much_is_unknown() -> None:
+    agent = Agent(tools=tuple(f"payy{number}" for number in range(30)))
+    warnings = [*warnings_of("a", agent, PAY, {"a": agent})]
+    assert (len(warnings), sum("did you mean" in line for line in warnings)) == (30, 10)
+    many = {f"tool{number}": KnownTool(asks=True) for number in range(2_001)}
+    assert not any(";" in line for line in warnings_of("a", agent, many, {"a": agent}))
+
+
 def test_what_is_stored_stands_over_the_file_field_by_field() -> None:  # R9
     base = Agent("openai:x", "Be kind.", ("cms",), {"pay": True}, ("b",), {"turns": 5})
     assert overlaid("{}", base) == base
@@ -140,15 +161,16 @@ def tool(name: str, confirm: str = "") -> Tool:
 
 def test_an_agent_is_told_what_fits_its_tools() -> None:  # R19, R34, R37
     asking = ask_human.reads(None)[0]  # type: ignore[arg-type]  # it needs nothing
-    assert instructions("Be kind.\n", []) == "Be kind."
-    assert instructions("", [tool("pay")]) == f"{ALWAYS}\n{ACTING}"
-    assert instructions("Be kind.", [tool("pay")]) == f"Be kind.\n\n{ALWAYS}\n{ACTING}"
-    assert CONFIRMING in instructions("", [tool("delete", "chat")])
-    assert CONFIRMING not in instructions("", [asking])
-    assert instructions("", [asking]).endswith(ask_human.GUIDANCE)
-    assert "request_human_input" not in instructions("", [tool("pay"), agent_tool("writer")])
+    assert instructions("Be kind.\n", [], talks=True) == "Be kind."
+    assert instructions("", [tool("pay")], talks=True) == f"{ALWAYS}\n{ACTING}"
+    assert instructions("Be kind.", [tool("pay")], talks=True) == f"Be kind.\n\n{ALWAYS}\n{ACTING}"
+    assert CONFIRMING in instructions("", [tool("delete", "chat")], talks=True)
+    assert CONFIRMING not in instructions("", [tool("delete", "chat")], talks=False)
+    assert CONFIRMING not in instructions("", [asking], talks=True)
+    assert instructions("", [asking], talks=False).endswith(ask_human.GUIDANCE)
+    assert "request_human_input" not in instructions("", [tool("pay"), agent_tool("writer")], talks=True)
 
 
 def test_guidance_is_short() -> None:  # R37
-    whole = instructions("", [tool("delete", "chat"), ask_human.reads(None)[0]])  # type: ignore[arg-type]
+    whole = instructions("", [tool("delete", "chat"), ask_human.reads(None)[0]], talks=True)  # type: ignore[arg-type]
     assert len(whole) < 1_800

@@ -17,12 +17,15 @@ When a result says requires_confirmation, tell the person what would happen, and
 same arguments and confirmed: true only if their next message is a plain yes."""
 
 
-def instructions(own: str, tools: Collection[Tool]) -> str:
-    """`own` are the agent's; the rest is added here, so that a configured agent need not repeat it."""
+def instructions(own: str, tools: Collection[Tool], *, talks: bool) -> str:
+    """`own` are the agent's; the rest is added here, so that a configured agent need not repeat it.
+
+    One that does not talk with a person itself, a sub-agent, is asked no yes: its calls are shown as cards.
+    """
     parts = [own.strip()]
     if tools:
         parts.append(f"{ALWAYS}\n{ACTING}")
-    if any(tool.spec.confirm for tool in tools):
+    if talks and any(tool.spec.confirm for tool in tools):
         parts.append(CONFIRMING)
     if any(tool.name == QUESTION.name for tool in tools):
         parts.append(GUIDANCE)

@@ -72,8 +72,15 @@ def _sides(module: ModuleType) -> list[str]:
 
 
 def known_tools(tools: Iterable[Tool]) -> dict[str, KnownTool]:
-    """For warnings; a question always asks, though it changes nothing."""
-    return {tool.name: KnownTool(tool.spec.effect != "read" or tool.name == QUESTION, tool.source) for tool in tools}
+    """As warnings about an agent need them."""
+    return {tool.name: KnownTool(tool.spec.effect != "read", tool.source, always_asks(tool.spec)) for tool in tools}
+
+
+def always_asks(spec: ToolSpec) -> str:
+    """Why no switch of an agent lifts its question; empty if one does."""
+    if spec.name == QUESTION:
+        return "a question is always for a person"
+    return "" if spec.effect else "nobody declared what it does: it asks unless a rule of the policy allows it"
 
 
 def agent_tool(name: str) -> Tool:

@@ -129,7 +129,7 @@ class Turn:
         thread = self.held.thread
         selection = self.parts.toolbox.of(agent, thread.workspace)
         tools = [tool for _, tool in sorted(selection.items())]
-        told = instructions(agent.instructions, tools)
+        told = instructions(agent.instructions, tools, talks=not thread.parent)
         return Prompt(told, messages_of(self.held.lines), tuple(tool.offer for tool in tools))
 
     async def _spoken(self, model: Model, prompt: Prompt) -> Replied:

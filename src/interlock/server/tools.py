@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from interlock.agents import AGENT
-from interlock.chat.toolbox import OF_AGENTS, agent_tool
+from interlock.chat.toolbox import OF_AGENTS, agent_tool, always_asks
 from interlock.configuration import Agent
 from interlock.core.call import MAX_NAME, ToolCall, ToolSpec, propose
 from interlock.core.errors import NotFound
@@ -139,7 +139,7 @@ async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: st
         verdict="ask" if name == QUESTION else next(iter(certain)) if len(certain) == 1 else "depends",
         offered=name in shelf.has if shelf.has is not None else None,
         switch=shelf.switches.get(name),
-        may_switch_off=name != QUESTION and may_lift(who, name, doors.loaded.policy),
+        may_switch_off=not always_asks(spec) and may_lift(who, name, doors.loaded.policy),
         agents=sorted({each.agent for each in defined if each.agent}),
         definitions=len({each.spec_sha256 for each in defined}),
         spec_sha256=spec.sha256 if tool else defined[-1].spec_sha256 if defined else None,
