@@ -85,8 +85,10 @@ class Office:
     async def cards(self) -> list[Stored]:
         return [*(await self.parts.inbox.list("default", Query(statuses=("pending",)))).items]
 
-    async def approve(self) -> None:
+    async def approve(self, agent: str = "") -> None:
         for card in await self.cards():
+            if agent and card.approval.subject.agent != agent:
+                continue
             seen = Seen(card.approval.args_sha256, card.approval.alarms)
             await (await self.doors()).inbox.decide("default", card.approval.id, Approve(seen), ADA)
         await self.settle()
@@ -251,6 +253,25 @@ async def test_to_call_an_agent_can_be_asked_about_and_denied(office: MakeOffice
     await there.workspaces.put_policy("default", rule, "ada")
     await there.say("again", thread_id=thread)
     assert (await there.objectives(), (await there.result(thread))["reason"]) == (1, "Do it yourself.")
+
+
+async def test_what_is_approved_for_one_sub_agent_is_not_for_another(office: MakeOffice) -> None:  # R13, R20
+    def both(prompt: Prompt) -> Replied:
+        if isinstance(prompt.messages[-1], Result):
+            return Replied("Done.")
+        return Replied("", tuple(Wish(name, f"agent_{name}", '{"task": "Go."}') for name in ("writer", "editor")))
+
+    one = family({}, {})
+    boss = Agent("test:boss", agents=("writer", "editor"))
+    there = office({**MODELS, "test:boss": both}, boss=boss, writer=one["writer"], editor=one["writer"])
+    thread = await there.say("go")
+    paths = {card.approval.subject.agent_path for card in await there.cards()}
+    assert paths == {("boss", "writer"), ("boss", "editor")}
+    shown = [tuple(line["path"]) for line in await there.lines(thread, "asked")]
+    assert set(shown) == paths  # in the conversation that the person reads
+    await there.approve("writer")
+    [left] = await there.cards()
+    assert (left.approval.subject.agent, await there.objectives()) == ("editor", 1)
 
 
 async def test_an_agent_that_is_gone_cannot_be_called(office: MakeOffice) -> None:  # R13
