@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -272,6 +272,21 @@ async def test_what_is_approved_for_one_sub_agent_is_not_for_another(office: Mak
     await there.approve("writer")
     [left] = await there.cards()
     assert (left.approval.subject.agent, await there.objectives()) == ("editor", 1)
+
+
+async def test_what_a_sub_agent_spends_counts_for_its_caller(office: MakeOffice) -> None:  # R13
+    def dear(_: Prompt) -> Replied:
+        return Replied("Here it is.", tokens=900)
+
+    agents = family({}, {})
+    boss = replace(agents["boss"], limits={"tokens": 1_000})
+    there = office(
+        {"test:boss": lambda _: call("agent_writer", task="Go."), "test:writer": dear}, **{**agents, "boss": boss}
+    )
+    thread = await there.say("go")
+    [ended] = await there.lines(thread, "ended")
+    assert (ended["status"], "limit of 1,000 tokens" in ended["reason"]) == ("limit", True)
+    assert len(await there.lines(thread, "delegated")) == 2
 
 
 async def test_an_agent_that_is_gone_cannot_be_called(office: MakeOffice) -> None:  # R13

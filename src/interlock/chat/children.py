@@ -12,7 +12,7 @@ from interlock.chat.results import Edit, with_edit
 from interlock.core import thread as threads
 from interlock.core.call import Args
 from interlock.core.errors import NotFound, ToolFailed
-from interlock.core.log import Call, last_text
+from interlock.core.log import Call, last_text, story_of
 from interlock.core.outcome import Waiting
 from interlock.core.thread import New, Place, Thread
 from interlock.stores.threads import SqlThreads
@@ -66,8 +66,10 @@ class Children:
         if ended.get("reason"):
             result["reason"] = ended["reason"]
         result = with_edit(result, edit)
+        spent = story_of(lines)  # counts for its caller too, or limits could be passed on and on
         body = {"call": call.wish.id, "tool": call.wish.tool, "status": STATUS.get(status, "failed"), "result": result}
-        await held.append(New("resulted", f"agent:{held.thread.agent}", body))
+        spending = {"tokens": spent.tokens, "took": spent.took}
+        await held.append(New("resulted", f"agent:{held.thread.agent}", {**body, **spending}))
         return None
 
     async def stop(self, workspace: str, thread_id: str, person: str) -> list[Thread]:

@@ -146,3 +146,4 @@ def _of_call(story: Story, call: Call, kind: str, body: dict[str, Any]) -> None:
         case _:
             call.ended = True
             story.took += body.get("took", 0)
+            story.tokens += body.get("tokens", 0)  # of a sub-agent
