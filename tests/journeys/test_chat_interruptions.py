@@ -1,0 +1,237 @@
+"""What comes between: people who stop, leave, change their mind or ask back; models that fail; servers that restart."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from interlock.core.prompt import Prompt, Replied
+from tests.journeys.chat_server import ground_on
+from tests.journeys.chatting import Event, Mind, World, calls, last_said, plays, squeezed
+from tests.journeys.programs import wait_until
+from tests.places import Place
+from tests.serving import INTERLOCK, serving
+from tests.standins.models import Fault, Models
+
+
+def test_stop_withdraws_the_cards_and_nothing_runs(world: World) -> None:  # R3
+    with world.say(f'create issues titled "A {world.name}" and "B {world.name}"') as talk:
+        cards = [talk.until("approval_request").data["approval"] for _ in range(2)]
+        world.bob.stop(talk.thread)
+        talk.rest()
+    assert talk.seen[-1].data["stopped"] is True
+    assert {world.bob.approval(card["id"])["status"] for card in cards} == {"cancelled"}
+    body = {"kind": "approve", "args_sha256": cards[0]["args_sha256"]}
+    assert world.bob.client.post(f"/api/approvals/{cards[0]['id']}/decision", json=body).status_code == 409
+    assert [result["status"] for result in talk.results] == ["cancelled", "cancelled"]
+    assert (world.titled("A"), world.titled("B")) == (0, 0)
+    assert len(world.mind.prompts) == 1  # the model is not asked again
+    with world.say("list objectives", talk.thread) as more:
+        assert more.rest()[-1].name == "done"
+
+
+def test_stop_while_the_model_talks_closes_its_connection(world: World) -> None:
+    world.mind.think = plays(Replied("word " * 2_000))
+    world.ground.models.pause = 0.01
+    with world.say("talk") as talk:
+        talk.until("delta")
+        world.bob.stop(talk.thread)
+        talk.rest()
+    [turn] = world.ground.models.turns[world.begun :]
+    wait_until(lambda: turn.left, "the stand-in sees that nobody listens")
+    assert not turn.whole
+    assert talk.seen[-1].data["stopped"] is True
+    assert world.bob.lines(talk.thread, "replied") == []
+    world.unrecorded = 1
+
+
+def test_new_message_withdraws_the_open_card_and_the_model_goes_on_with_it(world: World) -> None:  # R55
+    with world.say(f'create an issue titled "Old {world.name}"') as first:
+        old = first.until("approval_request").data["approval"]
+        with world.say(f'create an issue titled "New {world.name}"', first.thread) as talk:
+            new = talk.until("approval_request").data["approval"]
+            assert (new["args"]["title"], new["status"]) == (f"New {world.name}", "pending")
+            world.bob.decide(new, "approve")
+            talk.rest()
+    cancelled = world.bob.approval(old["id"])
+    assert (cancelled["status"], cancelled["decision"]["by"]) == ("cancelled", "bob")
+    assert "new message" in cancelled["decision"]["reason"]
+    assert (world.titled("Old"), world.titled("New")) == (0, 1)
+    assert [result["status"] for result in world.bob.lines(first.thread, "resulted")] == ["cancelled", "succeeded"]
+
+
+def test_reviewer_asks_the_agent_and_the_call_still_waits(world: World) -> None:  # R55
+    def think(prompt: Prompt) -> Replied:
+        if "asks: Why now?" in last_said(prompt):
+            assert prompt.tools == ()
+            return Replied("Because the login has been broken since noon.")
+        if any(isinstance(message, Replied) for message in prompt.messages):
+            return Replied("Done.")
+        return calls(("linear_create_issue", {"title": f"Why {world.name}"}))
+
+    world.mind.think = think
+    with world.say("file it") as talk:
+        card = talk.until("approval_request").data["approval"]
+        world.ada.post(f"/api/approvals/{card['id']}/ask", {"question": "Why now?"})
+        wait_until(lambda: "broken since noon" in str(world.ada.approval(card["id"])["timeline"]), "the agent answered")
+        assert world.ada.approval(card["id"])["status"] == "pending"
+        assert world.titled("Why") == 0
+        world.ada.decide(card, "approve")
+        talk.rest()
+    assert world.titled("Why") == 1
+    assert "broken since noon" not in talk.text  # it was said to the reviewer
+    world.unrecorded = 1
+
+
+def test_card_is_decided_while_the_browser_is_away_and_no_event_is_lost(world: World) -> None:  # R3 R36
+    with world.say(f'create an issue titled "Away {world.name}"') as talk:
+        card = talk.until("approval_request").data["approval"]
+        before, at = list(talk.seen), talk.last_id
+    world.ada.decide(card, "approve")
+    world.wait_for_rest(talk.thread)
+    assert world.titled("Away") == 1
+    assert world.bob.approval(card["id"])["decision"]["by"] == "ada"
+    with world.bob.follow(talk.thread, at) as back:
+        back.until("done")
+    with world.bob.follow(talk.thread) as whole:
+        whole.until("done")
+    assert squeezed(back.seen) == ["approval_resolved", "tool_call_result", "delta", "done"]
+    assert [event.id for event in before if event.name != "delta"] + ids(back.seen) == ids(whole.seen)
+    assert "".join(event.data["content"] for event in [*before, *back.seen] if event.name == "delta") == whole.text
+
+
+def test_stream_that_is_cut_after_every_event_tells_the_same(world: World) -> None:  # R3 R4
+    with world.say(f'create an issue titled "Cut {world.name}"') as talk:
+        card = talk.until("approval_request").data["approval"]
+        world.bob.decide(card, "approve")
+        talk.rest()
+    with world.bob.follow(talk.thread) as whole:
+        whole.until("done")
+    pieces, at = list[Event](), ""
+    for _ in whole.seen:
+        with world.bob.follow(talk.thread, at) as part:
+            pieces.append(part.next())
+            at = part.last_id
+    assert [(event.id, event.name) for event in pieces] == [(event.id, event.name) for event in whole.seen]
+
+
+def test_model_that_fails_twice_is_asked_again(world: World) -> None:  # R3
+    world.ground.models.faults.extend([Fault("500"), Fault("cut")])
+    with world.say("list objectives") as talk:
+        talk.rest()
+    assert talk.seen[-1].name == "done"
+    assert len(world.bob.lines(talk.thread, "failed")) == 2
+    assert [turn.fault for turn in world.ground.models.turns[world.begun :]] == ["500", "cut", "", ""]
+    kept = "".join(body["text"] for body in world.bob.lines(talk.thread, "replied"))
+    assert said(talk.seen) == kept  # half a sentence that was cut off is taken back
+
+
+def test_model_that_fails_for_good_is_an_error_that_can_be_retried(world: World) -> None:  # R3
+    world.ground.models.faults.append(Fault("401"))
+    with world.say(f'create an objective "Free {world.name}"') as talk:
+        talk.rest()
+    assert talk.seen[-1].name == "error"
+    assert talk.seen[-1].data["error"]
+    world.unrecorded = 1
+    world.bob.post(f"/api/threads/{talk.thread}/retry", {})
+    with world.bob.follow(talk.thread, talk.last_id) as more:
+        more.until("done")
+    assert world.titled("Free") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", ["openai"], indirect=True)
+def test_model_that_fails_four_times_is_an_error_that_says_so(world: World) -> None:  # R3
+    world.ground.models.faults.extend([Fault("503")] * 4)
+    with world.say("list objectives") as talk:
+        talk.rest()
+    assert "tried 4 times" in talk.seen[-1].data["error"]
+    assert len(world.bob.lines(talk.thread, "failed")) == 3
+    world.unrecorded = 1
+    world.bob.post(f"/api/threads/{talk.thread}/retry", {})
+    assert world.wait_for_rest(talk.thread)["lines"][-1]["body"]["status"] == "done"
+
+
+def test_limit_of_turns_is_shown_and_a_message_goes_on(world: World) -> None:
+    world.mind.think = lambda _: calls(("okr_list_objectives", {}), text="Once more.")
+    with world.say("go on for ever", agent=f"{world.agent}_short") as talk:
+        talk.rest()
+    assert talk.seen[-1].data["status"] == "limit"
+    assert "limit of 3 model turns" in talk.seen[-1].data["error"]
+    assert len(world.mind.prompts) == 3
+    world.mind.think = lambda _: Replied("Now I stop.")
+    with world.say("stop that", talk.thread) as more:
+        assert more.rest()[-1].name == "done"
+
+
+@pytest.mark.parametrize("kind", ["stop", "kill"])
+def test_server_that_restarts_in_the_middle_of_a_wait_goes_on(
+    place: Place, tmp_path: Path, stand_in: Models, kind: str
+) -> None:  # R3
+    stand_in.brain = Mind()
+    with ground_on(place, tmp_path, stand_in) as ground:
+        with ground.bob.say('create an issue titled "Kept"', "openai") as talk:
+            card = talk.until("approval_request").data["approval"]
+            at = talk.last_id
+            getattr(ground.served, kind)()
+        with serving(place.url, tmp_path, "--demo") as again, again.client(ground.keys["reviewer"]) as client:
+            ground.bob.client = client
+            ground.bob.decide(card, "approve")
+            with ground.bob.follow(talk.thread, at) as back:
+                back.until("done")
+            assert squeezed(back.seen) == ["approval_resolved", "tool_call_result", "delta", "done"]
+            assert ground.titled("Kept") == 1
+            assert len(ground.bob.lines(talk.thread, "replied")) == 2
+        ground.assert_valid_ledger()
+    assert stand_in.violations == []
+
+
+def test_worker_beside_a_server_without_one_advances_threads(
+    place: Place, tmp_path: Path, stand_in: Models
+) -> None:  # R3
+    stand_in.brain = Mind()
+    with ground_on(place, tmp_path, stand_in, "--no-worker") as ground:
+        with ground.bob.say('create an objective "Beside"', "anthropic") as talk:
+            with working(place.url, tmp_path):
+                card = talk.until("approval_request").data["approval"]
+            ground.bob.decide(card, "approve")  # while nobody works
+            assert ground.titled("Beside") == 0
+            with working(place.url, tmp_path):
+                talk.rest()
+        assert ground.titled("Beside") == 1
+        assert talk.text == "".join(body["text"] for body in ground.bob.lines(talk.thread, "replied"))
+        ground.assert_valid_ledger()
+    assert stand_in.violations == []
+
+
+@contextmanager
+def working(database: str, folder: Path) -> Iterator[None]:
+    command = [*INTERLOCK, "worker", "--database", database]
+    with (folder / "worker.log").open("a") as log, subprocess.Popen(command, cwd=folder, stderr=log) as worker:
+        try:
+            yield
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(timeout=30) == 0
+
+
+def ids(events: list[Event]) -> list[str]:
+    return [event.id for event in events if event.name != "delta"]
+
+
+def said(events: list[Event]) -> str:
+    """What a reader has in the end: a reset takes back what was said since the last line."""
+    kept, open_now = "", ""
+    for event in events:
+        if event.name != "delta":
+            kept, open_now = kept + open_now, ""
+        elif event.data.get("reset"):
+            open_now = ""
+        else:
+            open_now += event.data["content"]
+    return kept + open_now
