@@ -68,9 +68,9 @@ def policy() -> str:
 
 
 @contextmanager
-def ground_on(place: Place, folder: Path, models: Models, *options: str) -> Iterator[Ground]:
+def ground_on(place: Place, folder: Path, models: Models, *options: str, more: str = "") -> Iterator[Ground]:
     """A server on a database that is ready, in a process of its own. Bob chats, ada is an admin."""
-    (folder / "interlock.yaml").write_text(configuration(models.url))
+    (folder / "interlock.yaml").write_text(configuration(models.url) + more)
     keys = asyncio.run(keys_at(place.url))
     with ExitStack() as stack:
         served = stack.enter_context(serving(place.url, folder, "--demo", *options))
