@@ -156,10 +156,15 @@ class Chat:
     """`dead` are the runners that count as gone."""
 
     def __init__(
-        self, store: SqlStore, clock: Clock, agents: Mapping[str, Agent], models: Mapping[str, Script]
+        self,
+        store: SqlStore,
+        clock: Clock,
+        agents: Mapping[str, Agent],
+        models: Mapping[str, Script],
+        effects: Effects | None = None,
     ) -> None:
         self.store, self.clock, self.models = store, clock, dict(models)
-        self.effects = Effects()
+        self.effects = effects or Effects()
         self.dead: set[str] = set()
         self.failures: list[Exception] = []
         toggles = {name: dict(agent.tool_approvals) for name, agent in agents.items()}

@@ -10,7 +10,7 @@ import pytest
 
 from interlock.core.canonical import digest
 from interlock.core.errors import ModelFailed, NotFound
-from interlock.core.ports import Query
+from interlock.core.ports import Query, User
 from interlock.core.prompt import Replied, Wish
 from interlock.core.thread import Thread
 from tests.chatting import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
@@ -221,6 +221,18 @@ async def test_where_a_rule_wants_others_a_yes_does_not_take_their_place(place: 
         (card,) = await chat.cards(thread)
         await chat.approve(card, FAY)
         assert len(chat.effects.of("t_wipe")) == 1
+
+
+# R19, R48
+async def test_the_yes_of_somebody_who_was_removed_meanwhile_decides_nothing(place: Place, clock: Clock) -> None:
+    async with chatting(place, clock) as chat:
+        thread = await open_question(chat)
+        chat.model.turns = [calls(sure())]
+        await chat.threads.say(chat.desk, ANN, "yes", thread.id)
+        await chat.store.put_user("default", User("ann", "reviewer", removed_at=clock.now), "root")
+        await chat.workspaces.refresh("default")
+        await chat.settle()
+        assert (len(await chat.cards(thread)), chat.effects.done) == (1, [])
 
 
 # R19, R53

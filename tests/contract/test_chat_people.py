@@ -108,6 +108,18 @@ async def test_what_has_started_is_waited_for_when_the_person_stops(place: Place
         assert (await chat.ended(thread))["status"] == "stopped"
 
 
+async def test_stopping_breaks_off_what_only_reads(place: Place, clock: Clock) -> None:
+    async with chatting(place, clock, calls(wish("c1", "t_slow"))) as chat:
+        thread = await chat.threads.say(chat.desk, ANN, "Read the whole archive", agent="main")
+        await chat.loop.sweep()
+        await chat.effects.begun.wait()
+        await chat.threads.stop(chat.desk, ANN, thread.id)
+        async with asyncio.timeout(PATIENCE):
+            await chat.loop.settled()
+        await chat.settle()
+        assert ((await chat.ended(thread))["status"], chat.effects.done) == ("stopped", [])
+
+
 async def test_stopping_ends_what_the_model_is_saying(place: Place, clock: Clock) -> None:
     hanging = Hanging()
     async with chatting(place, clock, agents={"main": Agent(model="hanging")}, hanging=hanging) as chat:

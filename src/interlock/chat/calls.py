@@ -156,7 +156,8 @@ class Calls:
         if tool.name.startswith(AGENT):
             tool = replace(tool, run=lambda use: self.children.begin(self.held, call, use.args))
         if not outcome.approval_id:
-            result, status = await _read_only(tool, Use(cast(Args, read(outcome.args)), ""))
+            reading = _read_only(tool, Use(cast(Args, read(outcome.args)), ""))
+            result, status = await self.held.unless_lost(reading)
             await self._resulted(call, result, status, took=self.clock() - began)
             return
         try:

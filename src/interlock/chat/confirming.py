@@ -64,7 +64,9 @@ class Confirming:
     async def decide(self, proposed: ToolCall, outcome: Outcome) -> Outcome:
         """The person's yes is their decision about this call. Where a rule wants others, a card goes to them."""
         person = self.desk.people.get(self.held.thread.person)
-        if not isinstance(outcome, Waiting) or outcome.status != "pending" or person is None:
+        if not isinstance(outcome, Waiting) or outcome.status != "pending":
+            return outcome
+        if person is None or person.removed_at is not None:
             return outcome
         covers = covers_of(self.desk.people.values(), person.name, person.teams, self.clock())
         reviewer = Reviewer(person.name, person.role, person.teams, "chat", covers)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from interlock.core import thread as threads
 from interlock.core.confirmation import Confirmation
@@ -14,6 +15,7 @@ from interlock.core.thread import Line, Move, New, Thread
 from interlock.stores.threads import Also, SqlThreads, Step
 
 LEASE = 30_000  # milliseconds
+T = TypeVar("T")
 
 
 class Held:
@@ -93,6 +95,19 @@ class Held:
         thread = await self._store.get(self.thread.workspace, self.thread.id)
         if thread.fence != self._fence or thread.status != "running":
             self.lost.set()
+
+    async def unless_lost(self, work: Coroutine[None, None, T]) -> T:
+        """For what changes nothing: it is broken off once nobody waits for it."""
+        working, lost = asyncio.create_task(work), asyncio.create_task(self.lost.wait())
+        try:
+            await asyncio.wait({working, lost}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise LeaseLost("This thread was taken over or stopped.", thread_id=self.thread.id)
+            return working.result()
+        finally:
+            for task in (working, lost):
+                task.cancel()
+            await asyncio.gather(working, lost, return_exceptions=True)
 
     async def _step(self, step: Step, also: Mapping[str, Also] | None = None) -> None:
         try:

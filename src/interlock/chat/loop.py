@@ -70,8 +70,8 @@ class Loop:
     async def _take(self, workspace: str, thread_id: str) -> None:
         try:
             await self._advance(workspace, thread_id)
-        except (Conflict, NotFound):
-            pass  # another process was quicker, or it was stopped
+        except (LeaseLost, NotFound):
+            pass  # it was taken over or stopped
         except Exception as error:  # noqa: BLE001  one thread's trouble is not that of all others
             self._failed("thread_failed", error)
         finally:
@@ -84,7 +84,10 @@ class Loop:
             dead = thread.status == "running" and self._is_dead(thread.runner)
             return threads.claim(thread, runner, lease, moment, runner_is_dead=dead)
 
-        held = Held(store, await store.step(workspace, thread_id, claim), lease)
+        try:
+            held = Held(store, await store.step(workspace, thread_id, claim), lease)
+        except Conflict:
+            return  # another process was quicker
         async with self._watch(workspace, thread_id) as watch:
             turn = Turn(held, await self._desk(workspace), self._parts, watch)
             keeping = asyncio.create_task(held.keep())
