@@ -159,6 +159,24 @@ async def test_a_line_that_cannot_be_kept_leaves_nothing_behind(parts: Parts) ->
     assert await faults(parts) == []
 
 
+async def test_what_cannot_be_kept_leaves_nothing_behind_in_other_threads(parts: Parts) -> None:
+    held = await taken(parts)
+    await new(parts, "thread-0")
+    too_much = New("asked", "agent:assistant", {"text": "x" * 1_100_000})
+
+    def shown(thread: Thread | None, now: Moment) -> Move | None:
+        return None if thread is None else threads.mirror(thread, (WORDS,), now)
+
+    with pytest.raises(InvalidRequest):
+        await parts.store.threads.step(
+            "default",
+            "thread-1",
+            lambda thread, now: threads.append(thread, held.fence, (too_much,), now),
+            {"thread-0": shown, "thread-9": shown},
+        )
+    assert (await kinds(parts, "thread-0"), await faults(parts)) == (["said"], [])
+
+
 async def test_each_line_is_an_entry_of_the_ledger_without_its_words(parts: Parts) -> None:
     await new(parts)
     await say(parts, "my secret words")

@@ -105,10 +105,7 @@ class SqlThreads:
             thread = _one(tx.fetch("thread", workspace, thread_id), thread_id)
             move = step(thread, tx.moment(workspace))
             moves = [each(_other(tx, workspace, other), tx.moment(workspace)) for other, each in (also or {}).items()]
-            for each in moves:
-                if each is not None:
-                    _write(tx, each)
-            return _write(tx, move)
+            return _write_all(tx, [*(each for each in moves if each is not None), move])[-1]
 
         return cast(Thread, await self._database.write(Work(run, workspace)))
 
@@ -193,8 +190,17 @@ def _other(tx: Transaction, workspace: str, thread_id: str) -> Thread | None:
 
 
 def _write(tx: Transaction, move: Move) -> Thread:
+    return _write_all(tx, [move])[0]
+
+
+def _write_all(tx: Transaction, moves: Sequence[Move]) -> list[Thread]:
+    """What cannot be kept is refused before anything is written: the batch goes on, for it holds what others want."""
+    bodies = [[canonical(line.body) for line in move.lines] for move in moves]
+    return [_put(tx, move, kept) for move, kept in zip(moves, bodies, strict=True)]
+
+
+def _put(tx: Transaction, move: Move, bodies: Sequence[bytes]) -> Thread:
     thread = move.thread
-    bodies = [canonical(line.body) for line in move.lines]  # first: what cannot be kept is refused before any write
     tx.tell(thread.workspace, events_of(move))
     now = tx.moment(thread.workspace).now
     for number, (line, body) in enumerate(zip(move.lines, bodies, strict=True), thread.lines + 1):
