@@ -21,6 +21,8 @@ STREAM = {
     "content": {"text/event-stream": {"schema": {"type": "object"}}},  # of each event
 }
 
+UNTIL_DONE = {**STREAM, "description": "An event stream until the turn is over."}
+
 
 class Wait(BaseModel):
     wait: Annotated[float, Field(ge=0, le=MAX_WAIT, description="Seconds to hold the answer back while it waits.")] = 0
@@ -120,10 +122,11 @@ HOT = {
     "POST /api/chat": Described(
         "Says something to an agent, and tells what comes of it until its turn is over: `delta`, `tool_call_start`, "
         "`tool_call_result`, `approval_request`, `approval_resolved`, then `done` or `error`. It stays open while "
-        "people are asked; dropped, it is taken up again at the thread's own stream.",
-        STREAM,
+        "people are asked; dropped, it is taken up again at the thread's own stream. Sent again under the same "
+        "Idempotency-Key it is the same message, told from its beginning.",
+        UNTIL_DONE,
         NewMessage,
-        fails=(404, 429),
+        fails=(404, 409, 429),
     ),
     "GET /api/threads/{thread_id}/events": Described(
         "A thread's events from any point on: all of them, or those behind `Last-Event-ID`.",
