@@ -119,3 +119,17 @@ def test_a_card_of_a_thread_is_decided_on_the_server_and_run_by_the_worker(place
         assert [name for name in names if name != "delta"] == [
             "tool_call_start", "approval_request", "approval_resolved", "tool_call_result", "done",
         ]  # fmt: skip
+
+
+def test_a_server_that_stops_ends_its_streams_and_the_reader_goes_on_at_the_next(place: Place, tmp_path: Path) -> None:
+    keys = asyncio.run(keys_at(place.url))  # R3
+    with working(place.url, tmp_path):
+        with serving(place.url, tmp_path, "--demo", "--no-worker") as server, server.client(keys["reviewer"]) as client:
+            stream = told(client, "POST", "/api/chat", json={"message": HELP})
+            events = [next(stream)]
+            server.process.terminate()
+            events += stream
+            assert server.process.wait(timeout=30) == 0
+        with serving(place.url, tmp_path, "--demo", "--no-worker") as server, server.client(keys["reviewer"]) as client:
+            events += followed(client, events[0]["thread_id"], events[-1]["id"])
+            assert words(events) == recorded(client, events[0]["thread_id"])

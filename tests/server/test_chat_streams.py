@@ -250,3 +250,18 @@ async def test_as_many_streams_as_there_is_room_for(
         await idle.leave()
         assert (await (await said(app, keys["reviewer"]).begun()).ended())[-1].name == "done"
     assert site.meters.streams == 0
+
+
+async def test_whoever_waits_costs_no_task_beside_their_connection(app: Entrance, site: Site, keys: Keys) -> None:
+    async with speaking(site, Speaker(["Hello."])):
+        stream = await said(app, keys["reviewer"]).begun()
+        last = (await stream.ended())[-1].id
+    before = len(asyncio.all_tasks())
+    idle = [await followed(app, keys["reviewer"], stream.thread_id, last).begun() for _ in range(50)]
+    async with asyncio.timeout(10):
+        while len(asyncio.all_tasks()) > before + 50 + 1:  # noqa: ASYNC110  each looks once, as it begins
+            await asyncio.sleep(0.01)
+    more = len(asyncio.all_tasks()) - before
+    assert more in (50, 51)  # the connections, and the one that gives all of them signs of life
+    for each in idle:
+        await each.leave()

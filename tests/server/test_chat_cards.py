@@ -1,0 +1,104 @@
+"""Cards of a chat: the page may be closed, time may run out, and what was decided can be found again."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.core.prompt import Result, Wish
+from interlock.web.entrance import Entrance
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.server.chats import Following, Speaker, folded, speaking
+from tests.server.conftest import As
+from tests.support import Clock
+
+Keys = dict[str, str]
+PUBLISH = Wish("c1", "cms_publish_post", '{"slug": "hello"}')
+OTHER = Wish("c2", "cms_archive_post", '{"slug": "hello"}')
+
+
+async def asked(app: Entrance, keys: Keys, cards: int = 1) -> tuple[str, str, list[str]]:
+    """The person closes the page once they were asked: thread, last event and cards."""
+    stream = await Following(app, keys["reviewer"], "POST", "/api/chat", message="Publish it").begun()
+    while len(found := [event for event in stream.events if event.name == "approval_request"]) < cards:
+        await stream.next()
+    await stream.leave()
+    return stream.thread_id, stream.events[-1].id, [event.data["approval"]["id"] for event in found]
+
+
+async def back(app: Entrance, keys: Keys, thread_id: str, last: str) -> Following:
+    stream = await Following(app, keys["reviewer"], "GET", f"/api/threads/{thread_id}/events", last).begun()
+    await stream.until("done")
+    await stream.leave()
+    return stream
+
+
+async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
+    app: Entrance, site: Site, keys: Keys, client: As
+) -> None:
+    async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
+        thread_id, last, (card,) = await asked(app, keys)
+        inbox = client(keys["admin"])
+        for query in (f"thread_id={thread_id}", "user=bob", f"thread_id={thread_id}&user=bob"):
+            listed = (await inbox.get(f"/api/approvals/pending?{query}")).json()["items"]
+            assert [item["id"] for item in listed] == [card], query
+        shown = (await inbox.get(f"/api/approvals/{card}")).json()
+        body = {"kind": "approve", "args_sha256": shown["args_sha256"]}
+        assert (await inbox.post(f"/api/approvals/{card}/decision", json=body)).status_code == 200
+        told = folded((await back(app, keys, thread_id, last)).events)
+    assert [name for name, _ in told] == ["approval_resolved", "tool_call_result", "delta", "done"]
+    assert (await inbox.get(f"/api/approvals/pending?thread_id={thread_id}")).json()["items"] == []
+    decision = (await inbox.get(f"/api/approvals/{card}")).json()["decision"]
+    assert (decision["by"], decision["kind"], bool(decision["at"])) == ("ada", "approve", True)
+
+
+async def test_a_card_that_nobody_answers_times_out_everywhere(  # R5
+    app: Entrance, site: Site, parts: Parts, keys: Keys, clock: Clock, client: As
+) -> None:
+    speaker = Speaker(["Now.", PUBLISH], ["Then not."])
+    async with speaking(site, speaker):
+        thread_id, last, (card,) = await asked(app, keys)
+        clock.forward(119_000)
+        await parts.worker.sweep()
+        assert (await parts.store.get("default", card)).approval.status == "pending"
+        clock.forward(1_000)
+        await parts.worker.sweep()
+        told = dict(folded((await back(app, keys, thread_id, last)).events))
+    assert (told["approval_resolved"]["status"], told["approval_resolved"]["approved"]) == ("expired", False)
+    assert "timed out" in told["approval_resolved"]["reason"]
+    result = told["tool_call_result"]["tool_call"]["result"]
+    assert (result["success"], result["status"], "timed out" in result["reason"]) == (False, "expired", True)
+    (heard,) = [message for message in speaker.prompts[-1].messages if isinstance(message, Result)]
+    assert heard.content == result
+    assert (await client(keys["viewer"]).get(f"/api/approvals/{card}")).json()["status"] == "expired"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_cards_of_one_turn_are_decided_in_any_order(  # R3
+    app: Entrance, site: Site, keys: Keys, client: As, clock: Clock, first: int
+) -> None:
+    speaker, person = Speaker(["Both.", PUBLISH, OTHER], ["Done."]), client(keys["reviewer"])
+    async with speaking(site, speaker):
+        thread_id, last, cards = await asked(app, keys, 2)
+        for number in (first, 1 - first):
+            body = {"approvalId": cards[number], "approved": number == 1, "reason": "As agreed."}
+            assert (await person.post("/api/chat/approve", json=body)).status_code == 200
+        clock.forward(10_000)  # a rejection is released to the agent when it can no longer be undone
+        told = folded((await back(app, keys, thread_id, last)).events)
+    names = [name for name, _ in told]
+    assert names.count("approval_resolved") == names.count("tool_call_result") == 2
+    results = [message for message in speaker.prompts[-1].messages if isinstance(message, Result)]
+    assert [result.call_id for result in results] == ["c1", "c2"]  # whatever came first
+
+
+async def test_what_was_decided_in_a_thread_can_be_found_later(  # R8
+    app: Entrance, site: Site, keys: Keys, client: As
+) -> None:
+    person = client(keys["reviewer"])
+    async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
+        thread_id, last, (card,) = await asked(app, keys)
+        await person.post("/api/chat/approve", json={"approvalId": card, "approved": True})
+        await back(app, keys, thread_id, last)
+    for query in (f"thread_id={thread_id}", "tool=cms_publish_post&status=failed", "q=hello"):
+        items = (await person.get(f"/api/approvals?{query}")).json()["items"]
+        assert [(item["id"], item["thread_id"]) for item in items] == [(card, thread_id)], query
