@@ -17,6 +17,7 @@ POLICY = """\
   defaults: {expires_in: 10m, undo_window: 0s}
   rules:
     - {name: reads are free, effect: read, then: allow}
+    - {name: sections are theirs, tools: [cms_delete_sections], then: ask, exclude: [requester]}
 """
 RULE = """\
     - name: those that begin with {word}

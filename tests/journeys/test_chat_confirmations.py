@@ -160,3 +160,37 @@ def test_yes_that_came_before_the_question_counts_for_nothing(world: World) -> N
         talk.rest()
     assert is_there(world, slug)
     assert asked(talk.results[0], slug)
+
+
+def test_yes_is_no_decision_where_others_have_to_decide(world: World) -> None:  # R19 R34
+    slug = page(world)
+    args = {"page": slug, "sections": ["one", "two"]}
+    delete = calls(("cms_delete_sections", args))
+    world.mind.think = plays(delete, Replied("Shall I?"), calls(("cms_delete_sections", {**args, **FORGED})))
+    with world.say("delete them") as talk:
+        talk.rest()
+    with world.say("yes", talk.thread) as more:
+        card = more.until("approval_request").data["approval"]
+        assert len(world.ground.records("page")[slug]["sections"]) == 2
+        world.ada.decide(card, "approve")
+        more.rest()
+    assert world.ground.records("page")[slug]["sections"] == []
+    assert world.bob.approval(card["id"])["decision"]["by"] == "ada"
+
+
+def test_yes_is_no_decision_about_what_looks_like_something_else(world: World) -> None:  # R19
+    """A person who said yes in words saw no warning; the card shows it."""
+    slug = page(world, "p\u0430ge")  # with a letter that only looks like an a
+    args = {"slug": slug}
+    world.mind.think = plays(
+        calls(("cms_delete_page", args)), Replied("Shall I?"), calls(("cms_delete_page", {**args, **FORGED}))
+    )
+    with world.say("delete it") as talk:
+        talk.rest()
+    with world.say("yes", talk.thread) as more:
+        card = more.until("approval_request").data["approval"]
+        assert card["findings"]
+        assert is_there(world, slug)
+        world.bob.decide(card, "reject")
+        more.rest()
+    assert is_there(world, slug)

@@ -176,3 +176,34 @@ def test_second_call_like_the_first_asks_again(world: World) -> None:  # R20
             world.bob.decide(card, "approve")
             talk.rest()
     assert world.titled("Again") == 2
+
+
+def test_edit_that_a_rule_denies_goes_back_to_the_person_and_not_to_the_model(world: World) -> None:  # R11 R34
+    with world.say(f'create an objective "Edit {world.name}"') as talk:
+        card = talk.until("approval_request").data["approval"]
+        for args in ({"title": f"Never {world.name}"}, {"title": ""}, {"title": "x", "approved": True}):
+            body = {"kind": "edit", "args_sha256": card["args_sha256"], "args": args}
+            refused = world.bob.client.post(f"/api/approvals/{card['id']}/decision", json=body)
+            assert (refused.status_code, refused.json()["error"]) == (422, "invalid_decision")
+        assert world.bob.approval(card["id"])["status"] == "pending"
+        world.bob.decide(card, "approve")
+        talk.rest()
+    assert (world.titled("Edit"), world.titled("Never")) == (1, 0)
+    assert len(world.mind.prompts) == 2
+
+
+def test_short_way_counts_only_while_nothing_was_found_in_the_arguments(world: World) -> None:  # R17
+    title = f"Log\u0456n {world.name}"  # with a letter that only looks like an i
+    with world.say(f'create an issue titled "{title}"') as talk:
+        card = talk.until("approval_request").data["approval"]
+        assert card["findings"]
+        body = {"approvalId": card["id"], "approved": True}
+        blind = world.bob.client.post("/api/chat/approve", json=body)
+        assert (blind.status_code, blind.json()["error"]) == (409, "digest_mismatch")
+        heedless = world.bob.client.post("/api/chat/approve", json={**body, "argsSha256": card["args_sha256"]})
+        assert (heedless.status_code, heedless.json()["error"]) == (422, "findings_not_acknowledged")
+        assert world.ground.titled(title) == 0
+        found = [finding["id"] for finding in card["findings"]]
+        world.bob.decide(card, "approve", acknowledged=found)
+        talk.rest()
+    assert world.ground.titled(title) == 1
