@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.prompt import Prompt, Replied
+from interlock.core.prompt import Prompt, Replied, Wish
 from tests.journeys.chat_server import ground_on
 from tests.journeys.chatting import Event, Mind, World, calls, last_said, plays, squeezed
 from tests.journeys.programs import wait_until
@@ -142,6 +142,31 @@ def test_model_that_fails_for_good_is_an_error_that_can_be_retried(world: World)
     with world.bob.follow(talk.thread, talk.last_id) as more:
         more.until("done")
     assert world.titled("Free") == 1
+
+
+@pytest.mark.parametrize("fault", ["same_ids", "no_ids"])
+def test_calls_that_a_provider_does_not_tell_apart_are_decided_apart(world: World, fault: str) -> None:  # R6
+    world.ground.models.faults.append(Fault(fault))
+    with world.say(f'create issues titled "A {world.name}" and "B {world.name}"') as talk:
+        cards = [talk.until("approval_request").data["approval"] for _ in range(2)]
+        first, second = sorted(cards, key=lambda card: card["args"]["title"])
+        world.bob.decide(second, "approve")
+        world.bob.decide(first, "reject", reason="Not the first.")
+        talk.rest()
+    assert (world.titled("A"), world.titled("B")) == (0, 1)
+    assert world.mind.told[0]["status"] == "rejected"
+
+
+def test_calls_that_make_no_sense_are_told_to_the_model_and_shown_to_nobody(world: World) -> None:  # R6 R35
+    world.mind.think = plays(
+        Replied("", (Wish("a", "linear_create_issue", '{"title": '), Wish("b", "no_such_tool", "{}"))),
+        calls(("linear_create_issue", {}), ("linear_create_issue", {"title": ["x"]})),
+    )
+    with world.say("go") as talk:
+        talk.rest()
+    assert "approval_request" not in talk.names
+    statuses = [data["tool_call"]["status"] for data in talk.of("tool_call_result")]
+    assert sorted(statuses) == ["failed", "invalid", "invalid", "invalid"]
 
 
 @pytest.mark.slow
