@@ -30,6 +30,23 @@ def asked(*calls: str) -> Log:
     return Log().said().replied(*calls)
 
 
+def test_where_nothing_has_happened_every_count_is_zero() -> None:
+    story = story_of([])
+    assert (story.calls, story.said, story.seen, story.attempts, story.not_before) == ({}, 0, 0, 0, 0)
+    assert (story.turns, story.tokens, story.took) == (0, 0, 0)
+    assert (story.replied, story.stopped, story.over, story.unseen) == (False, False, True, False)
+    call = Call(Wish("c1", "pay", "{}"), 2)
+    assert (call.approval, call.decided, call.child, call.ended) == ("", "", "", False)
+    assert LOST == {"success": False, "status": "unknown", "error": "There is no record of a result."}
+
+
+def test_what_steps_say_is_nothing_but_what_they_are_given() -> None:
+    assert CallModel() == (1, 0)
+    assert Handle() == ((), (), (), "")
+    assert Done("done") == ("done", "")
+    assert Limits() == Limits(turns=30, tokens=500_000, took=900_000)
+
+
 # Turns of the model
 
 
@@ -105,7 +122,10 @@ def test_calls_are_asked_about_started_and_waited_for_each_on_its_own() -> None:
 
 
 def test_a_card_is_waited_for() -> None:
-    assert handled(asked("c1").asked("c1")) == {"wait": ["c1"]}
+    log = asked("c1").asked("c1")
+    assert handled(log) == {"wait": ["c1"]}
+    call = story_of(log.lines).calls["c1"]
+    assert (call.approval, call.decided) == ("approval of c1", "")
 
 
 def test_what_people_approved_is_started() -> None:
@@ -208,8 +228,18 @@ def test_a_limit_ends_the_turn_and_says_how_to_go_on(limits: Limits, words: str)
     step = after(once.replied("c2", tokens=500, took=3_000).resulted("c2", took=1_000), limits)
     assert isinstance(step, Done)
     assert step.status == "limit"
-    assert words in step.reason
-    assert step.reason.endswith("Send a message to go on.")
+    assert step.reason == f"The limit of {words} for one message is reached. Send a message to go on."
+
+
+def test_what_was_not_measured_counts_for_nothing() -> None:
+    log = asked("c1").resulted("c1").add("failed", "time", attempt=1)
+    assert after(log, Limits(tokens=1, took=1)) == CallModel(2, 0)
+
+
+def test_what_sub_agents_used_counts_too() -> None:
+    log = Log().said().replied("c1", tokens=300).resulted("c1", tokens=700)
+    assert after(log, Limits(tokens=1_001)) == CallModel()
+    assert isinstance(after(log, Limits(tokens=1_000)), Done)
 
 
 def test_a_message_or_another_try_begins_the_limits_anew() -> None:

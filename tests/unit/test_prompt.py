@@ -3,11 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.prompt import MAX_ID, Wish, distinct
+from interlock.core.prompt import MAX_ID, Prompt, Replied, Wish, distinct
 
 
 def ids(*given: str) -> list[str]:
     return [wish.id for wish in distinct([Wish(each, "pay", "{}") for each in given])]
+
+
+def test_a_reply_says_nothing_but_what_it_is_given() -> None:
+    assert Replied("Hello") == ("Hello", (), "", 0)
+    assert Prompt("Be brief.", ()).tools == ()
+    assert MAX_ID == 150
 
 
 def test_good_ids_stay_as_they_are() -> None:

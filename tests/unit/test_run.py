@@ -88,6 +88,15 @@ def test_a_run_that_is_left_can_be_resumed_at_once() -> None:
     assert resume_run(left, "other", 60, at(NOW + 1), runner_is_dead=False).state.runner == "other"
 
 
+def test_a_refusal_says_why_and_about_which_run() -> None:
+    with pytest.raises(Conflict) as error:
+        resume_run(CLOSED, "mine", 60, at(), runner_is_dead=True)
+    assert (error.value.message, error.value.ids) == ("This run is closed or its program is alive.", {"run_id": "r"})
+    with pytest.raises(Conflict) as error:
+        renew_run(OPEN, "other", 60, at())
+    assert (error.value.message, error.value.ids) == ("This run belongs to another program now.", {"run_id": "r"})
+
+
 def test_a_closed_run_stays_closed() -> None:
     assert (CLOSED.status, CLOSED.lease_until) == ("closed", 0)
     (event,) = close_run(OPEN, "mine").events

@@ -8,7 +8,19 @@ import pytest
 from interlock.core import thread as threads
 from interlock.core.confirmation import Confirmation
 from interlock.core.errors import Conflict, Error, InvalidRequest, LeaseLost
-from interlock.core.thread import MAX_TEXT, TRANSITIONS, Move, New, Place, Thread, events_of, open_thread
+from interlock.core.thread import (
+    MAX_TEXT,
+    MAX_TITLE,
+    PREFIX,
+    STRUCTURE,
+    TRANSITIONS,
+    Move,
+    New,
+    Place,
+    Thread,
+    events_of,
+    open_thread,
+)
 from tests.unit.builders import NOW, at
 
 LEASE = 30
@@ -99,6 +111,60 @@ def test_every_transition_that_is_allowed_is_made_by_some_move() -> None:
 def test_what_an_old_holder_writes_is_refused(name: str) -> None:
     with pytest.raises(LeaseLost):
         MOVES[name](replace(RUNNING, fence=FENCE + 1))
+
+
+def test_what_others_rely_on_is_written_down() -> None:
+    assert (PREFIX, MAX_TEXT, MAX_TITLE) == ("thread-", 100_000, 80)
+    assert set(STRUCTURE) == {
+        *("agent", "call", "tool", "tools", "approval", "status", "model", "tokens", "attempt", "thread", "answer"),
+    }
+
+
+def test_a_new_thread_is_due_at_once_and_nobody_has_it() -> None:
+    place = ("", "", ("assistant",))
+    assert (
+        Thread(*("thread-1", "default", "assistant", "ann", "Hello", *place, "ready", 0, NOW, 0, "", 0, None, NOW, NOW))
+        == FRESH
+    )
+    assert Place("default", "assistant", "ann", ("assistant",)) == (*HERE[:4], "", "")
+
+
+def test_every_refusal_says_why_and_about_which_thread() -> None:
+    refused: dict[str, Callable[[], object]] = {
+        "This thread is at work. Wait until it is done, or stop it.": lambda: MOVES["retry"](RUNNING),
+        "Somebody else is at this thread, or there is nothing to do.": lambda: claim(RUNNING),
+        "This thread was taken over or stopped.": lambda: MOVES["append"](IN["idle"]),
+        "Nobody said yes to this.": lambda: used(RUNNING),
+    }
+    for words, attempt in refused.items():
+        with pytest.raises(Conflict) as error:
+            attempt()
+        assert (error.value.message, error.value.ids) == (words, {"thread_id": "thread-1"})
+
+
+def test_a_message_of_the_longest_kind_is_taken_and_one_more_character_is_not() -> None:
+    assert threads.say(IN["idle"], "ann", "x" * MAX_TEXT, at()).lines[0].body == {"text": "x" * MAX_TEXT}
+    with pytest.raises(InvalidRequest) as error:
+        threads.say(IN["idle"], "ann", "x" * (MAX_TEXT + 1), at())
+    assert error.value.message == "A message has 1 to 100,000 characters."
+
+
+@pytest.mark.parametrize("name", ["say", "stop", "mirror", "append", "confirm first", "end"])
+def test_what_happens_in_a_thread_makes_it_new(name: str) -> None:
+    assert MOVES[name](RUNNING).thread.updated_at == NOW + 5
+
+
+@pytest.mark.parametrize("name", ["park", "park, woken", "end", "end, unseen", "stop"])
+def test_who_lets_go_of_a_thread_has_it_no_more(name: str) -> None:
+    assert MOVES[name](RUNNING).thread.runner == ""
+
+
+def test_one_that_has_ended_is_due_at_no_time() -> None:
+    assert MOVES["end"](RUNNING).thread.due_at is None
+
+
+def test_another_try_is_a_line_of_its_own() -> None:
+    assert threads.retry(IN["idle"], "ann", LATER).lines == (New("retried", "ann", {}),)
 
 
 def test_a_thread_begins_with_what_was_said() -> None:
@@ -216,7 +282,8 @@ def test_the_next_message_answers_the_open_question_or_closes_it(text: str, answ
     confirmation = move.thread.confirmation
     assert (confirmation and confirmation.answer) == kept
     confirmed, message = move.lines
-    assert (confirmed.kind, confirmed.actor, confirmed.body["answer"]) == ("confirmed", "ann", answer)
+    body = {"tool": "delete_page", "args_sha256": "a" * 64, "answer": answer}
+    assert confirmed == New("confirmed", "ann", body)
     assert (message.kind, message.body) == ("said", {"text": text})
 
 
