@@ -29,7 +29,7 @@ from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
-from interlock.core.thread import PREFIX as THREAD
+from interlock.core.thread import is_thread
 
 LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
 
@@ -322,12 +322,12 @@ def _any_call(approval: Approval) -> Approval:
 
 
 def _check_outside(call: ToolCall) -> None:
-    if call.run_id.startswith(THREAD) or call.thread_id.startswith(THREAD):
-        raise Forbidden(f"Runs and threads whose names begin with {THREAD} belong to the chat. Choose another name.")
+    if is_thread(call.run_id) or is_thread(call.thread_id):
+        raise Forbidden("This run or thread belongs to the chat. Choose another name for yours.")
 
 
 def _own_outside(approval: Approval) -> Approval:
-    if approval.subject.run_id.startswith(THREAD):
+    if is_thread(approval.subject.run_id):
         raise NotFound("There is no approval with this id.", approval_id=approval.id)
     return approval
 

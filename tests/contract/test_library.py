@@ -487,11 +487,11 @@ def test_a_failed_call_known_from_before_is_a_failure() -> None:
 
 
 async def test_a_run_of_the_chat_is_nobody_elses(make: Callable[..., Interlock]) -> None:  # R48
-    lock = make(run_id="thread-1")
+    lock = make(run_id="thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8")
 
     @lock.tool(effect="write")
     async def send() -> str:
         return "sent"
 
-    with pytest.raises(Forbidden, match="belong to the chat"):
+    with pytest.raises(Forbidden, match="belongs to the chat"):
         await send()

@@ -34,8 +34,14 @@ async def test_no_call_and_no_question_is_planted_in_a_thread(client: As, keys: 
     for path, body in (("/api/calls", CALL), ("/api/questions", question)):
         answer = await agent.post(path, json={**body, field: RUN})
         assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
-        assert "belong to the chat" in answer.json()["message"]
+        assert "belongs to the chat" in answer.json()["message"]
     assert (await client(keys["reviewer"]).get("/api/approvals")).json()["items"] == []
+
+
+async def test_programs_may_call_their_own_threads_so(client: As, keys: Keys) -> None:
+    agent = client(keys["agent"])
+    told = (await agent.post("/api/calls", json={**CALL, "run_id": "thread-7", "thread_id": "thread-7"})).json()
+    assert (await agent.get(f"/api/calls/{told['approval_id']}")).json()["status"] == "pending"
 
 
 async def test_a_call_of_a_chat_is_not_there_for_programs(client: As, keys: Keys, card: str, parts: Parts) -> None:

@@ -426,3 +426,14 @@ def test_an_erased_thread_keeps_whose_it_was_and_says_who_took_the_rest() -> Non
 def test_a_thread_at_work_is_not_erased(status: str) -> None:
     with pytest.raises(Conflict, match="Stop it first"):
         threads.erase(IN[status], "ada", LATER)
+
+
+@pytest.mark.parametrize(
+    "name", ["thread-7", "thread-", "run-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8", "", "thread-x" * 9]
+)
+def test_names_that_programs_choose_are_not_the_chats(name: str) -> None:
+    assert not threads.is_thread(name)
+
+
+def test_a_name_of_the_chat_is_known() -> None:
+    assert threads.is_thread(f"{threads.PREFIX}0192f0c1-2b3d-7c4e-9f60-718293a4b5c8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,7 +12,8 @@ from interlock.core.confirmation import Confirmation, answer_to
 from interlock.core.errors import Conflict, InvalidRequest, LeaseLost
 from interlock.core.event import Event, Moment
 
-PREFIX = "thread-"  # of every thread's id: a thread is also the run of its calls, and nobody else's run begins so
+PREFIX = "thread-"  # of every thread's id, before a UUID: a thread is also the run of its calls
+_ID = re.compile(r"thread-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_TEXT = 100_000
 MAX_TITLE = 80
 TRANSITIONS: Mapping[str, frozenset[str]] = {
@@ -87,6 +89,11 @@ class Place(NamedTuple):
     path: tuple[str, ...]
     parent: str = ""
     parent_call: str = ""
+
+
+def is_thread(name: str) -> bool:
+    """Whether it is a name that only the chat gives; programs may well call theirs thread-7."""
+    return _ID.fullmatch(name) is not None
 
 
 def open_thread(thread_id: str, place: Place, text: str, moment: Moment) -> Move:

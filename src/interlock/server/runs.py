@@ -10,7 +10,7 @@ from pydantic import Field
 
 from interlock.core.call import MAX_NAME
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.thread import PREFIX as THREAD
+from interlock.core.thread import is_thread
 from interlock.durations import rfc3339
 from interlock.runs import Holder, Runs
 from interlock.server.calls import MAX_LEASE
@@ -63,8 +63,8 @@ class RunRoutes:
         body = await asked.json(TakeUp)
         runner = body.runner or secrets.token_hex(8)
         run_id, resumed = body.run_id, False
-        if run_id.startswith(THREAD):
-            raise Forbidden(f"Runs whose names begin with {THREAD} belong to the chat. Choose another name.")
+        if is_thread(run_id):
+            raise Forbidden("This run belongs to the chat. Choose another name for yours.")
         if not run_id:
             gone = {_name(asked, each) for each in body.gone}
             holder = _holder(asked, _agent(asked, body.agent), runner, body.lease_seconds)
