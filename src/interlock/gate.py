@@ -65,11 +65,18 @@ class Gate:
         self._is_dead = is_dead
         self._check_run: Callable[[ToolCall], None] = _any_run
         self._own: Callable[[Approval], Approval] = _any_call
+        self._fence: int | None = None
 
     def outside(self) -> Gate:
         """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there."""
         gate = copy.copy(self)
         gate._check_run, gate._own = _check_outside, _own_outside
+        return gate
+
+    def within(self, fence: int) -> Gate:
+        """The same for whoever has a thread by this fence. Who has lost it asks nobody any more."""
+        gate = copy.copy(self)
+        gate._fence = fence
         return gate
 
     async def check(
@@ -248,7 +255,7 @@ class Gate:
                 assert_never(verdict)
 
     async def _begin(self, proposal: Proposal, step: BeginStep) -> Outcome:
-        stored = await self._store.begin(Begin(proposal, step))
+        stored = await self._store.begin(Begin(proposal, step, self._fence))
         return await self._settle(stored)
 
     async def _settle(self, stored: Stored) -> Outcome:

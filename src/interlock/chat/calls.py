@@ -122,7 +122,7 @@ class Calls:
             await self.children.delegated(self.held, call)
 
     async def _propose(self, call: Call, tool: Tool, args: Args) -> None:
-        proposed, gate = self._call(call, args), self.desk.gate
+        proposed, gate = self._call(call, args), self.desk.gate.within(self.held.fence)
         confirming = Confirming(self.held, self.desk, self.clock)
         said_yes = await confirming.said_yes(call, proposed, tool.spec)
         if not said_yes and confirming.is_due(proposed, tool.spec) and not await self._known(call):

@@ -41,7 +41,8 @@ class Children:
             raise ToolFailed(f"{name} cannot be called from {' > '.join(above.path)}: too deep, or in a circle.")
         place = Place(above.workspace, name, above.person, (*above.path, name), above.id, call.wish.id)
         child = _child_of(above, call)
-        await held.open_below(child, lambda moment: threads.open_thread(child, place, task, moment))
+        if not await self.known(above, call):  # it may have been stopped meanwhile, and then nothing is opened any more
+            await held.open_below(child, lambda moment: threads.open_thread(child, place, task, moment))
         return {"thread": child}
 
     async def delegated(self, held: Held, call: Call) -> None:

@@ -27,7 +27,7 @@ class Held:
         self.lines: list[Line] = []
         self.lost = asyncio.Event()
         self._store = store
-        self._fence = thread.fence
+        self.fence = thread.fence
         self._lease = lease
 
     async def find_root(self) -> None:
@@ -47,7 +47,7 @@ class Held:
         return self.lines
 
     async def append(self, *lines: New) -> None:
-        await self._step(lambda thread, moment: threads.append(thread, self._fence, lines, moment))
+        await self._step(lambda thread, moment: threads.append(thread, self.fence, lines, moment))
 
     async def show(self, line: New) -> None:
         """Appends it here, and for a sub-agent also in the thread that its person reads: both, or neither."""
@@ -58,7 +58,7 @@ class Held:
             return None if thread is None else threads.mirror(thread, (above,), moment)
 
         also = {self.root: mirrored} if self.thread.parent else None
-        await self._step(lambda thread, moment: threads.append(thread, self._fence, (line,), moment), also)
+        await self._step(lambda thread, moment: threads.append(thread, self.fence, (line,), moment), also)
 
     async def open_below(self, child: str, opened: Callable[[Moment], Move]) -> None:
         """A thread below this one. Who was stopped or has lost it opens none; one that is there stays as it is."""
@@ -66,20 +66,20 @@ class Held:
         def added(thread: Thread | None, moment: Moment) -> Move | None:
             return opened(moment) if thread is None else None
 
-        await self._step(lambda thread, moment: threads.append(thread, self._fence, (), moment), {child: added})
+        await self._step(lambda thread, moment: threads.append(thread, self.fence, (), moment), {child: added})
 
     async def confirm_first(self, confirmation: Confirmation, *lines: New) -> None:
-        await self._step(lambda thread, moment: threads.confirm_first(thread, self._fence, confirmation, lines, moment))
+        await self._step(lambda thread, moment: threads.confirm_first(thread, self.fence, confirmation, lines, moment))
 
     async def use_confirmation(self, call: str, tool: str, args_sha256: str) -> None:
-        await self._step(lambda thread, _: threads.use_confirmation(thread, self._fence, call, tool, args_sha256))
+        await self._step(lambda thread, _: threads.use_confirmation(thread, self.fence, call, tool, args_sha256))
 
     async def park(self, due_at: int | None) -> None:
-        await self._step(lambda thread, moment: threads.park(thread, self._fence, due_at, moment))
+        await self._step(lambda thread, moment: threads.park(thread, self.fence, due_at, moment))
 
     async def end(self, *lines: New) -> None:
         seen = self.lines[-1].n if self.lines else 0
-        await self._step(lambda thread, moment: threads.end(thread, self._fence, seen, lines, moment))
+        await self._step(lambda thread, moment: threads.end(thread, self.fence, seen, lines, moment))
 
     async def keep(self) -> None:
         """Renews the lease until it is lost."""
@@ -88,12 +88,12 @@ class Held:
                 async with asyncio.timeout(self._lease / 3000):
                     await self.lost.wait()
             with suppress(Error):  # a database in trouble: the lease may lapse, and then the next write says so
-                await self._step(lambda thread, moment: threads.renew(thread, self._fence, self._lease, moment))
+                await self._step(lambda thread, moment: threads.renew(thread, self.fence, self._lease, moment))
 
     async def look(self) -> None:
         """Whether it was stopped, or taken over."""
         thread = await self._store.get(self.thread.workspace, self.thread.id)
-        if thread.fence != self._fence or thread.status != "running":
+        if thread.fence != self.fence or thread.status != "running":
             self.lost.set()
 
     async def unless_lost(self, work: Coroutine[None, None, T]) -> T:

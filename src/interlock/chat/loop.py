@@ -32,6 +32,7 @@ class Loop:
         self._is_dead = is_dead
         self._failed = failed
         self._at_work: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._room = asyncio.Event()  # set when one is through while as many are at work as may be
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until it is told to stop; then what was begun gets to its next resting place."""
@@ -43,9 +44,11 @@ class Loop:
                     with suppress(Error):  # a database in trouble is tried again; what is due stays due
                         await self.sweep()
                         pause = await self._pause()
-                    hint = asyncio.create_task(watch.changed(pause))
-                    await asyncio.wait({hint, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                    hint, room = asyncio.create_task(watch.changed(pause)), asyncio.create_task(self._room.wait())
+                    await asyncio.wait({hint, room, stopping}, return_when=asyncio.FIRST_COMPLETED)
                     hint.cancel()
+                    room.cancel()
+                    self._room.clear()
             finally:
                 stopping.cancel()
                 await self._leave()
@@ -53,7 +56,7 @@ class Loop:
     async def sweep(self) -> int:
         """Takes what is due, as far as there is room; gives how many threads that were."""
         store, taken = self._parts.threads, 0
-        gone = [(w, t) for w, t, runner in await store.running() if self._is_dead(runner)]
+        gone = [(w, t) for w, t, runner in await store.running() if self._is_gone(runner)]
         room = AT_ONCE - len(self._at_work)
         due = await store.due(self._parts.clock(), max(0, room)) if room > 0 else []
         for key in dict.fromkeys([*gone, *due]):
@@ -61,6 +64,10 @@ class Loop:
                 taken += 1
                 self._at_work[key] = asyncio.create_task(self._take(*key))
         return taken
+
+    def _is_gone(self, runner: str) -> bool:
+        """Of a thread that is not at work here, also this process: the database failed it, and it let go."""
+        return runner == self._parts.runner or self._is_dead(runner)
 
     async def settled(self) -> None:
         """Until nothing is at work here; for tests, and to stop in order."""
@@ -75,13 +82,15 @@ class Loop:
         except Exception as error:  # noqa: BLE001  one thread's trouble is not that of all others
             self._failed("thread_failed", error)
         finally:
+            if len(self._at_work) >= AT_ONCE:
+                self._room.set()
             self._at_work.pop((workspace, thread_id), None)
 
     async def _advance(self, workspace: str, thread_id: str) -> None:
         store, runner, lease = self._parts.threads, self._parts.runner, self._parts.lease
 
         def claim(thread: threads.Thread, moment: Moment) -> threads.Move:
-            dead = thread.status == "running" and self._is_dead(thread.runner)
+            dead = thread.status == "running" and self._is_gone(thread.runner)
             return threads.claim(thread, runner, lease, moment, runner_is_dead=dead)
 
         try:
@@ -94,7 +103,7 @@ class Loop:
             try:
                 await turn.advance()
             except (LeaseLost, StoreUnavailable):
-                raise  # it is somebody else's now, or will be when the lease lapses
+                raise  # it is somebody else's now, or whoever takes it next has it
             except Exception:
                 await held.end(New("ended", TIME, {"status": "error", "reason": BROKEN}))
                 raise

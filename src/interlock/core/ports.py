@@ -156,10 +156,14 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """How a proposal begins; `step` runs inside the transaction, where it can also look at the grants."""
+    """How a proposal begins; `step` runs inside the transaction, where it can also look at the grants.
+
+    With a `fence` the call is one of a thread, and begins only while whoever has that fence has the thread.
+    """
 
     proposal: Proposal
     step: BeginStep
+    fence: int | None = None
 
 
 class Store(Protocol):

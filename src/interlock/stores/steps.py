@@ -14,6 +14,7 @@ from interlock.core.ports import AgentVersion, Begin, GrantStep, PolicyVersion, 
 from interlock.core.request import id_taken, same_call
 from interlock.core.run import Run
 from interlock.stores import rows
+from interlock.stores.threads import check_held
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
@@ -33,13 +34,16 @@ def begin(begin: Begin, now: int) -> Work:
             return known
         if given and tx.has_approval(call.workspace, given):
             raise id_taken(given)
+        if begin.fence is not None:
+            check_held(tx, call.workspace, call.run_id, begin.fence)
         change = begin.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
         tx.insert(change, proposal.spec)
         return Stored(change.state, change.payload or Payload())
 
     by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
     by_id = (("approval", call.workspace, given),) if given else ()
-    return Work(run, call.workspace, (by_call, grants, *by_id))
+    thread = (("thread", call.workspace, call.run_id),) if begin.fence is not None else ()
+    return Work(run, call.workspace, (by_call, grants, *by_id, *thread))
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> Work:

@@ -13,7 +13,7 @@ from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.event import Moment
 from interlock.core.ports import Clock
-from interlock.core.thread import Line, Move, Thread, erase, events_of
+from interlock.core.thread import Line, Move, Thread, append, erase, events_of
 from interlock.stores.answering import Kept
 from interlock.stores.answering import Place as Answered
 from interlock.stores.rows import Row
@@ -181,6 +181,11 @@ def _erase(workspace: str, thread_id: str, by: str, *, dry_run: bool) -> Work:
         return Erased(threads=1)
 
     return Work(run, workspace, brief=False)
+
+
+def check_held(tx: Transaction, workspace: str, thread_id: str, fence: int) -> None:
+    """Raises LeaseLost. One that is stopped in this very batch counts: whoever stops it looks afterwards."""
+    append(_one(tx.fetch("thread", workspace, thread_id), thread_id), fence, (), tx.moment(workspace))
 
 
 def _other(tx: Transaction, workspace: str, thread_id: str) -> Thread | None:
