@@ -36,12 +36,10 @@ class Copy:
     victims: tuple[str, ...]
     variant: str
     words: tuple[str, ...]
+    hits: int = 16
 
     def is_hit(self, name: str) -> bool:
         return not self.words or any(word in name for word in self.words)
-
-
-HITS = 16  # in a run over one of them
 
 
 def no_transaction() -> None:

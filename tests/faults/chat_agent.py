@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -37,9 +38,12 @@ from interlock.wiring import doors_of
 from interlock.workspaces import Workspaces
 from tests.faults.lives import lines, note
 
-POLICY = (
-    "version: 1\ndefaults: {expires_in: 1h, undo_window: 50ms}\nrules:\n  - {name: free, tools: [put], then: allow}\n"
-)
+POLICY = """version: 1
+defaults: {expires_in: 1h, undo_window: 50ms}
+rules:
+  - {name: free, tools: [put], then: allow}
+  - {name: asked, tools: [agent_editor], then: ask}
+"""
 PERSON = "ann"
 ANN = User(PERSON, "admin")
 BACK_OFF = (20, 40, 80)  # milliseconds
@@ -47,19 +51,18 @@ LOOK_EVERY = 0.1  # seconds
 TEXT = {"type": "string", "maxLength": 200}
 WORKS = ("look", "send", "put", "save", "drop", QUESTION)
 AGENTS = {
-    ASSISTANT: Agent(instructions="Do as you are told.", tools=WORKS, agents=("writer",)),
+    ASSISTANT: Agent(instructions="Do as you are told.", tools=WORKS, agents=("writer", "editor")),
     "writer": Agent(instructions="Write.", tools=WORKS),
+    "editor": Agent(instructions="Edit.", tools=WORKS),
 }
-LATE = "late"
 
 
 @dataclass(frozen=True)
 class Outside:
-    """Where the world writes down what it saw. `late` marks turns of a process that stood still for too long."""
+    """Where the world writes down what it saw."""
 
     folder: Path
     point: Point | None = None
-    late: bool = False
 
     @property
     def effects(self) -> Path:
@@ -68,6 +71,11 @@ class Outside:
     @property
     def turns(self) -> Path:
         return self.folder / "turns.txt"
+
+    @property
+    def late(self) -> Path:
+        """Who stood still for longer than a lease: it cannot know what others did meanwhile, and writes nothing."""
+        return self.folder / "late.txt"
 
     def hit(self, name: str) -> None:
         if self.point is not None:
@@ -85,7 +93,7 @@ class Obedient:
     async def turn(self, prompt: Prompt) -> AsyncIterator[Delta | Replied]:
         outside, mark = self._outside, mark_of(prompt.messages)
         outside.hit("before the model")
-        note(outside.turns, mark, str(time.time_ns() // 1_000_000), LATE if outside.late else "-")
+        note(outside.turns, mark, str(time.time_ns() // 1_000_000), str(os.getpid()))
         if "# flaky" in last_said(prompt.messages)[0] and [t[0] for t in lines(outside.turns)].count(mark) == 1:
             raise ModelFailed("The model is busy.", again=True)
         for word in ("As ", "you ", "say."):
@@ -195,9 +203,9 @@ def person(workspace: str) -> Principal:
     return Principal(workspace, PERSON, "admin")
 
 
-def delegated(task: str) -> str:
-    """A line that hands a task to the writer."""
-    return f"{AGENT}writer {json.dumps({'task': task})}"
+def delegated(task: str, agent: str = "writer") -> str:
+    """A line that hands a task to another agent; people are asked first if it is the editor."""
+    return f"{AGENT}{agent} {json.dumps({'task': task})}"
 
 
 def _quiet(event: str, error: Exception) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from interlock.agents import AGENT
 from interlock.audit import verify
 from interlock.core.canonical import digest
 from interlock.core.event import Stored
@@ -16,7 +17,7 @@ from interlock.core.ports import Query
 from interlock.core.prompt import Result
 from interlock.core.thread import Line, Thread
 from interlock.stores.store import SqlStore
-from tests.faults.chat_agent import LATE, mark_of
+from tests.faults.chat_agent import mark_of
 from tests.faults.lives import lines
 
 PAGE = 500
@@ -35,12 +36,13 @@ class Told:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the database says, and what was seen outside of it."""
+    """What the database says, and what was seen outside of it; `late` are processes that stood still for too long."""
 
     threads: Mapping[str, Told]
     calls: Mapping[str, Stored]
     effects: Sequence[Sequence[str]]
     turns: Sequence[Sequence[str]]
+    late: frozenset[str]
 
 
 async def broken_laws(store: SqlStore, workspace: str, folder: Path) -> list[str]:
@@ -57,7 +59,8 @@ async def facts_of(store: SqlStore, workspace: str, folder: Path) -> Facts:
     async for thread in every_thread(store, workspace):
         threads[thread.id] = Told(thread, await store.threads.lines(workspace, thread.id))
     calls = {stored.approval.id: stored async for stored in every_call(store, workspace)}
-    return Facts(threads, calls, lines(folder / "effects.txt"), lines(folder / "turns.txt"))
+    late = frozenset(word for each in lines(folder / "late.txt") for word in each)
+    return Facts(threads, calls, lines(folder / "effects.txt"), lines(folder / "turns.txt"), late)
 
 
 async def every_thread(store: SqlStore, workspace: str) -> Any:
@@ -80,13 +83,19 @@ async def every_call(store: SqlStore, workspace: str) -> Any:
 
 
 def judged(facts: Facts) -> Iterator[str]:
+    effects: dict[str, list[Sequence[str]]] = defaultdict(list)
+    for each in facts.effects:
+        effects[each[0]].append(each)
     if not facts.threads:
         yield "nobody said anything"
     for told in facts.threads.values():
         yield from judged_thread(told)
         yield from shown_above(told, facts)
     for stored in facts.calls.values():
-        yield from judged_call(stored, [each for each in facts.effects if each[0] == stored.approval.id])
+        if stored.approval.subject.tool.startswith(AGENT):
+            yield from judged_delegation(stored, facts)
+        else:
+            yield from judged_call(stored, effects[stored.approval.id])
     yield from (f"{tool} ran without an approval" for key, tool, *_ in facts.effects if key not in facts.calls)
     yield from told_as_it_was(facts)
     yield from repeated_turns(facts)
@@ -157,6 +166,25 @@ def judged_call(stored: Stored, effects: Sequence[Sequence[str]]) -> Iterator[st
         yield f"{tool} may be repeated, and is unknown"
 
 
+def judged_delegation(stored: Stored, facts: Facts) -> Iterator[str]:
+    """A sub-agent that people were asked about: its thread is there once it has begun, and only then."""
+    approval = stored.approval
+    if approval.status not in ENDS - {"unknown"}:
+        yield f"{approval.subject.tool} is stuck as {approval.status}"
+    begun = approval.subject.call_id in {
+        call_of(told.thread, facts) for told in facts.threads.values() if told.thread.parent == approval.subject.run_id
+    }
+    if begun != (approval.status == "succeeded"):
+        yield f"{approval.subject.tool} is {approval.status}, and its thread is {'there' if begun else 'not there'}"
+
+
+def call_of(child: Thread, facts: Facts) -> str:
+    """As the gate knows it; calls are numbered anew in each reply, so that it is the last one before the child."""
+    above = facts.threads[child.parent].lines
+    replies = [line.n for line in above if line.kind == "replied" and line.at <= child.created_at]
+    return f"{replies[-1] if replies else 0}:{child.parent_call}"
+
+
 def told_as_it_was(facts: Facts) -> Iterator[str]:
     """What the model is told is what became of the call."""
     for told in facts.threads.values():
@@ -182,6 +210,6 @@ def repeated_turns(facts: Facts) -> Iterator[str]:
     yield from ("a reply is recorded that no model made" for mark in recorded if mark not in made)
     yield from (
         "a turn was made whose reply was recorded"
-        for mark, at, how in facts.turns
-        if how != LATE and int(at) > recorded.get(mark, int(at))
+        for mark, at, who in facts.turns
+        if who not in facts.late and int(at) > recorded.get(mark, int(at))
     )

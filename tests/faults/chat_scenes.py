@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -65,6 +66,7 @@ SCENES: dict[str, tuple[Act, ...]] = {
     "chat-confirm": (Act('drop {"page":"about"}', at_once), Act("yes", when_idle)),
     "chat-question": (Act('request_human_input {"question":"Which colour?"}', at_once),),
     "chat-child": (Act(f'{delegated(SENDS)}\nput {{"k":"b"}}', at_once),),
+    "chat-asked-child": (Act(delegated('put {"k":"b"}', "editor"), at_once),),
     "chat-stop": (
         Act(f'put {{"k":"b"}}\n{SENDS}\n{delegated(SENDS)}', at_once),
         Act(STOP, partial(when_cards, 2)),
@@ -82,7 +84,9 @@ def play(victim: str, life: Life, plan: str) -> None:
 async def live(acts: Sequence[Act], life: Life, plan: str) -> None:
     """The person looks through a store of their own, which has no points: how often they look is chance."""
     hit = faults.plan(plan)
-    outside = Outside(life.folder, hit, late=plan.startswith(("stop", "delay")))
+    outside = Outside(life.folder, hit)
+    if plan.startswith(("stop", "delay")):
+        note(outside.late, str(os.getpid()))
     parts, eyes = wire(life.url, point=hit), wire(life.url).store
     await parts.store.open()
     await eyes.open()

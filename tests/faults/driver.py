@@ -22,11 +22,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.faults import broken, lives
+from tests.faults import broken, chat_broken, lives
 from tests.faults.chat_scenes import SCENES as CHATS
 from tests.faults.jobs import VARIANTS, Job, pairs, singles, spread
 from tests.faults.lanes import Ground, Lane, Played, memory
 from tests.faults.scenes import SCENES
+
+COPIES = broken.COPIES | chat_broken.COPIES
 
 
 def main() -> None:
@@ -36,15 +38,15 @@ def main() -> None:
     parser.add_argument("--others", type=int, default=0, help="raised errors, delays and stops, a third each")
     parser.add_argument("--victim", nargs="+", choices=[*SCENES, *CHATS], default=list(SCENES))
     parser.add_argument("--variant", nargs="+", choices=VARIANTS, default=list(VARIANTS))
-    parser.add_argument("--broken", default="", choices=["", *broken.COPIES])
+    parser.add_argument("--broken", default="", choices=["", *COPIES])
     parser.add_argument("--lanes", type=int, default=6)
     parser.add_argument("--pairs", type=float, default=0.2, help="share of the kills that are pairs, if there are few")
     options = parser.parse_args()
     if options.broken:
-        copy = broken.COPIES[options.broken]
+        copy = COPIES[options.broken]
         copy.apply()
         options.victim, options.variant, options.pairs = copy.victims, (copy.variant,), 0.0
-        options.kills, options.others = broken.HITS, broken.HITS * 3
+        options.kills, options.others = copy.hits, copy.hits * 3
     importlib.import_module("interlock.stores.postgres.database")  # else every life would load it again
     gc.freeze()  # what is loaded is shared with every life, and not looked through in any of them
     began = time.monotonic()
@@ -78,7 +80,7 @@ def rounds(options: argparse.Namespace, points: dict[str, list[str]], ground: Gr
 
 def hits(options: argparse.Namespace, points: dict[str, list[str]], variant: str) -> list[Job]:
     jobs = [job for victim, names in points.items() for job in singles(victim, names, variant)]
-    copy = broken.COPIES.get(options.broken)
+    copy = COPIES.get(options.broken)
     return jobs if copy is None else [job for job in jobs if copy.is_hit(job.name)]
 
 

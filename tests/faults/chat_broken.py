@@ -1,0 +1,101 @@
+"""Copies of the agent that are broken on purpose: a suite that does not catch them proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from interlock.chat import turn
+from interlock.chat.calls import Calls
+from interlock.chat.held import Held
+from interlock.core import thread as threads
+from interlock.core.outcome import Proceed
+from interlock.core.run import CallModel, Limits, Step, next_step
+from interlock.core.thread import Line, Move, New, Thread
+from interlock.gate import Execution
+from tests.faults.broken import EFFECT, Copy
+
+LASTING = ("after commit", "after all is answered")
+
+
+def no_fence() -> None:
+    """Whoever once had a thread may add lines to it for ever."""
+    threads.append = lambda thread, _, lines, moment: Move(replace(thread, updated_at=moment.now), tuple(lines))
+
+
+def acts_first() -> None:
+    """A call runs before its start is written, as in frameworks that record a step when it is done."""
+    real = Calls._execute
+
+    async def execute(self: Calls, call: Any, tool: Any, outcome: Proceed) -> None:
+        if outcome.approval_id and not tool.name.startswith("agent_"):
+            stored = await self.desk.gate._store.get(self._workspace, outcome.approval_id)
+            args = stored.payload.args or b"{}"
+            unstarted = Execution(outcome.approval_id, 1, args, outcome.approval_id, 0)
+            result = await tool.run(turn_use(unstarted))
+            tool = type(tool)(tool.spec, tool.about, given(result), tool.source)
+        await real(self, call, tool, outcome)
+
+    Calls._execute = execute  # type: ignore[method-assign]
+
+
+def turn_use(started: Execution) -> Any:
+    from interlock.core.canonical import read
+    from interlock.tools.tool import Use
+
+    return Use(read(started.args), started.idempotency_key)  # type: ignore[arg-type]
+
+
+def given(result: object) -> Any:
+    async def run(_: Any) -> object:
+        return result
+
+    return run
+
+
+def deaf() -> None:
+    """A thread is put down without a look at what happened meanwhile."""
+
+    def park(thread: Thread, fence: int, due_at: int | None, _: Any) -> Move:
+        held = threads._held(thread, fence)
+        return Move(replace(held, status="waiting", due_at=due_at, runner=""))
+
+    threads.park = park
+
+
+def forgets_turns() -> None:
+    """Who takes over asks the model again for the reply that is the last thing in the log."""
+
+    def step(log: Sequence[Line], limits: Limits) -> Step:
+        kinds = [line.kind for line in log[-2:]]
+        return CallModel() if kinds == ["replied", "resumed"] else next_step(log, limits)
+
+    turn.next_step = step  # type: ignore[attr-defined]
+
+
+def shown_later() -> None:
+    """A sub-agent's card is written first, and shown to its person in a transaction of its own."""
+
+    async def show(self: Held, line: New) -> None:
+        await self.append(line)
+        if self.thread.parent:
+            body = {**line.body, "child": self.thread.id, "path": list(self.thread.path)}
+            above = line._replace(body=body)
+            await self._store.step(
+                self.thread.workspace, self.root, lambda thread, moment: threads.mirror(thread, (above,), moment)
+            )
+
+    Held.show = show  # type: ignore[method-assign]
+
+
+COPIES = {
+    "chat-no-fence": Copy("who lost a thread still writes", no_fence, ("chat",), "stop", ("before the model",), 2),
+    "chat-acts-first": Copy("a call runs before its start is written", acts_first, ("chat",), "kill", EFFECT),
+    "chat-forgets-turns": Copy(
+        "a recorded turn is made again", forgets_turns, ("chat-flaky", "chat-question"), "kill", LASTING, 60
+    ),
+    "chat-shown-later": Copy(
+        "a card is shown in a second transaction", shown_later, ("chat-child",), "kill", LASTING, 60
+    ),
+}

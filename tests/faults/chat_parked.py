@@ -1,0 +1,170 @@
+"""Threads that wait for people cost a row each, and no memory. Run as a program of its own:
+
+    python -m tests.faults.chat_parked [--database sqlite|postgresql] [--threads N] [--decided N] [--broken holds]
+
+A real server (`serve --demo`) is given many threads that each come to wait for a decision. Measured are its memory
+before and after, and what it does while they wait. Then it is killed, some are approved while it is down, and it is
+started again: all of these come to their end, and the others wait on. Prints one JSON line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from interlock.core import thread as threads
+from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.ports import Query
+from interlock.core.thread import PREFIX, Place
+from interlock.gate import uuid7
+from interlock.wiring import Parts, wire
+from tests.faults import http_server
+from tests.faults.storm import opened
+from tests.serving import Served, serving
+
+WORKSPACE = "default"
+TOOL = "okr_create_objective"
+WARM = 200  # threads before the first look, so that caches are full
+LOT = 200  # threads that are added at once
+IDLE = 5.0  # seconds
+EACH = 1_024  # bytes that one parked thread may cost the server: the heap is not to the byte
+SPARE = 6 << 20  # bytes that a heap may grow by for other reasons
+BUSY = 0.1  # of a core, while all wait
+PATIENCE = 600.0  # seconds
+BOB = Reviewer("bob", "admin", via="test")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.chat_parked")
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--threads", type=int, default=10_000)
+    parser.add_argument("--decided", type=int, default=1_000)
+    parser.add_argument("--broken", choices=["holds-threads"], default="")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, opened(options.database, Path(folder)) as (database, _):
+        print(json.dumps(asyncio.run(run(database, Path(folder), options))))
+
+
+async def run(database: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    began = time.monotonic()
+    parts = wire(database)
+    await parts.store.open()
+    parked, decided = options.threads, min(options.decided, options.threads)
+    program, environ = http_server.program(options.broken)
+    with serving(database, folder, "--demo", program=program, environ=environ) as served:
+        await park(parts, WARM)
+        before = memory(served)
+        begun = time.monotonic()
+        await park(parts, parked)
+        per_second = parked / (time.monotonic() - begun)
+        after = memory(served)
+        busy = await busy_share(served)
+        served.kill()
+    await decide(parts, decided)
+    with serving(database, folder, "--demo", program=program, environ=environ) as served:
+        began_again = time.monotonic()
+        ended = await until(parts, "idle", decided)
+        picked_up = time.monotonic() - began_again
+        restarted = memory(served)
+        served.kill()
+    waiting = await count(parts, "waiting")
+    wrong = judged(after - before, parked, busy, ended == decided, waiting == WARM + parked - decided)
+    await parts.store.close()
+    return {
+        "suite": "chat-parked",
+        "database": options.database,
+        "operations": parked + decided,
+        "succeeded": waiting - WARM + 2 * ended,
+        "faults": 2,
+        "wrong": wrong,
+        "seconds": round(time.monotonic() - began, 1),
+        "parked_per_second": round(per_second),
+        "memory_before_mb": round(before / 2**20, 1),
+        "memory_after_mb": round(after / 2**20, 1),
+        "memory_restarted_mb": round(restarted / 2**20, 1),
+        "bytes_per_thread": (after - before) // parked,
+        "idle_cpu_share": round(busy, 4),
+        "decided_while_down": decided,
+        "picked_up_seconds": round(picked_up, 2),
+    }
+
+
+def judged(grown: int, parked: int, busy: float, all_ended: bool, all_wait: bool) -> list[str]:
+    found = []
+    if grown > EACH * parked + SPARE:
+        found.append(f"{parked} parked threads cost {grown} bytes")
+    if busy > BUSY:
+        found.append(f"a server whose threads all wait uses {busy:.2f} of a core")
+    if not all_ended:
+        found.append("what was decided while the server was down did not come to its end")
+    if not all_wait:
+        found.append("a thread that waits was lost")
+    return found
+
+
+async def park(parts: Parts, number: int) -> None:
+    """As many more that wait, each for a decision about an objective."""
+    already = await count(parts, "waiting")
+    for begin in range(0, number, LOT):
+        await asyncio.gather(*(add(parts, n) for n in range(begin, min(begin + LOT, number))))
+    if await until(parts, "waiting", already + number) != already + number:
+        raise RuntimeError("the threads did not come to wait")
+
+
+async def add(parts: Parts, number: int) -> None:
+    thread_id, place = PREFIX + uuid7(parts.clock()), Place(WORKSPACE, "assistant", "ann", ("assistant",))
+    text = f'create an objective "Grow {number}"'
+    await parts.store.threads.add(
+        WORKSPACE, thread_id, lambda moment: threads.open_thread(thread_id, place, text, moment)
+    )
+
+
+async def decide(parts: Parts, number: int) -> None:
+    done, cursor = 0, ""
+    while done < number:
+        page = await parts.store.list(WORKSPACE, Query(statuses=("pending",), tool=TOOL, limit=100, cursor=cursor))
+        chosen = [stored.approval for stored in page.items][: number - done]
+        await asyncio.gather(
+            *(parts.inbox.decide(WORKSPACE, each.id, Approve(Seen(each.args_sha256)), BOB) for each in chosen)
+        )
+        done, cursor = done + len(chosen), page.next or ""
+
+
+async def until(parts: Parts, status: str, number: int) -> int:
+    """How many have this status: all of them, unless it takes far too long."""
+    begun = time.monotonic()
+    while (found := await count(parts, status)) < number and time.monotonic() - begun < PATIENCE:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
+    return found
+
+
+async def count(parts: Parts, status: str) -> int:
+    found = await parts.store._database.fetch_text(f"select count(*) from threads where status = '{status}'", ())
+    return int(found[0][0])
+
+
+def memory(served: Served) -> int:
+    """What the process holds in RAM."""
+    lines = Path(f"/proc/{served.process.pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
+
+
+async def busy_share(served: Served) -> float:
+    used = cpu(served)
+    await asyncio.sleep(IDLE)
+    return (cpu(served) - used) / IDLE
+
+
+def cpu(served: Served) -> float:
+    fields = Path(f"/proc/{served.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()
