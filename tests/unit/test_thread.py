@@ -135,6 +135,7 @@ def test_every_refusal_says_why_and_about_which_thread() -> None:
         "Somebody else is at this thread, or there is nothing to do.": lambda: claim(RUNNING),
         "This thread was taken over or stopped.": lambda: MOVES["append"](IN["idle"]),
         "Nobody said yes to this.": lambda: used(RUNNING),
+        "This thread is at work. Stop it first.": lambda: threads.erase(RUNNING, "ada", LATER),
     }
     for words, attempt in refused.items():
         with pytest.raises(Conflict) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple, Protocol
 
 MAX_ID = 150  # characters of a call's id
@@ -79,7 +80,7 @@ class Model(Protocol):
 def distinct(wishes: Sequence[Wish]) -> tuple[Wish, ...]:
     """With an id of its own for each: what a provider left out, gave twice or made odd is replaced."""
     given = {wish.id for wish in wishes}
-    free = (name for number in range(len(wishes) * 2) if (name := f"call_{number}") not in given)
+    free = (name for number in count() if (name := f"call_{number}") not in given)
     taken: set[str] = set()
     made: list[Wish] = []
     for wish in wishes:
