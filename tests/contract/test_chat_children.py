@@ -10,7 +10,7 @@ from interlock.core.prompt import Replied, Said, Wish
 from interlock.core.thread import Thread
 from tests.chatting import ANN, Chat, Script, calls, chatting, wish
 from tests.places import Place
-from tests.support import Clock
+from tests.support import BOB, Clock
 
 BOSS = Agent(tools=("t",), agents=("writer",))
 WRITER = Agent(model="writer", tools=("t",))
@@ -107,6 +107,21 @@ async def test_what_would_be_confirmed_in_conversation_is_a_card_for_a_sub_agent
     async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
         thread = await chat.say("yes")
         assert (len(await chat.cards(thread)), chat.effects.done) == (1, [])
+
+
+# R13, R55
+async def test_a_question_about_its_card_is_answered_by_the_sub_agent(place: Place, clock: Clock) -> None:
+    agents = {"main": BOSS, "writer": WRITER}
+    writer = Script(calls(send()), Replied("Bob asked me to."))
+    async with chatting(place, clock, calls(hand_over()), agents=agents, writer=writer) as chat:
+        thread = await chat.say("Send it")
+        (card,) = await chat.cards(thread)
+        await chat.desk.inbox.ask("default", card.id, "Why?", BOB)
+        await chat.settle()
+        view = await chat.desk.inbox.show("default", card.id)
+        assert "Bob asked me to." in (view.timeline[-1].content or b"").decode()
+        assert (len(chat.model.prompts), len(writer.prompts), chat.effects.done) == (1, 2, [])
+        assert len(await chat.cards(thread)) == 1
 
 
 # R13
