@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.faults import broken, sabotage
+from tests.faults import broken, chat_broken, chat_scenes, chat_storm, sabotage
 from tests.faults.reports import TRIES
 from tests.postgres import find_binaries
 
@@ -188,6 +188,33 @@ SUITES = [
                 name: ("--database", database, "--operations", "2000", "--kills", "0", "--broken", name)
                 for name in ("early-answer", "first-arguments")
             },
+        )
+        for database in ("sqlite", "postgresql")
+    ),
+    *(
+        Suite(
+            f"chat-kills-{database}",
+            "driver",
+            ("--database", database, "--victim", *chat_scenes.SCENES, "--kills", 2_000, "--others", 300),
+            {copy.wrong: ("--database", database, "--broken", name) for name, copy in chat_broken.COPIES.items()},
+        )
+        for database in ("sqlite", "postgresql")
+    ),
+    *(
+        Suite(
+            f"chat-storm-{database}",
+            "chat_storm",
+            ("--database", database, "--kills", 1_000),
+            {name: ("--database", database, "--kills", "25", "--broken", name) for name in chat_storm.CONTROLS},
+        )
+        for database in ("sqlite", "postgresql")
+    ),
+    *(
+        Suite(
+            f"chat-parked-{database}",
+            "chat_parked",
+            ("--database", database, "--threads", 10_000, "--decided", 1_000),
+            {"holds-threads": ("--database", database, "--threads", "1000", "--broken", "holds-threads")},
         )
         for database in ("sqlite", "postgresql")
     ),

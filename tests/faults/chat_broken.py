@@ -12,8 +12,9 @@ from interlock.chat.held import Held
 from interlock.core import thread as threads
 from interlock.core.outcome import Proceed
 from interlock.core.run import CallModel, Limits, Step, next_step
-from interlock.core.thread import Line, Move, New, Thread
+from interlock.core.thread import Line, Move, New
 from interlock.gate import Execution
+from interlock.stores.transaction import Transaction
 from tests.faults.broken import EFFECT, Copy
 
 LASTING = ("after commit", "after all is answered")
@@ -55,13 +56,8 @@ def given(result: object) -> Any:
 
 
 def deaf() -> None:
-    """A thread is put down without a look at what happened meanwhile."""
-
-    def park(thread: Thread, fence: int, due_at: int | None, _: Any) -> Move:
-        held = threads._held(thread, fence)
-        return Move(replace(held, status="waiting", due_at=due_at, runner=""))
-
-    threads.park = park
+    """A decision wakes nobody: a thread that waits finds out when it looks by itself."""
+    Transaction.wake = lambda *_: None  # type: ignore[method-assign]
 
 
 def forgets_turns() -> None:
@@ -90,7 +86,7 @@ def shown_later() -> None:
 
 
 COPIES = {
-    "chat-no-fence": Copy("who lost a thread still writes", no_fence, ("chat",), "stop", ("before the model",), 2),
+    "chat-no-fence": Copy("who lost a thread still writes", no_fence, ("chat",), "stop", ("the model", *EFFECT)),
     "chat-acts-first": Copy("a call runs before its start is written", acts_first, ("chat",), "kill", EFFECT),
     "chat-forgets-turns": Copy(
         "a recorded turn is made again", forgets_turns, ("chat-flaky", "chat-question"), "kill", LASTING, 60

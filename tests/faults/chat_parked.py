@@ -30,10 +30,10 @@ from tests.serving import Served, serving
 
 WORKSPACE = "default"
 TOOL = "okr_create_objective"
-WARM = 200  # threads before the first look, so that caches are full
+WARM = 500  # threads before the first look, so that caches are full
 LOT = 200  # threads that are added at once
 IDLE = 5.0  # seconds
-EACH = 1_024  # bytes that one parked thread may cost the server: the heap is not to the byte
+EACH = 2_048  # bytes that one parked thread may cost the server, with what the store remembers of the newest approvals
 SPARE = 6 << 20  # bytes that a heap may grow by for other reasons
 BUSY = 0.1  # of a core, while all wait
 PATIENCE = 600.0  # seconds

@@ -43,7 +43,7 @@ LEASE = 1_500  # milliseconds
 STOPPED = 2.0  # seconds
 WORKSPACE = "default"
 DATABASE = "chat"
-STALLED = 45.0  # seconds without any change once nobody is hit any more
+STALLED = 20.0  # seconds without any change once nobody is hit any more
 CONTROLS = {
     "no-fence": chat_broken.no_fence,
     "acts-first": chat_broken.acts_first,

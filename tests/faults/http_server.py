@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from interlock.chat.turn import Turn
 from interlock.cli import main
 from interlock.core.ports import Query
 from interlock.gate import Execution, Gate
@@ -46,6 +47,17 @@ def acknowledged_first() -> None:
     Inbox.decide = decide  # type: ignore[method-assign]
 
 
+def holds_threads() -> None:
+    """A coroutine with its log stays in memory for every thread that waits."""
+    real, held = Turn.advance, list[Any]()
+
+    async def advance(self: Turn) -> None:
+        await real(self)
+        held.append((self, asyncio.create_task(asyncio.sleep(3_600)), bytearray(10_000)))
+
+    Turn.advance = advance  # type: ignore[method-assign]
+
+
 def started_for_all() -> None:
     """Whoever wants to start an approved call may, again and again; the record knows of the first only."""
     known: dict[str, Execution] = {}
@@ -77,6 +89,7 @@ CONTROLS: dict[str, Callable[[], None]] = {
     "acknowledged-first": acknowledged_first,
     "started-for-all": started_for_all,
     "counts-all": counts_all,
+    "holds-threads": holds_threads,
 }
 
 
