@@ -289,7 +289,7 @@ class World:
     def assert_sound(self) -> None:
         """Every call has exactly one result, and every turn at the model is a line of a thread."""
         lines = [line for thread in self._all_threads() for line in self.wait_for_rest(thread)["lines"]]
-        wishes = [wish[0] for line in lines if line["kind"] == "replied" for wish in line["body"]["wishes"]]
+        wishes = [call["id"] for line in lines if line["kind"] == "replied" for call in line["body"]["calls"]]
         results = [line["body"]["call"] for line in lines if line["kind"] == "resulted"]
         assert sorted(wishes) == sorted(results)
         assert self.ground.models.violations == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
 from interlock.chat.threads import FIRST
+from interlock.core.call import ToolSpec, redact
+from interlock.core.canonical import canonical_args, parse
 from interlock.core.decision import MAX_COMMENT, Approve, Reject, Seen
 from interlock.core.errors import InvalidRequest
 from interlock.core.thread import Line, Thread
@@ -24,7 +28,7 @@ MOST = 200
 SHOWN = frozenset(
     {"said", "replied", "asked", "decided", "resulted", "delegated", "ended", "stopped", "failed", "erased"}
 )
-HIDDEN = frozenset({"opaque", "seen", "took"})  # of a line's body: for the loop and the provider alone
+HIDDEN = frozenset({"opaque", "seen", "took", "tools"})  # of a line's body: for the loop and the provider alone
 
 
 class Which(Body):
@@ -92,8 +96,10 @@ async def show_thread(thread_id: str, site: Here, caller: Caller) -> Response:
     thread, lines = await site.assistant.threads.show(caller, thread_id)
     confirmation = thread.confirmation
     open_one = None if confirmation is None else {"tool": confirmation.tool, "answer": confirmation.answer}
-    body = {**_info(thread), "lines": [_line(line) for line in lines if line.kind in SHOWN], "confirmation": open_one}
-    return response(json_answer(body))
+    specs = {name: tool.spec for name, tool in site.assistant.toolbox.all(thread.workspace).items()}
+    shown = Wishes(specs, await site.store.secret_key(thread.workspace))
+    told = [_line(line, shown) for line in lines if line.kind in SHOWN]
+    return response(json_answer({**_info(thread), "lines": told, "confirmation": open_one}))
 
 
 @router.post("/api/threads/{thread_id}/stop", responses=gives(ThreadInfo, 404), **may(DECIDERS))
@@ -143,8 +149,31 @@ def _info(thread: Thread) -> dict[str, object]:
     }
 
 
-def _line(line: Line) -> dict[str, object]:
+class Wishes:
+    """Calls as the model wrote them, with what is secret in them hidden as on a card."""
+
+    def __init__(self, specs: Mapping[str, ToolSpec], key: bytes) -> None:
+        self._specs = specs
+        self._key = key
+
+    def shown(self, wish: tuple[str, str, str]) -> dict[str, object]:
+        call_id, tool, text = wish
+        spec = self._specs.get(tool) or ToolSpec("unknown")
+        return {"id": call_id, "name": tool, "args": self._args(text, spec)}
+
+    def _args(self, text: str, spec: ToolSpec) -> object:
+        """Of what is no object nobody can tell what is secret in it; nothing of it ran."""
+        with suppress(InvalidRequest):
+            value = parse(text or "{}")
+            if isinstance(value, dict):
+                return redact(canonical_args(value), spec, self._key).value
+        return None if spec.secret else text
+
+
+def _line(line: Line, wishes: Wishes) -> dict[str, object]:
     body = {name: value for name, value in line.body.items() if name not in HIDDEN}
+    if line.kind == "replied":
+        body["calls"] = [wishes.shown(wish) for wish in cast(list[tuple[str, str, str]], body.pop("wishes"))]
     return {"n": line.n, "at": rfc3339(line.at), "kind": line.kind, "actor": line.actor, "body": body}
 
 
