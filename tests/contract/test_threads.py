@@ -515,3 +515,21 @@ async def test_who_holds_a_thread_hears_of_a_decision_about_its_call(parts: Part
     await taken(parts)
     approval_id = await card(parts)
     assert await woken(parts, "default", "thread-1", lambda: approve(parts, approval_id))
+
+
+async def test_only_whoever_has_a_thread_asks_about_its_calls(parts: Parts) -> None:  # R24
+    """One that lost it to a stop would put a card to people for which nobody waits."""
+    thread = await taken(parts)
+    call = propose("send", {"to": "x"}, thread.id, "2:c1", workspace="default", thread_id=thread.id)
+    await step(parts, lambda thread, moment: threads.stop(thread, "ann", moment))
+    with pytest.raises(LeaseLost):
+        await parts.gate.within(thread.fence).check(call, SEND)
+    assert await parts.gate.known("default", thread.id, "2:c1") is None
+
+
+async def test_what_was_asked_before_a_thread_was_lost_is_still_known(parts: Parts) -> None:  # R24
+    thread = await taken(parts)
+    call = propose("send", {"to": "x"}, thread.id, "2:c1", workspace="default", thread_id=thread.id)
+    first = await parts.gate.within(thread.fence).check(call, SEND)
+    await step(parts, lambda thread, moment: threads.stop(thread, "ann", moment))
+    assert await parts.gate.within(thread.fence).check(call, SEND) == first
