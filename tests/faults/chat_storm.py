@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import json
 import os
 import random
@@ -44,6 +45,7 @@ STOPPED = 2.0  # seconds
 WORKSPACE = "default"
 DATABASE = "chat"
 STALLED = 20.0  # seconds without any change once nobody is hit any more
+HANGS = 240  # seconds after which it says where it stands, and ends
 CONTROLS = {
     "no-fence": chat_broken.no_fence,
     "acts-first": chat_broken.acts_first,
@@ -237,6 +239,7 @@ def stage(chance: random.Random, tag: str) -> str:
 
 async def calmed(url: str, folder: Path) -> None:
     """One fresh process brings all threads to their end; then all is judged."""
+    faulthandler.dump_traceback_later(HANGS, exit=True)
     parts, never = wire(url), asyncio.Event()
     await parts.store.open()
     chat = chat_of(parts.store, Outside(folder), LEASE)
