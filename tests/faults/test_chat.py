@@ -15,7 +15,7 @@ DATABASES = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("database", "kills"), [("sqlite", 160), ("postgresql", 120)])
+@pytest.mark.parametrize(("database", "kills"), [("sqlite", 100), ("postgresql", 80)])
 def test_a_turn_that_is_killed_anywhere_goes_on_in_another_process(database: str, kills: int) -> None:  # R3, R24, R46
     options = ("--database", database, "--victim", *SCENES, "--kills", str(kills), "--variant", "kill")
     result = report("driver", *options)
@@ -28,7 +28,7 @@ def test_a_turn_that_is_killed_anywhere_goes_on_in_another_process(database: str
 @pytest.mark.timeout(600)
 @DATABASES
 def test_a_process_that_stood_still_neither_writes_nor_acts(database: str) -> None:  # R24, R46
-    options = ("--database", database, "--victim", "chat", "chat-child", "chat-stop", "--others", "36")
+    options = ("--database", database, "--victim", "chat", "chat-child", "chat-stop", "--others", "27")
     result = report("driver", *options, "--variant", "stop", "delay", "raise")
     assert result["wrong"] == []
     assert result["succeeded"] * 2 > result["operations"]
