@@ -60,6 +60,7 @@ def test_of_two_people_who_decide_one_counts(world: World) -> None:  # R3
 
 
 def test_approval_and_stop_at_once_agree(world: World) -> None:  # R3
+    world.cut_off = ROUNDS
     for number in range(ROUNDS):
         title = f"Stop {world.name} {number}"
         with world.say(f'create an objective "{title}"') as talk:

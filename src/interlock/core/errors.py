@@ -161,7 +161,7 @@ class ModelFailed(Error):
 
     code, status = "model_failed", 502
 
-    def __init__(self, message: str, *, again: bool, **ids: object) -> None:
+    def __init__(self, message: str, *, again: bool = False, **ids: object) -> None:
         super().__init__(message, **ids)
         self.again = again
 
