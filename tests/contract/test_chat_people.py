@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from interlock.chat.agents import Agents
 from interlock.configuration import Agent
-from interlock.core.errors import Conflict, InvalidDecision, ModelFailed, NotFound
+from interlock.core.approval import Approval
+from interlock.core.errors import Conflict, InvalidDecision, ModelFailed, NotFound, StoreUnavailable
 from interlock.core.ports import Query
 from interlock.core.prompt import Delta, Prompt, Replied, Said, Wish
 from tests.chatting import ANN, BEN, MAIN, PATIENCE, ROOT, Chat, Script, calls, chatting, until, wish
@@ -373,4 +375,40 @@ async def test_the_loop_takes_up_what_comes_and_stops_when_it_is_told(place: Pla
         stop.set()
         await running
         assert (await chat.desk.inbox.list("default", Query(statuses=("pending",)))).items == ()
+        assert (await chat.ended(thread))["status"] == "done"
+
+
+# Ending in order
+
+
+# R32
+async def test_a_loop_that_is_told_to_end_before_its_threads_began_ends(place: Place, clock: Clock) -> None:
+    async with chatting(place, clock, Replied("Hello.")) as chat:
+        await chat.threads.say(await chat.workspaces.doors("default"), ANN, "Hello", agent="main")
+        others = asyncio.all_tasks()
+        assert await chat.loop.sweep() == 1
+        for task in asyncio.all_tasks() - others:
+            task.cancel()
+        async with asyncio.timeout(PATIENCE):
+            await chat.loop.settled()
+
+
+# R32, R46
+async def test_what_a_tool_gave_is_told_to_a_database_that_was_away(place: Place, clock: Clock) -> None:
+    async with chatting(place, clock, SEND, Replied("Sent.")) as chat:
+        thread = await chat.say("Send it")
+        (card,) = await chat.cards(thread)
+        gate = (await chat.workspaces.doors("default")).gate
+        finish, failures = gate.finish, [StoreUnavailable("Away."), StoreUnavailable("Away.")]
+
+        async def away(*values: Any, **named: Any) -> Approval:
+            if failures:
+                raise failures.pop()
+            return await finish(*values, **named)
+
+        gate.finish = away  # type: ignore[method-assign]  # the moment between the tool's end and its record
+        await chat.approve(card)
+        await chat.settle()
+        assert (await chat.store.get("default", card.id)).approval.status == "succeeded"
+        assert chat.effects.of("t_send") == [{"to": "bob"}]
         assert (await chat.ended(thread))["status"] == "done"

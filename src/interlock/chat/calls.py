@@ -25,6 +25,7 @@ from interlock.core.errors import (
     InvalidRequest,
     LeaseLost,
     NotFound,
+    StoreUnavailable,
     ToolFailed,
 )
 from interlock.core.event import Payload
@@ -39,6 +40,7 @@ from interlock.tools.tool import Tool, Use
 
 TOOL_LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
 MOST_SAID = 2_000  # characters of what the model said with a call, quoted on the card
+TELL_AGAIN = 0.2  # seconds
 REASONS = {
     "stopped": "The person stopped the agent before this was decided.",
     "said": "The person sent a new message instead of deciding this.",
@@ -192,9 +194,21 @@ class Calls:
                     await asyncio.shield(self.desk.gate.abandon(self._workspace, started.approval_id, started.fence))
                 raise
             with suppress(LeaseLost):  # it shows as unknown, and what came late is kept as evidence
-                await self.desk.gate.finish(self._workspace, started.approval_id, started.fence, ok=ok, payload=payload)
+                await self._finish(started, payload, ok=ok)
         finally:
             renewing.cancel()
+
+    async def _finish(self, started: Execution, payload: Payload, *, ok: bool) -> None:
+        """What is known is told also to a database that was away for a while; to tell it twice changes nothing."""
+        until = self.clock() + self.lease
+        while True:
+            try:
+                await self.desk.gate.finish(self._workspace, started.approval_id, started.fence, ok=ok, payload=payload)
+                return
+            except StoreUnavailable:
+                if self.clock() >= until:
+                    raise
+            await asyncio.sleep(TELL_AGAIN)
 
     async def _renew(self, started: Execution) -> None:
         while True:

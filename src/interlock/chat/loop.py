@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 
 from interlock.chat.agents import Desk
 from interlock.chat.held import Held
@@ -62,8 +63,14 @@ class Loop:
         for key in dict.fromkeys([*gone, *due]):
             if key not in self._at_work and len(self._at_work) < AT_ONCE:
                 taken += 1
-                self._at_work[key] = asyncio.create_task(self._take(*key))
+                self._at_work[key] = task = asyncio.create_task(self._take(*key))
+                task.add_done_callback(partial(self._through, key))  # also of one that was cancelled before it began
         return taken
+
+    def _through(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
+        if len(self._at_work) >= AT_ONCE:
+            self._room.set()
+        self._at_work.pop(key, None)
 
     def _is_gone(self, runner: str) -> bool:
         """Of a thread that is not at work here, also this process: the database failed it, and it let go."""
@@ -81,10 +88,6 @@ class Loop:
             pass  # it was taken over or stopped
         except Exception as error:  # noqa: BLE001  one thread's trouble is not that of all others
             self._failed("thread_failed", error)
-        finally:
-            if len(self._at_work) >= AT_ONCE:
-                self._room.set()
-            self._at_work.pop((workspace, thread_id), None)
 
     async def _advance(self, workspace: str, thread_id: str) -> None:
         store, runner, lease = self._parts.threads, self._parts.runner, self._parts.lease
