@@ -289,6 +289,19 @@ async def test_a_failing_model_is_tried_again_and_then_it_is_an_error_that_the_p
         assert len(await chat.lines(thread, "replied")) == 1
 
 
+# R3
+async def test_what_a_providers_library_raises_unforeseen_is_a_failure_like_others(place: Place, clock: Clock) -> None:
+    def unforeseen(_: Prompt) -> Replied:
+        raise KeyError("choices")
+
+    async with chatting(place, clock, unforeseen, Replied("Hello.")) as chat:
+        thread = await chat.say("Hi")
+        (failed,) = await chat.lines(thread, "failed")
+        assert failed.body["error"] == "The model failed unexpectedly (KeyError)."
+        await chat.forward(1_000)
+        assert (await chat.ended(thread))["status"] == "done"
+
+
 async def test_a_model_that_comes_back_in_time_leaves_no_error(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, OVERLOADED, SEND, OVERLOADED, Replied("Sent.")) as chat:
         thread = await chat.say("Send")

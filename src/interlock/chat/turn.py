@@ -154,13 +154,18 @@ class Turn:
     async def _listen(self, model: Model, prompt: Prompt) -> Replied:
         thread = self.held.thread
         stream = cast(AsyncGenerator[Delta | Replied], model.turn(prompt))
-        async with aclosing(stream):
-            async for item in stream:
-                match item:
-                    case Delta(text):
-                        await self.parts.drafts.add(thread.workspace, thread.id, _clean(text))
-                    case Replied():
-                        return item
+        try:
+            async with aclosing(stream):
+                async for item in stream:
+                    match item:
+                        case Delta(text):
+                            await self.parts.drafts.add(thread.workspace, thread.id, _clean(text))
+                        case Replied():
+                            return item
+        except Error:
+            raise
+        except Exception as error:  # whatever a provider's library raises is a failure of the model
+            raise ModelFailed(f"The model failed unexpectedly ({type(error).__name__}).", again=True) from error
         raise ModelFailed("The model's answer ended too early.", again=True)
 
     async def _until_lost(self) -> None:
