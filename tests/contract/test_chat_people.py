@@ -11,6 +11,7 @@ import pytest
 from interlock.chat.agents import Agents
 from interlock.configuration import Agent
 from interlock.core.approval import Approval
+from interlock.core.decision import Approve, Seen
 from interlock.core.errors import Conflict, InvalidDecision, ModelFailed, NotFound, StoreUnavailable
 from interlock.core.ports import Query
 from interlock.core.prompt import Delta, Prompt, Replied, Said, Wish
@@ -93,6 +94,24 @@ async def test_strangers_neither_speak_in_a_thread_nor_stop_it(place: Place, clo
         assert len(await chat.cards(thread)) == 1
         await chat.threads.stop(chat.desk, ROOT, thread.id)
         assert await chat.cards(thread) == []
+
+
+# R46
+async def test_how_a_call_ended_that_a_dead_process_had_begun_is_found_out_although_the_person_stopped(
+    place: Place, clock: Clock
+) -> None:
+    async with chatting(place, clock, calls(wish("c1", "t_put", to="bob"))) as chat:
+        thread = await chat.say("Put it")
+        (card,) = await chat.cards(thread)
+        await chat.desk.inbox.decide("default", card.id, Approve(Seen(card.args_sha256)), BOB)
+        await chat.desk.gate.start("default", card.id, "gone")
+        chat.dead.add("gone")
+        await chat.threads.stop(chat.desk, ANN, thread.id)
+        async with asyncio.timeout(PATIENCE):
+            await chat.settle()
+        (result,) = await chat.lines(thread, "resulted")
+        assert (result.body["status"], chat.effects.of("t_put")) == ("succeeded", [{"to": "bob"}])
+        assert (await chat.ended(thread))["status"] == "stopped"
 
 
 async def test_what_has_started_is_waited_for_when_the_person_stops(place: Place, clock: Clock) -> None:

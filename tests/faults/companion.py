@@ -11,7 +11,7 @@ from typing import Any
 
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.errors import Error
+from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
 from interlock.core.ports import Query
 from interlock.runner import this_runner
@@ -71,8 +71,11 @@ class Companion:
 
     async def go_on(self, life: Life) -> None:
         """A call of somebody else in the same workspace, while the victim stands still."""
-        approval_id = await self._pending(life, ASIDE, "meanwhile")
-        await self._parts.gate.cancel(life.workspace, approval_id, "bob")
+        for tries in range(3, 0, -1):  # on a busy machine a database may take longer to give up on who stands still
+            with suppress(*([StoreUnavailable] if tries > 1 else [])):
+                approval_id = await self._pending(life, ASIDE, "meanwhile")
+                await self._parts.gate.cancel(life.workspace, approval_id, "bob")
+                return
 
     async def swept(self, life: Life) -> list[str]:
         """What still runs although its lease has lapsed: nothing, after a while."""

@@ -174,8 +174,8 @@ def judged_race(replies: Sequence[Reply]) -> list[str]:
     if len(winners) != 1:
         return [*wrong, f"{len(winners)} won: {[reply.sent for reply in winners][:5]}"]
     kind, name = winners[0].sent.split()
-    record = winners[0].body["decision"]
-    if (record["kind"], record["by"]) != (kind, name):
+    record = winners[0].body["decision"] or {}
+    if (record.get("kind"), record.get("by")) != (kind, name):
         wrong.append(f"{winners[0].sent} won, and what stands is {record}")
     told = {json.dumps(reply.body.get("decision"), sort_keys=True) for reply in others}
     if len(told) > 1 or any(json.loads(each)["by"] != name for each in told if each != "null"):

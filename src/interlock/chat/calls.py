@@ -71,11 +71,9 @@ class Calls:
             await self._resulted(call, results.misfit(error), "invalid")
 
     async def start(self, call: Call, given_up: str) -> None:
-        """For a call that people approved."""
+        """For a call that people approved. One that has started cannot be stopped: how it ended is found out."""
         if given_up == "stopped":
             await self._cancel(call, given_up)
-            await self.look(call)
-            return
         outcome = await self.desk.gate.look(self._workspace, call.approval)
         if isinstance(outcome, Proceed):
             await self._proceed(call, outcome)

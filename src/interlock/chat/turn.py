@@ -33,6 +33,7 @@ BACK_OFF = (1_000, 4_000, 15_000)  # milliseconds before another try of the mode
 LONGEST_PAUSE = 120_000  # milliseconds that a provider may ask for
 LONGEST = 300.0  # seconds that one turn of the model may take
 LOOK_AGAIN = 1.0  # seconds: what another process decided is not told here, so it is looked for while a tool runs
+PAUSE = 0.2  # seconds between two rounds of which the first changed nothing
 WAITED = 1_000  # milliseconds behind a deadline at which a parked thread looks by itself
 
 OpenModel = Callable[[str], Model]  # by its name in the configuration; raises Misconfigured
@@ -64,15 +65,18 @@ class Turn:
     parts: Parts
     watch: Watch
     working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _known: int = 0  # the last line of the round before
 
     async def advance(self) -> None:
         await self.held.find_root()
         while await self._round():
-            pass
+            if self.held.thread.lines == self._known:  # nothing came of it: a little later it may
+                await self.watch.changed(PAUSE)
 
     async def _round(self) -> bool:
         """False once the thread is parked or has ended."""
         lines = await self.held.read()
+        self._known = lines[-1].n
         try:
             agent = self.parts.agents.of(self.desk, self.held.thread.agent)
         except NotFound as error:
