@@ -30,8 +30,12 @@ class NewMessage(Body):
     """Without a `thread_id` a thread begins, with `agent` or the built-in assistant."""
 
     message: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
-    thread_id: Annotated[str, Field(max_length=MAX_NAME)] = ""
-    agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    thread_id: Annotated[
+        str, Field(max_length=MAX_NAME, description="The thread to go on with; without it one begins.")
+    ] = ""
+    agent: Annotated[
+        str, Field(max_length=MAX_NAME, description="Whom a new thread is with; the assistant, if left out.")
+    ] = ""
 
 
 class Chatting:
