@@ -242,7 +242,8 @@ class Chat:
     async def ended(self, thread: Thread) -> Mapping[str, object]:
         """How its last turn ended; a thread that is not idle has not."""
         assert await self.status(thread) == "idle"
-        return (await self.lines(thread, "ended"))[-1].body
+        body = (await self.lines(thread, "ended"))[-1].body
+        return {name: body[name] for name in ("status", "reason")}
 
     async def put_policy(self, text: str) -> None:
         await self.workspaces.put_policy("default", text, "root")

@@ -62,6 +62,19 @@ async def test_calls_without_secrets_are_shown_as_the_model_wrote_them(
     assert {"wishes", "opaque", "seen"}.isdisjoint(whole)
 
 
+# R4
+async def test_the_end_of_a_turn_names_the_reply_that_it_came_to(
+    app: Entrance, site: Site, keys: dict[str, str], client: As
+) -> None:
+    key = keys["reviewer"]
+    async with speaking(site, Speaker(["Look.", Wish("c1", "cms_list_pages", "{}")], ["Done."])):
+        stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
+        events = await stream.ended()
+    lines = (await client(key).get(f"/api/threads/{stream.thread_id}")).json()["lines"]
+    (named,) = [line for line in lines if str(line["n"]) == events[-1].data["message_id"]]
+    assert (events[-1].name, named["kind"], named["body"]["text"]) == ("done", "replied", "Done.")
+
+
 async def _replied(client: httpx2.AsyncClient, thread_id: str) -> dict[str, Any]:
     """The first reply."""
     lines = (await client.get(f"/api/threads/{thread_id}")).json()["lines"]

@@ -169,5 +169,5 @@ def _path(body: Mapping[str, Any]) -> dict[str, object]:
 def _ended(line: Line, body: Mapping[str, Any]) -> tuple[str, dict[str, object], str]:
     if body["status"] in ("error", "limit"):
         return "error", {"error": body["reason"], "status": body["status"]}, ""
-    done: dict[str, object] = {"message_id": f"{line.n}"}
+    done: dict[str, object] = {"message_id": str(body.get("message") or line.n)}
     return "done", done | ({"stopped": True} if body["status"] == "stopped" else {}), ""

@@ -277,7 +277,9 @@ class Turn:
         raise ModelFailed("The model's answer ended too early.", again=True)
 
     async def _end(self, status: str, reason: str) -> None:
-        await self.held.end(New("ended", TIME, {"status": status, "reason": reason}))
+        """With the line of the last reply, which is the message that the turn came to."""
+        replied = next((line.n for line in reversed(self.held.lines) if line.kind == "replied"), 0)
+        await self.held.end(New("ended", TIME, {"status": status, "reason": reason, "message": replied}))
 
 
 def _clean(text: str) -> str:
