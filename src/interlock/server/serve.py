@@ -35,6 +35,10 @@ LOOK_AGAIN = 10.0  # seconds: a thousand agents may wait, and each is woken when
 WORKSPACE = "default"
 AUTHOR = "configuration"
 VERSIONS = 1_000  # of a policy, that are looked through for the last one of the configuration
+DEMO = (
+    "There is an agent to talk to: docs/chat.md. And there are a few calls to decide, which are made up: nothing "
+    "happens when they are approved."
+)
 Say = Callable[[str], None]
 
 
@@ -57,7 +61,7 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
         if worker:
             await stack.enter_async_context(working(site.log, parts.worker.run, *site.assistant.chores))
         if demo and await fill(site):
-            say("There are a few demo calls to decide. They are made up, and nothing happens when they are approved.")
+            say(DEMO)
         for line in await _welcome(site, listening):
             say(line)
         _collect_rarely()
