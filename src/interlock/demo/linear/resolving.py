@@ -31,10 +31,10 @@ class Snapshot:
         return list(self._held[kind].values())
 
     def put(self, kind: str, record_id: str, body: Mapping[str, object]) -> None:
-        raise NotImplementedError("A query changes nothing.")
+        raise TypeError("A query changes nothing.")
 
     def delete(self, kind: str, record_id: str) -> None:
-        raise NotImplementedError("A query changes nothing.")
+        raise TypeError("A query changes nothing.")
 
 
 def resolved(source: Any, info: GraphQLResolveInfo[Shelf], **args: Any) -> Any:
