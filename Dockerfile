@@ -2,11 +2,15 @@
 FROM python:3.11-slim AS built
 WORKDIR /src
 COPY requirements ./requirements
-RUN python -m venv /opt/interlock \
-    && /opt/interlock/bin/python -m pip install --no-cache-dir --require-hashes -r requirements/base.txt -r requirements/build.txt
-COPY pyproject.toml README.md LICENSE ./
+# What builds the page, Node among it, stays behind.
+RUN python -m venv /opt/interlock && python -m venv /opt/build \
+    && /opt/interlock/bin/python -m pip install --no-cache-dir --require-hashes -r requirements/base.txt \
+    && /opt/build/bin/python -m pip install --no-cache-dir --require-hashes -r requirements/build.txt
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
-RUN /opt/interlock/bin/python -m pip install --no-cache-dir --no-deps --no-build-isolation .
+COPY ui ./ui
+RUN /opt/build/bin/python -m hatchling build -t wheel -d /opt/wheel \
+    && /opt/interlock/bin/python -m pip install --no-cache-dir --no-deps /opt/wheel/*.whl
 
 FROM python:3.11-slim
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/interlock interlock

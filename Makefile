@@ -8,6 +8,9 @@ INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.dev-installed
 BENCH_VENV := .venv-bench
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
+# Frameworks whose agents are gated: an environment for each, since their packages do not fit together.
+FRAMEWORKS := langchain openai_agents agent_framework agno crewai
+FRAMEWORKS_INSTALLED := $(FRAMEWORKS:%=.venv-frameworks/%/.installed)
 BENCH ?= --write --json $(BENCH_VENV)/figures.json
 LOCK_VENV := .venv-lock
 LOCK_TOOL := uv==0.13.7
@@ -18,23 +21,30 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help install run dev test pooler check fix bench faults mutants lock clean
+.PHONY: help install page run dev frameworks test pooler browser check fix bench faults mutants lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
 
 install: $(INSTALLED) ## the environment: .venv/bin/interlock and .venv/bin/python
 
+# The web app is built where it is not up to date; see hatch_build.py.
+page: $(INSTALLED)
+	@$(BIN)/python hatch_build.py
+
 # HOST, PORT, DATABASE and CONFIG may be given; the defaults are those of `interlock serve`.
 SERVE := $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(DATABASE),--database $(DATABASE)) $(if $(CONFIG),--config $(CONFIG))
-run: $(INSTALLED) ## the server with demo calls, on http://127.0.0.1:8321; prints a one-time link to sign in
+run: page ## the server with demo calls, on http://127.0.0.1:8321; prints a one-time link to sign in
 	@exec $(BIN)/interlock serve --demo $(SERVE)
 
-dev: $(INSTALLED) ## the same, started again whenever a file under src/ changes
-	@exec $(BIN)/python -m scripts.dev $(BIN)/interlock serve --demo $(SERVE)
+dev: page $(DEV_INSTALLED) ## the same, started again whenever a file under src/ changes; the page with reload, on port 8322
+	@INTERLOCK_SERVER=http://127.0.0.1:$(or $(PORT),8321) exec $(BIN)/python -m scripts.dev $(BIN)/interlock serve --demo $(SERVE)
 
-test: check pooler ## everything: the checks, then all tests, with core fully covered
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov
+# The browser's tests are a run of their own: what drives the browser holds the event loop that others need.
+test: check page pooler browser frameworks ## everything: the checks, then all tests, with core fully covered
+	@$(BIN)/python -m scripts.ui test
+	@$(BIN)/python -m pytest -n $(WORKERS) --cov --ignore=tests/browser
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/browser
 
 # Without root or Debian, the tests that need a pooler are skipped and say how to install one.
 pooler:
@@ -42,15 +52,23 @@ pooler:
 		export DEBIAN_FRONTEND=noninteractive; apt-get -q update && apt-get -q install -y --no-install-recommends pgbouncer; \
 	fi >/dev/null 2>&1 || echo 'pgbouncer could not be installed: the tests that need it are skipped.' >&2
 
-check: $(DEV_INSTALLED) ## format, lint, types, import rules
+# Without root or Debian, an installed Chromium is used, or the tests say which command installs one.
+browser:
+	@if ! command -v chromium && test "$$(id -u)" = 0 && command -v apt-get; then \
+		export DEBIAN_FRONTEND=noninteractive; apt-get -q update && apt-get -q install -y --no-install-recommends chromium fonts-dejavu-core; \
+	fi >/dev/null 2>&1 || echo 'Chromium could not be installed: the tests that need a browser fail and say so.' >&2
+
+check: $(DEV_INSTALLED) ## format, lint, types, import rules, for the page too
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy src $(wildcard benchmarks)
 	@$(BIN)/lint-imports --no-cache --no-logo
+	@$(BIN)/python -m scripts.ui check
 
 fix: $(DEV_INSTALLED) ## format, and mend what the linter can mend
 	@$(BIN)/ruff check --fix . || true
 	@$(BIN)/ruff format .
+	@$(BIN)/python -m scripts.ui fix
 
 bench: $(BENCH_INSTALLED) ## Interlock beside the databases and others: docs/benchmarks.md (20 minutes, on a quiet machine)
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH)
@@ -63,9 +81,14 @@ mutants: $(DEV_INSTALLED) ## mistakes made on purpose in the rules and the verif
 	@$(BIN)/python -m tests.mutants --workers $(WORKERS)
 
 # Keeps the pins that still fit; `make lock UPGRADE=--upgrade` takes the newest of all.
-EXTRAS := --extra postgres --extra server --extra chat --extra mcp --extra demo
+EXTRAS := --extra postgres --extra server --extra chat --extra mcp --extra slack --extra email --extra webhook --extra demo
 LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header
+LOCK_FRAMEWORKS := $(FRAMEWORKS:%=lock-%)
+.PHONY: $(LOCK_FRAMEWORKS)
+$(LOCK_FRAMEWORKS): lock-%:
+	@$(LOCK) pyproject.toml --extra postgres --extra client --extra $(subst _,-,$*) requirements/frameworks/$*.in -o requirements/frameworks/$*.txt
+
 lock: ## pin the requirements again, with hashes
 	@test -x $(LOCK_VENV)/bin/uv || $(PYTHON) -m venv $(LOCK_VENV)
 	@$(LOCK_VENV)/bin/python -m pip install -qq '$(LOCK_TOOL)'
@@ -74,27 +97,40 @@ lock: ## pin the requirements again, with hashes
 	@$(LOCK) pyproject.toml $(EXTRAS) requirements/dev.in -c requirements/base.txt -c requirements/build.txt -o requirements/dev.txt
 	@$(LOCK) pyproject.toml $(EXTRAS) --extra bench -c requirements/base.txt -c requirements/build.txt \
 		-c requirements/dev.txt -o requirements/bench.txt
-	@! grep -nE '://|^-' requirements/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
+	@$(MAKE) -s --no-print-directory $(LOCK_FRAMEWORKS)
+	@! grep -nE '://|^-' requirements/*.txt requirements/frameworks/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
 
 clean: ## remove what the other targets made
-	@rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-frameworks $(BENCH_VENV) $(LOCK_VENV) build dist ui/node_modules src/interlock/server/ui .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # The stamps are written last, so an install that was cut off starts again.
-$(INSTALLED): pyproject.toml requirements/base.txt requirements/build.txt
+$(INSTALLED): pyproject.toml hatch_build.py requirements/base.txt requirements/build.txt
 	@command -v $(PYTHON) >/dev/null || { echo 'Interlock needs Python 3.11 or newer; there is no $(PYTHON). On Debian: apt install python3 python3-venv' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Interlock needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make PYTHON=python3.12 install" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments. On Debian: apt install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo 'Installing into $(VENV) ...'
 	@$(PIP_INSTALL) --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@$(BIN)/python hatch_build.py
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json
+$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json requirements/mcp/package-lock.json ui/package-lock.json
 	@echo 'Installing what the tests need ...'
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m tests.provider
+	@$(BIN)/python -m tests.mcp_packages
+	@$(BIN)/python hatch_build.py --tools
+	@touch $@
+
+# The package itself is taken from the checkout, so that what is tested is what stands here.
+frameworks: $(FRAMEWORKS_INSTALLED)
+$(FRAMEWORKS_INSTALLED): .venv-frameworks/%/.installed: requirements/frameworks/%.txt $(INSTALLED)
+	@$(@D)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(@D)
+	@echo 'Installing $* into $(@D) ...'
+	@$(@D)/bin/python -m pip install -qq --require-hashes -r $<
+	@$(@D)/bin/python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/interlock.pth", "w").write("$(CURDIR)/src\n")'
 	@touch $@
 
 # Apart from the rest, since the others that are measured bring a hundred packages.

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import peers
-from benchmarks.peers import CALLS, Peer, Place, Tool, Turns, Unfit
+from benchmarks.peers import CALLS, Peer, Place, Tool, Turns, Unasked, Unfit
 
 WARM = 5
-PAIRS = 60  # of runs without and with the question that is not needed
+ROUNDS = 60  # of runs in each way, of which none asks
 TWICE = 8  # paused calls that are resumed twice
 
 
@@ -136,16 +136,21 @@ async def parked(peer: Peer, numbers: Iterable[int], deadline: float) -> int:
 
 
 async def unasked(options: argparse.Namespace) -> dict[str, Any]:
-    """Processor time that the approval costs a call that needs no question, in µs: with it minus without it."""
-    without, having = peers.load(options.peer).unasked()
-    spent: list[tuple[float, float]] = []
-    for _ in range(PAIRS // 2):  # the order turns, so that neither gains by it
-        spent.append((await processor(without), await processor(having)))
-        second, first = await processor(having), await processor(without)
-        spent.append((first, second))
+    """Processor time of a call that needs no question, in µs: bare, and what each way of asking adds to it."""
+    ways: Unasked = peers.load(options.peer).unasked(options.folder)
+    names, spent = ways._fields, []
+    for round_ in range(ROUNDS):
+        turned = (names[(number + round_) % len(names)] for number in range(len(names)))  # so that none gains by it
+        spent.append({name: await processor(getattr(ways, name)) for name in turned})
     spent = spent[WARM:]
-    bare, gated = (statistics.median(each) for each in zip(*spent, strict=True))
-    return {"without_us": bare, "with_us": gated, "cost_us": statistics.median(b - a for a, b in spent)}
+    added = {f"{name}_us": spread([each[name] - each["bare"] for each in spent]) for name in names[1:]}
+    return {"bare_us": statistics.median(each["bare"] for each in spent), **added}
+
+
+def spread(costs: list[float]) -> list[float]:
+    """The median, and where the middle half of them lies."""
+    low, middle, high = statistics.quantiles(costs, n=4)
+    return [middle, low, high]
 
 
 async def processor(turns: Turns) -> float:

@@ -1,4 +1,7 @@
-"""Runs a command, and runs it again whenever a file under src/ changes: `python -m scripts.dev COMMAND…`."""
+"""Runs a command, and runs it again whenever a file under src/ changes: `python -m scripts.dev COMMAND…`.
+
+Beside it the page is served from its sources, with reload. Both end with this.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,37 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
+
+from scripts import ui
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 EVERY = 0.5  # seconds
 KINDS = {".py", ".sql", ".html", ".css", ".js", ".svg"}
+PATIENCE = 10  # seconds to end in
 
 
 def main(command: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would not hear it
+    page = ui.started("vite/bin/vite.js", "--clearScreen", "false")
+    try:
+        again_and_again(command)
+    except (KeyboardInterrupt, SystemExit):
+        return 0
+    finally:
+        end(page)
+
+
+def again_and_again(command: list[str]) -> NoReturn:
     while True:
         seen, process = stamps(), subprocess.Popen(command)
         try:
             while stamps() == seen:
                 time.sleep(EVERY)
-        except (KeyboardInterrupt, SystemExit):
-            return end(process)
-        print("A file changed: starting again.", flush=True)
-        end(process)
+            print("A file changed: starting again.", flush=True)
+        finally:
+            end(process)
 
 
 def stamps() -> dict[Path, int]:
@@ -37,11 +54,15 @@ def stamps() -> dict[Path, int]:
     return found
 
 
-def end(process: subprocess.Popen[bytes]) -> int:
+def end(process: subprocess.Popen[bytes]) -> None:
     """In order; a command that has ended already, by a mistake in a file, waits for the next change."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
-    return process.wait()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 if __name__ == "__main__":

@@ -11,11 +11,37 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from interlock import Interlock
+from interlock.library.agent import Agent
 
 PATH = "/srv/x/" + "a" * 120
 TOOL = "delete_file"
 Turns = Callable[[], Awaitable[None]]  # one agent's run of CALLS tool calls, none of which needs a question
+
+
+class Unasked(NamedTuple):
+    """The same agent bare, with its framework's own approval step, and behind Interlock, by what its tool does.
+
+    An allowed read leaves a count; an allowed write is started, finished and recorded, on the disk.
+    """
+
+    bare: Turns
+    own: Turns
+    read: Turns
+    write: Turns
+
+
+def gates(folder: Path) -> tuple[Agent, Agent]:
+    """Two gates that ask nobody, each with a database of its own."""
+    free = {"version": 1, "rules": [{"name": "free", "then": "allow"}]}
+    return tuple(  # type: ignore[return-value]  # two
+        Interlock(f"sqlite:///{folder / name}.db", policy=free, run_id="bench").agent("bench")
+        for name in ("read", "write")
+    )
+
+
 CALLS = 10
 
 

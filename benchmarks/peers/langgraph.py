@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
@@ -18,7 +20,8 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from benchmarks.durability import PRAGMAS, postgres_durability, sqlite_durability
-from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, arguments
+from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
+from interlock.integrations.langchain import InterlockMiddleware
 
 TITLE = "LangGraph"
 DATABASES = ("sqlite", "postgresql")
@@ -75,19 +78,27 @@ class Peer:
         return f'durability="{DURABLE}", {found}'
 
 
-def unasked() -> tuple[Turns, Turns]:
-    """An agent without the middleware, and one with it whose tool needs no question."""
+def unasked(folder: Path) -> Unasked:
+    """An agent without a middleware, and with one whose tool needs no question."""
+    thread = itertools.count()
 
     def turns(*middleware: Any) -> Turns:
         agent = create_agent(model=Often(), tools=[tool_of(Tool())], middleware=middleware)
 
         async def run() -> None:
-            found = await agent.ainvoke({"messages": [HumanMessage("x")]}, {"recursion_limit": 200})
+            found = await agent.ainvoke({"messages": [HumanMessage("x")]}, {**fresh(), "recursion_limit": 200})
             assert len(found["messages"]) == 2 + 2 * CALLS
 
         return run
 
-    return turns(), turns(HumanInTheLoopMiddleware(interrupt_on={"another_tool": True}))
+    def fresh() -> dict[str, Any]:
+        return {"configurable": {"thread_id": f"thread {next(thread)}"}}
+
+    gated = (
+        turns(InterlockMiddleware(gate, effects={TOOL: effect}))
+        for gate, effect in zip(gates(folder), ("read", "write"), strict=True)
+    )
+    return Unasked(turns(), turns(HumanInTheLoopMiddleware(interrupt_on={"another_tool": True})), *gated)
 
 
 def tool_of(tool: Tool) -> Any:

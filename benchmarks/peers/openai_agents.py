@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 from agents import Agent, Runner, RunState, function_tool, set_tracing_disabled
@@ -12,7 +14,8 @@ from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from benchmarks import kept
-from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, arguments
+from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
+from interlock.integrations.openai_agents import gated
 
 TITLE = "OpenAI Agents"
 DATABASES = ("sqlite",)
@@ -43,9 +46,10 @@ class Peer:
         await self._table.close()
 
 
-def unasked() -> tuple[Turns, Turns]:
+def unasked(folder: Path) -> Unasked:
     """A tool that never asks, and one that has to be looked at by a function, which says no."""
     set_tracing_disabled(True)
+    names = itertools.count()
 
     async def no_need(context: Any, args: Any, call_id: str) -> bool:
         return False
@@ -59,7 +63,19 @@ def unasked() -> tuple[Turns, Turns]:
 
         return run
 
-    return turns(False), turns(no_need)
+    def behind(gate: Any, effect: str) -> Turns:
+        agent = gated(
+            Agent(name="bench", model=Fake(CALLS), tools=[tool_of(Tool(), asked=False)]), gate, {TOOL: effect}
+        )
+
+        async def run() -> None:
+            found = await agent.run("x", run_id=f"conversation {next(names)}", max_turns=CALLS + 5)
+            assert found.final_output == "done"
+
+        return run
+
+    sides = (behind(gate, effect) for gate, effect in zip(gates(folder), ("read", "write"), strict=True))
+    return Unasked(turns(False), turns(no_need), *sides)
 
 
 def tool_of(tool: Tool, *, asked: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, FunctionToolset
@@ -9,7 +11,8 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPa
 from pydantic_ai.models.function import FunctionModel
 
 from benchmarks import kept
-from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, arguments
+from benchmarks.peers import CALLS, TOOL, Place, Tool, Turns, Unasked, arguments, gates
+from interlock.integrations.pydantic_ai import gated
 
 TITLE = "Pydantic AI"
 DATABASES = ("sqlite", "postgresql")
@@ -39,18 +42,25 @@ class Peer:
         await self._table.close()
 
 
-def unasked() -> tuple[Turns, Turns]:
+def unasked(folder: Path) -> Unasked:
     """A plain toolset, and one that has to be looked at by a function, which says no."""
+
+    names = itertools.count()
 
     def turns(tools: Any) -> Turns:
         asking = agent(often, tools)
 
         async def run() -> None:
-            assert (await asking.run("x")).output == "done"
+            assert (await asking.run("x", conversation_id=f"conversation {next(names)}")).output == "done"
 
         return run
 
-    return turns(toolset(Tool())), turns(toolset(Tool()).approval_required(lambda context, definition, args: False))
+    asked = toolset(Tool()).approval_required(lambda context, definition, args: False)
+    sides = (
+        turns(gated(toolset(Tool()), gate, {TOOL: effect}))
+        for gate, effect in zip(gates(folder), ("read", "write"), strict=True)
+    )
+    return Unasked(turns(toolset(Tool())), turns(asked), *sides)
 
 
 def agent(model: Any, tools: Any) -> Any:

@@ -58,7 +58,7 @@ def compare(old: Policy, new: Policy) -> Difference:
     names = [renamed.get(rule.name, rule.name) for rule in old.rules]
     return Difference(
         tuple(_rules(old, new, names)),
-        _facets(_of_defaults(old.defaults), _of_defaults(new.defaults)),
+        _facets(defaults_of(old.defaults), defaults_of(new.defaults)),
         _facets(_of_agents(old), _of_agents(new)),
     )
 
@@ -79,6 +79,20 @@ def facets_of(rule: Rule, defaults: Defaults) -> Facets:
         **(_of_terms(rule, defaults) if rule.then == "ask" else {}),
     }
     return {key: value for key, value in said.items() if value}
+
+
+def defaults_of(defaults: Defaults) -> Facets:
+    """All of them, whoever said so."""
+    return {
+        "unknown_tools": defaults.unknown_tools,
+        "expires_in": _windows(defaults.expires_in),
+        "on_expiry": defaults.on_expiry,
+        "undo_window": show_duration(defaults.undo_window),
+        "start_within": show_duration(defaults.start_within),
+        "remind": _times(defaults.remind),
+        "escalate": _ladder(defaults.ladder),
+        "trust_declared": str(defaults.trust_declared).lower(),
+    }
 
 
 def _rules(old: Policy, new: Policy, names: Sequence[str]) -> Iterator[RuleDifference]:
@@ -157,25 +171,13 @@ def _of_terms(rule: Rule, defaults: Defaults) -> Facets:
         "expires_in": _windows(rule.expires_in),
         "on_expiry": ask.on_expiry if ask.on_expiry != defaults.on_expiry else "",
         "escalate": _ladder(ask.ladder) if ask.ladder != defaults.ladder else "",
-        "remind": _times(ask.remind) if ask.remind != defaults.remind else "",
+        "remind": (_times(ask.remind) or "never") if ask.remind != defaults.remind else "",
+        "channels": ", ".join(ask.channels),
     }
     for key in ("undo_window", "start_within"):
         value = getattr(ask, key)
         terms[key] = show_duration(value) if value != getattr(defaults, key) else ""
     return terms
-
-
-def _of_defaults(defaults: Defaults) -> Facets:
-    return {
-        "unknown_tools": defaults.unknown_tools,
-        "expires_in": _windows(defaults.expires_in),
-        "on_expiry": defaults.on_expiry,
-        "undo_window": show_duration(defaults.undo_window),
-        "start_within": show_duration(defaults.start_within),
-        "remind": _times(defaults.remind),
-        "escalate": _ladder(defaults.ladder),
-        "trust_declared": str(defaults.trust_declared).lower(),
-    }
 
 
 def _of_agents(policy: Policy) -> Facets:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest
-from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Then, Verdict, facts_of
+from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Verdict, facts_of
 from interlock.durations import parse_duration
 from interlock.reading.reader import nearest
 
+By = Literal["rule", "switch", "default"]
 NO_LINES: Mapping[str, int] = {}
 CALL_KEYS = (
     *("tool", "args", "agent", "agent_path", "initiated_by", "teams", "priority", "setting", "expires_in", "thread_id"),
@@ -53,6 +54,16 @@ class Explanation:
         return [*map(str, self.steps), self.why]
 
 
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """One verdict that a call can get, and what gives it; `conditional` if the arguments decide whether it does."""
+
+    verdict: Verdict
+    by: By
+    rule: str = ""
+    conditional: bool = False
+
+
 def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, int] = NO_LINES) -> Explanation:
     key = Key(call.tool, policy.effect(spec), call.path, call.requester, call.teams, call.priority)
     facts = facts_of(call, key.effect)
@@ -66,16 +77,20 @@ def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, 
     return Explanation(verdict, tuple(steps), by, _conclusion(policy, verdict, by, key))
 
 
-def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> frozenset[Then]:
-    """Every verdict that such a call can get, whatever its arguments: one where it is certain."""
+def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[Prospect, ...]:
+    """Every verdict that such a call can get, whatever its arguments, by the order of the rules."""
     key = Key(call.tool, policy.effect(spec), call.path, call.requester, call.teams, call.priority)
-    kinds: set[Then] = set()
+    found: list[Prospect] = []
     for rule in policy.rules:
         if not rule.shadow and rule.matches(key):
-            kinds.add(replace(policy, rules=(replace(rule, when=None),)).judge(call, spec).kind)
+            verdict = replace(policy, rules=(replace(rule, when=None),)).judge(call, spec)
+            by: By = "switch" if rule.then == "allow" and isinstance(verdict, Ask) else "rule"
+            found.append(Prospect(verdict, by, rule.name, rule.when is not None))
             if rule.when is None:
-                return frozenset(kinds)
-    return frozenset({*kinds, replace(policy, rules=()).judge(call, spec).kind})
+                return tuple(found)
+    verdict = replace(policy, rules=()).judge(call, spec)
+    switched = bool(key.effect) and any(key.tool in policy.toggles.get(agent, {}) for agent in key.path)
+    return (*found, Prospect(verdict, "switch" if switched else "default"))
 
 
 def _step(rule: Rule, key: Key, facts: Facts, line: int | None) -> Step:

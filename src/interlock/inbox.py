@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -19,6 +19,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Card, find, make_card, risk_of
 from interlock.core.decision import Decision, Edit, Respond, Reviewer
+from interlock.core.edits import changes_of
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
 from interlock.core.event import Stored
@@ -38,12 +39,13 @@ LOOK_BACK = 10_000  # entries of the ledger
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One approval as a person sees it; `status` is by the clock, the card from the stored bytes."""
+    """One approval as a person sees it; `status` is by the clock, the card from the stored bytes, `spec` as it was."""
 
     stored: Stored
     status: str
     card: Card
     timeline: Sequence[Entry]
+    spec: ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,19 @@ class Definition:
     others: int
 
 
+Specs = Callable[[str, str], ToolSpec | None]
+
+
+def no_specs(_: str, __: str) -> None:
+    """Where no tools are at home."""
+
+
 class Inbox:
+    """`specs` are the tools that are at home in this process, by workspace and name."""
+
     def __init__(self, store: Store, policy: Policy, clock: Clock, conditions: Conditions, validate: Validator) -> None:
         self.policy = policy
+        self.specs: Specs = no_specs
         self._store = store
         self._clock = clock
         self._conditions = conditions
@@ -85,7 +97,7 @@ class Inbox:
         spec = await self._spec(stored.approval)
         timeline = await self._store.timeline(workspace, approval_id)
         status = status_at(stored.approval, self._clock())
-        return View(stored, status, await self._card(stored, spec), timeline)
+        return View(stored, status, await self._card(stored, spec), timeline, spec)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         prepared: Edited | Error | None = None
@@ -96,6 +108,17 @@ class Inbox:
             workspace,
             approval_id,
             lambda approval, moment: approvals.decide(approval, decision, reviewer, moment, prepared),
+        )
+
+    async def refuse(
+        self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer, error: Error
+    ) -> Approval:
+        """Raises the error, and keeps that somebody tried: for what is wrong with how a decision came."""
+        seen = decision.seen.args_sha256
+        return await self._store.transition(
+            workspace,
+            approval_id,
+            lambda approval, _: approvals.refused(approval, decision.kind, reviewer, error, args_sha256=seen),
         )
 
     async def bulk(
@@ -259,10 +282,16 @@ class Inbox:
             args,
             shown.data if shown.data != args else None,
             shown.sha256,
-            spec.sentence(shown.value),
+            self._at_home(approval, spec).sentence(shown.value),
             tuple(f.id for f in find(shown.value, spec.known_arguments, shown.secrets) if f.level == "alarm"),
             verdict if isinstance(verdict, Ask) else approval.terms,
+            changes_of(redact(stored.payload.args or b"{}", spec, key), shown),
         )
+
+    def _at_home(self, approval: Approval, stored: ToolSpec) -> ToolSpec:
+        """What is stored of a tool has no functions; the tool itself has, if it is the one that was asked about."""
+        own = self.specs(approval.subject.workspace, approval.subject.tool)
+        return own if own is not None and own.sha256 == stored.sha256 else stored
 
     def _answer_problem(self, stored: Stored, decision: Respond) -> Error | None:
         asked = cast(Mapping[str, object], read(stored.payload.args or b"{}"))

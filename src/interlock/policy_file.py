@@ -27,6 +27,7 @@ from interlock.core.policy import (
     Then,
 )
 from interlock.core.ports import Conditions
+from interlock.core.routes import PLACE
 from interlock.durations import show_duration
 from interlock.reading.reader import Reader
 from interlock.reading.yaml_lines import Fields, Item
@@ -34,7 +35,7 @@ from interlock.reading.yaml_lines import Fields, Item
 TOP_KEYS = ("version", "defaults", "rules", "agents", "trust_declared")
 MATCHERS = ("tools", "effect", "agents", "users", "teams", "priorities")
 WINDOW_KEYS = ("expires_in", "on_expiry", "escalate", "remind", "undo_window", "start_within")
-ASK_KEYS = ("approvers", "quorum", "stages", "exclude", "decisions", "priority", *WINDOW_KEYS)
+ASK_KEYS = ("approvers", "quorum", "stages", "exclude", "decisions", "priority", "channels", *WINDOW_KEYS)
 RULE_KEYS = ("name", *MATCHERS, "when", "then", "reason", "mode", *ASK_KEYS)
 DEFAULTS_KEYS = ("unknown_tools", "trust_declared", *WINDOW_KEYS)
 EXCLUDED = {"requester": "requester", "editor": "editor", "editors": "editor"}
@@ -44,12 +45,16 @@ NO_TERMS = Ask()
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What there is to refer to; None where nobody knows, so that nothing is checked against it."""
+    """What there is to refer to; None where nobody knows, so that nothing is checked against it.
+
+    `places` says whether a channel has some, such as #finance-ops; which there are, nobody here knows.
+    """
 
     teams: frozenset[str] | None = None
     channels: frozenset[str] | None = None
     tools: frozenset[str] | None = None
     users: frozenset[str] | None = None
+    places: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +81,14 @@ def load_policy(
     compile_condition: Conditions,
     names: Names | None = None,
     toggles: Mapping[str, Mapping[str, bool]] | None = None,
+    reminders: tuple[int, ...] = (),
 ) -> Loaded:
-    """All or nothing: raises one Misconfigured with every complaint. `toggles` come from the agents' configuration."""
+    """All or nothing: raises one Misconfigured with every complaint. `toggles` come from the agents' configuration.
+
+    `reminders` are those of the configuration, for a policy that says nothing of them.
+    """
     with _collector_paused():
-        return _load(text, _Draft(names or Names(), compile_condition), toggles or {})
+        return _load(text, _Draft(names or Names(), compile_condition, reminders), toggles or {})
 
 
 def _load(text: str, draft: _Draft, toggles: Mapping[str, Mapping[str, bool]]) -> Loaded:
@@ -110,6 +119,7 @@ def _collector_paused() -> Iterator[None]:
 class _Draft:
     names: Names
     compile: Conditions
+    reminders: tuple[int, ...] = ()
     read: Reader = field(default_factory=Reader)
     warnings: list[tuple[int, str]] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
@@ -130,11 +140,11 @@ def _defaults(draft: _Draft, top: Fields) -> Defaults:
         cast(OnExpiry, on_expiry),
         read.duration(fields, "undo_window", base.undo_window),
         read.duration(fields, "start_within", base.start_within, 1),
-        _remind(draft, fields),
+        _remind(draft, fields, draft.reminders),
         ladder,
         read.truth(fields, "trust_declared", default=trust) and trust,
     )
-    _check_times(draft, fields, defaults.expires_in, ladder, defaults.remind)
+    _check_times(draft, fields, defaults.expires_in, ladder, _remind(draft, fields, ()))
     return defaults
 
 
@@ -221,8 +231,8 @@ def _condition(draft: _Draft, fields: Fields) -> tuple[Condition | None, str]:
 
 def _ask(draft: _Draft, fields: Fields, defaults: Defaults, windows: Mapping[str, int]) -> Ask:
     read = draft.read
-    own_ladder, own_reminders = _ladder(draft, fields), _remind(draft, fields)
-    _check_times(draft, fields, windows, own_ladder, own_reminders)
+    own_ladder = _ladder(draft, fields)
+    _check_times(draft, fields, windows, own_ladder, _remind(draft, fields, ()))
     ladder = own_ladder or defaults.ladder
     on_expiry = read.choice(fields, "on_expiry", ("reject", "escalate", "approve"), defaults.on_expiry)
     if on_expiry == "escalate" and not ladder and "on_expiry" in fields:
@@ -236,9 +246,10 @@ def _ask(draft: _Draft, fields: Fields, defaults: Defaults, windows: Mapping[str
         read.choice(fields, "priority", PRIORITIES),  # none: the call's own
         on_expiry=cast(OnExpiry, on_expiry),
         ladder=ladder,
-        remind=own_reminders or defaults.remind,
+        remind=_remind(draft, fields, defaults.remind),
         undo_window=read.duration(fields, "undo_window", defaults.undo_window),
         start_within=read.duration(fields, "start_within", defaults.start_within, 1),
+        channels=_channels(draft, fields),
     )
 
 
@@ -285,7 +296,7 @@ def _ladder(draft: _Draft, fields: Fields) -> tuple[Rung, ...]:
 def _rung(draft: _Draft, item: Item) -> Rung:
     fields = draft.read.fields(item, ("after", "to", "channels"), "an escalate step")
     people = _people(draft, draft.read.section(fields, "to", ("users", "teams")))
-    channels = draft.read.texts(fields, "channels", draft.names.channels, "channel")
+    channels = _channels(draft, fields)
     if "after" not in fields:
         draft.read.complain(item.line, "an escalate step needs after: a duration such as 10m")
     if not people.users and not people.teams and not channels:
@@ -293,9 +304,23 @@ def _rung(draft: _Draft, item: Item) -> Rung:
     return Rung(draft.read.duration(fields, "after", 0), people, channels)
 
 
-def _remind(draft: _Draft, fields: Fields) -> tuple[int, ...]:
+def _channels(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+    """Names of channels, and of places where there are some."""
+    names = draft.names.channels
+    if names is None or "channels" not in fields:
+        return draft.read.texts(fields, "channels")
+    value = fields["channels"].value
+    items = [item.value for item in value] if isinstance(value, list) else [value]
+    places = {item for item in items if isinstance(item, str) and item.startswith(PLACE)}
+    if places and not draft.names.places:
+        draft.read.complain(fields["channels"].line, f'"{min(places)}" is a place, and no channel has places')
+    return draft.read.texts(fields, "channels", names | places, "channel")
+
+
+def _remind(draft: _Draft, fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
+    """An empty list says that there are none."""
     if "remind" not in fields:
-        return ()
+        return default
     value = fields["remind"].value
     items = value if isinstance(value, list) else [fields["remind"]]
     return tuple(sorted({draft.read.time(item, "remind", 1) for item in items}))

@@ -1,11 +1,13 @@
-"""A rehearsal over what a store has recorded: the calls by a draft policy, and what shadow rules noted."""
+"""A rehearsal over what a store has recorded: the calls by a draft policy, and what rules did or would have done."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from interlock.core.ledger import Entry
+from interlock.core.matching import Matched, Matching
 from interlock.core.policy import Policy
 from interlock.core.ports import Store
 from interlock.core.rehearsal import Rehearsal, Report
@@ -22,6 +24,15 @@ class Rehearsed:
     erased: int
     allowed_reads: int
     left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What rules did and shadow rules would have done; not `complete` if there was more than was looked at."""
+
+    matched: tuple[Matched, ...]
+    shadows: Shadows
+    complete: bool
 
 
 async def rehearse(
@@ -46,3 +57,23 @@ async def shadowed(store: Store, workspace: str, since: int, told: Told) -> Shad
         shadowing.feed(page)
         told(page[-1].seq, max(page[-1].seq, end))
     return shadowing.report()
+
+
+async def activity(store: Store, workspace: str, since: int, most: int, told: Told) -> Activity:
+    """Over the newest `most` entries of the ledger. Whoever is `told` ends it there with a False."""
+    end = (await store.head(workspace)).seq
+    after = max(0, end - most)
+    matching, shadowing = Matching(since), Shadowing(since)
+    complete, first = True, 0
+    async for page in store.entries(workspace, after):
+        first = first or page[0].at
+        await asyncio.to_thread(_feed, matching, shadowing, page)
+        if told(page[-1].seq - after, end - after) is False:
+            complete = page[-1].seq >= end
+            break
+    return Activity(matching.report(), shadowing.report(), complete and (after == 0 or first < since))
+
+
+def _feed(matching: Matching, shadowing: Shadowing, page: Sequence[Entry]) -> None:
+    matching.feed(page)
+    shadowing.feed(page)

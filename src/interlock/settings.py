@@ -44,11 +44,21 @@ from interlock.configuration import (
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Misconfigured
+from interlock.core.routes import PLACE
 from interlock.mcp_settings import mcp_servers
 from interlock.reading.reader import Reader
 from interlock.reading.yaml_lines import Fields, Item, plain, read_yaml, to_json
 
-__all__ = ["InlinePolicy", "Settings", "fault_plan", "load_settings"]
+__all__ = [
+    "InlinePolicy",
+    "Settings",
+    "fault_plan",
+    "gate_token",
+    "handed_on",
+    "key_of_agent",
+    "load_settings",
+    "server_url",
+]
 
 FILE = "interlock.yaml"
 
@@ -73,9 +83,30 @@ def load_settings(
         raise Misconfigured("\n".join(where + line for line in error.message.splitlines())) from None
 
 
+def handed_on(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What a program that is started in somebody else's name gets: everything, but for what is ours."""
+    env = os.environ if environ is None else environ
+    return {name: value for name, value in env.items() if not name.startswith("INTERLOCK_")}
+
+
+def key_of_agent(environ: Mapping[str, str] | None = None) -> str:
+    """INTERLOCK_KEY: a command line can be read by everybody on the machine."""
+    return (os.environ if environ is None else environ).get("INTERLOCK_KEY", "")
+
+
+def gate_token(environ: Mapping[str, str] | None = None) -> str:
+    """INTERLOCK_GATE_TOKEN: what clients of an MCP gate have to show."""
+    return (os.environ if environ is None else environ).get("INTERLOCK_GATE_TOKEN", "")
+
+
 def fault_plan(environ: Mapping[str, str] | None = None) -> str:
     """Where tests make things go wrong; empty in every real installation."""
     return (os.environ if environ is None else environ).get("INTERLOCK_FAULT", "")
+
+
+def server_url(environ: Mapping[str, str] | None = None) -> str:
+    """The address of a server, for a command that takes one instead of a database."""
+    return (os.environ if environ is None else environ).get("INTERLOCK_URL", "")
 
 
 def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
@@ -253,19 +284,29 @@ def _routing(read: Reader, top: Fields, targets: set[str]) -> Routing:
     fields, base = read.section(top, "routing", keys), Routing()
     priorities = read.section(fields, "priority_map", PRIORITIES)
     teams = read.mapping(fields, "team_routing")
-    default = read.texts(fields, "default_channel", targets, "channel") or (base.default_channel,)
     return Routing(
-        default[0],
-        {name: read.texts(priorities, name, targets, "channel") for name in priorities},
+        _target(read, fields, "default_channel", targets) or base.default_channel,
+        {name: _targets(read, priorities, name, targets) for name in priorities},
         {name: _targets(read, teams, name, targets) for name in teams},
         _quiet_hours(read, fields),
         tuple(sorted(read.time(item, "reminders", 1) for item in read.entries(fields, "reminders"))),
     )
 
 
-def _targets(read: Reader, teams: Fields, name: str, targets: set[str]) -> tuple[str, ...]:
-    places = [target for target in read.texts(teams, name) if target.startswith("#")]
-    return read.texts(teams, name, {*targets, *places}, "channel")
+def _target(read: Reader, fields: Fields, key: str, targets: set[str]) -> str:
+    """One channel or place; empty if there is none."""
+    found = _targets(read, fields, key, targets)
+    if len(found) > 1:
+        read.complain(fields[key].line, f"{key} is one channel")
+    return found[0] if found else ""
+
+
+def _targets(read: Reader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:
+    """Channels and places; whether there is a channel with places shows when the channels are opened."""
+    value = fields[key].value if key in fields else None
+    items = [item.value for item in value] if isinstance(value, list) else [value]
+    places = [item for item in items if isinstance(item, str) and item.startswith(PLACE)]
+    return read.texts(fields, key, {*targets, *places}, "channel")
 
 
 def _quiet_hours(read: Reader, fields: Fields) -> QuietHours | None:
@@ -276,6 +317,8 @@ def _quiet_hours(read: Reader, fields: Fields) -> QuietHours | None:
     for key in ("from", "to"):
         if not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", read.text(hours, key)):
             read.complain(fields["quiet_hours"].line, f"quiet_hours needs {key}: a time of day such as 22:00")
+    if "from" in hours and read.text(hours, "from") == read.text(hours, "to"):
+        read.complain(fields["quiet_hours"].line, "quiet_hours begin when they end; that is never or always")
     try:
         ZoneInfo(zone)
     except (OSError, ValueError, KeyError):
@@ -300,7 +343,7 @@ def _escalation(read: Reader, top: Fields, targets: set[str]) -> Escalation:
     return Escalation(
         read.duration(fields, "auto_reject_after", base.auto_reject_after, 1),
         read.truth(fields, "notify_on_expiry", default=base.notify_on_expiry),
-        next(iter(read.texts(fields, "channel", targets)), base.channel),
+        _target(read, fields, "channel", targets) or base.channel,
     )
 
 

@@ -46,10 +46,16 @@ def item_json(stored: Stored, now: int) -> dict[str, object]:
         "version": approval.version,
         "created_at": rfc3339(approval.created_at),
         "expires_at": rfc3339(approval.expires_at),
+        "seconds_left": _seconds_left(approval, now),
         "release_at": optional_rfc3339(approval.release_at),
         "start_by": optional_rfc3339(approval.start_by),
         "decision": decision_json(approval.decision),
     }
+
+
+def row_json(stored: Stored, now: int, reviewer: Reviewer) -> dict[str, object]:
+    """The same with what this person could decide now."""
+    return {**item_json(stored, now), "may_decide": yours_json(stored.approval, reviewer, now)["may_decide"]}
 
 
 def view_json(view: View, now: int, reviewer: Reviewer | None = None) -> dict[str, object]:
@@ -60,11 +66,11 @@ def view_json(view: View, now: int, reviewer: Reviewer | None = None) -> dict[st
         **item_json(view.stored, now),
         "status": view.status,
         "args": shown_args(payload),
+        "schema": view.spec.schema,
         "card": _card(view.card),
         "findings": [_finding(finding) for finding in view.card.findings],
         "decisions": list(approval.terms.decisions),
         **yours,
-        "seconds_left": _seconds_left(approval, now),
         "needed": needed(approval) if view.status == "pending" else "",
         "stages": _stages(approval),
         "excluded": sorted(approval.terms.exclude),

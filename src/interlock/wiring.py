@@ -9,23 +9,35 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from interlock.accounts.accounts import Accounts
 from interlock.conditions import compile_condition
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import Clock, User
 from interlock.faults import Point
 from interlock.gate import LOOK_AGAIN, Gate
-from interlock.inbox import Inbox
-from interlock.policy_file import Loaded, Names, load_policy
 from interlock.runner import is_dead
 from interlock.schemas import validate
 from interlock.stores.sqlite import SqliteDatabase
 from interlock.stores.store import Database, SqlStore
-from interlock.worker import Worker
+
+if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none of these
+    from interlock.accounts.accounts import Accounts
+    from interlock.configuration import Settings
+    from interlock.inbox import Inbox
+    from interlock.policy_file import Loaded, Names
+    from interlock.worker import Worker
 
 Toggles = Mapping[str, Mapping[str, bool]]
+
+
+class Reaching(NamedTuple):
+    """What the configuration says to every policy: reminders where it says nothing, and which channels there are."""
+
+    reminders: tuple[int, ...] = ()
+    channels: frozenset[str] | None = None
+    places: bool = True
 
 
 def wall_clock() -> int:
@@ -50,12 +62,21 @@ class Parts:
     clock: Clock
 
     async def put_policy(
-        self, workspace: str, text: str | None, author: str, toggles: Toggles, reason: str = ""
+        self,
+        workspace: str,
+        text: str | None,
+        author: str,
+        toggles: Toggles,
+        reason: str = "",
+        reaching: Reaching = Reaching(),  # noqa: B008  frozen
     ) -> Loaded:
         """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
+        from interlock.policy_file import load_policy
+
         stored = await self.store.policy(workspace)
         body = text if text is not None else (stored.body if stored else "")
-        loaded = load_policy(body, compile_condition, names_of(await self.store.users(workspace)), toggles)
+        names = names_of(await self.store.users(workspace), reaching)
+        loaded = load_policy(body, compile_condition, names, toggles, reaching.reminders)
         if text is not None:
             await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
         self.gate.policy = self.inbox.policy = loaded.policy
@@ -68,9 +89,31 @@ class Parts:
             await self.put_policy(workspace, None, "", toggles)
 
 
-def names_of(users: Sequence[User]) -> Names:
+def names_of(users: Sequence[User], reaching: Reaching) -> Names:
     """Teams are checked once there are people in teams; before that nobody could say what is right."""
-    return Names(teams=frozenset(team for user in users for team in user.teams) or None)
+    from interlock.policy_file import Names
+
+    teams = frozenset(team for user in users for team in user.teams) or None
+    return Names(teams, reaching.channels, places=reaching.places)
+
+
+def reaching_of(settings: Settings) -> Reaching:
+    """Channels are checked once there are some, as teams are. Raises Misconfigured for a kind that there is not."""
+    from interlock.configuration import DASHBOARD
+
+    if not settings.channels:
+        return Reaching(settings.routing.reminders)
+    places = True in {_has_places(name, channel.kind) for name, channel in settings.channels.items()}
+    return Reaching(settings.routing.reminders, frozenset({DASHBOARD, *settings.channels}), places)
+
+
+def _has_places(name: str, kind: str) -> bool:
+    from interlock.channels.channel import kind_of
+
+    try:
+        return kind_of(kind).MEANS.has_places
+    except Misconfigured as error:
+        raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
 
 def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, retention: int | None = None) -> Parts:
@@ -82,6 +125,9 @@ def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, re
 
 
 def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
+    from interlock.accounts.accounts import Accounts
+    from interlock.worker import Worker
+
     gate, inbox = doors_of(store, Policy())
     accounts = Accounts(store.accounts, store.clock)
     worker = Worker(store, store.clock, is_dead, retention, accounts.sweep)
@@ -89,11 +135,23 @@ def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
 
 
 def doors_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> tuple[Gate, Inbox]:
-    clock = store.clock
-    return (
-        Gate(store, policy, clock, compile_condition, validate, is_dead, look_again),
-        Inbox(store, policy, clock, compile_condition, validate),
-    )
+    from interlock.inbox import Inbox
+
+    return gate_of(store, policy, look_again), Inbox(store, policy, store.clock, compile_condition, validate)
+
+
+def gate_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> Gate:
+    return Gate(store, policy, store.clock, compile_condition, validate, is_dead, look_again)
+
+
+async def stored_policy(store: SqlStore, workspace: str) -> Policy:
+    """The one in force; without any, the defaults."""
+    stored = await store.policy(workspace)
+    if stored is None:
+        return Policy()
+    from interlock.policy_file import load_policy
+
+    return load_policy(stored.body, compile_condition, names_of(await store.users(workspace), Reaching())).policy
 
 
 def database_of(url: str, clock: Clock | None = None, point: Point | None = None) -> Database:

@@ -19,6 +19,8 @@ def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
     yield "needs", needs(terms)
     yield "answers", ", ".join(terms.decisions) or "none: nobody can answer this"
     yield "priority", terms.priority
+    if terms.channels:
+        yield "told at", ", ".join(map(visible, terms.channels))
     yield "expires", f"after {show_duration(terms.expires_in)}; {_at_the_end(terms)}"
     for rung in terms.ladder:
         channels = f" by {', '.join(map(visible, rung.channels))}" if rung.channels else ""

@@ -17,7 +17,7 @@ from interlock.core.ports import AgentVersion, PolicyVersion, Store, User
 from interlock.gate import Gate
 from interlock.inbox import Inbox, covers_of
 from interlock.policy_file import Loaded, Names, load_policy
-from interlock.wiring import Toggles, names_of
+from interlock.wiring import Reaching, Toggles, names_of
 
 FOLLOW_EVERY = 1.0  # seconds until what another process changed holds here
 MakeDoors = Callable[[Policy], tuple[Gate, Inbox]]
@@ -74,10 +74,17 @@ class Doors:
 class Workspaces:
     """`toggles` are those of the configuration; what is stored of an agent stands in their place."""
 
-    def __init__(self, store: Store, make: MakeDoors, toggles: Toggles) -> None:
+    def __init__(
+        self,
+        store: Store,
+        make: MakeDoors,
+        toggles: Toggles,
+        reaching: Reaching = Reaching(),  # noqa: B008  frozen
+    ) -> None:
         self._store = store
         self._make = make
         self._toggles = toggles
+        self._reaching = reaching
         self._doors: dict[str, Doors] = {}
         self._opening = asyncio.Lock()
         self._refreshing = asyncio.Lock()
@@ -96,7 +103,7 @@ class Workspaces:
         """What a policy would be here. Raises Misconfigured with all that is wrong, names of teams included."""
         doors = await self.doors(workspace)
         there = [user for user in doors.people.values() if user.removed_at is None]
-        return await self._load(body, doors.agents, names_of(there))
+        return await self._load(body, doors.agents, names_of(there, self._reaching))
 
     async def put_policy(
         self, workspace: str, body: str, author: str, reason: str = "", seen: int | None = None
@@ -150,5 +157,6 @@ class Workspaces:
         return Known(stored.body if stored else "", people, {agent.name: agent for agent in agents})
 
     async def _load(self, body: str, agents: Mapping[str, AgentVersion], names: Names | None = None) -> Loaded:
-        """Beside the event loop. Without `names`, no look at who is in which team: one that emptied stops nothing."""
-        return await asyncio.to_thread(load_policy, body, compile_condition, names, self.toggles(agents))
+        """Beside the event loop. Without `names`, no look at teams and channels: one that is gone stops nothing."""
+        reminders = self._reaching.reminders
+        return await asyncio.to_thread(load_policy, body, compile_condition, names, self.toggles(agents), reminders)

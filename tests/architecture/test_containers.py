@@ -17,6 +17,15 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
     assert set(copied) == taken
 
 
+def test_the_page_is_built_and_what_builds_it_stays_behind() -> None:
+    whole = "\n".join(LINES)
+    built, _, kept = whole.rpartition("\nFROM ")
+    assert "hatchling build -t wheel" in built
+    assert "build.txt" in built
+    assert "/opt/build" not in kept
+    assert "**/node_modules" in (TOP / ".dockerignore").read_text().splitlines()
+
+
 def test_the_server_runs_as_somebody_without_rights_and_is_looked_after() -> None:
     assert "USER interlock" in LINES
     assert any(line.startswith("HEALTHCHECK") and "/readyz" in line for line in LINES)

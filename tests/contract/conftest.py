@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from interlock.wiring import Parts
+from interlock.wiring import Parts, wire
 from tests.places import Place
+from tests.serving import make_keys, serving_here
 from tests.support import Clock, opened
 
 
@@ -15,3 +17,24 @@ from tests.support import Clock, opened
 async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
     async with opened(place, clock) as doors:
         yield doors
+
+
+@pytest.fixture
+async def desk(place: Place) -> AsyncIterator[Parts]:
+    """Where people sit: the database itself, beside the programs that are tested."""
+    parts = wire(place.url)
+    await parts.store.open()
+    await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
+    yield parts
+    await parts.store.close()
+
+
+@pytest.fixture(params=["database", "server"])
+async def where(request: pytest.FixtureRequest, place: Place, desk: Parts) -> AsyncIterator[dict[str, Any]]:
+    """The address and what goes with it: over a database and over a server everything is the same."""
+    if request.param == "database":
+        yield {"url": place.url}
+        return
+    keys = await make_keys(desk)
+    with serving_here(place.url) as url:
+        yield {"url": url, "key": keys["agent"]}

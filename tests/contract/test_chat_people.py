@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from interlock.chat.threads import Said
 from interlock.configuration import Agent
 from interlock.core.decision import Approve, Seen
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
-from interlock.core.prompt import Delta, Prompt, Replied, Said, Wish
+from interlock.core.prompt import Delta, Prompt, Replied, Wish
+from interlock.core.prompt import Said as Heard
+from interlock.stores.answering import Place as Answers
 from tests.chatting import ANN, BEN, PATIENCE, ROOT, Chat, Script, calls, chatting, wish
 from tests.places import Place
 from tests.support import BOB, Clock
@@ -38,11 +41,31 @@ class Hanging(Script):
 
 
 def last_said(chat: Chat) -> str:
-    said = [message.text for message in chat.model.prompts[-1].messages if isinstance(message, Said)]
+    said = [message.text for message in chat.model.prompts[-1].messages if isinstance(message, Heard)]
     return said[-1]
 
 
 # While a card is open
+
+
+# R24, R55
+async def test_a_message_under_a_key_withdraws_the_card_at_once_and_sent_again_leaves_the_next_one(
+    place: Place, clock: Clock
+) -> None:
+    async with chatting(place, clock, SEND, SEND) as chat:
+        thread = await chat.say("Send it")
+        (card,) = await chat.cards(thread)
+        once = (Said("Once more", thread.id), Answers("default", "ann", "key"), "digest")
+        await chat.threads.say_once(chat.desk, ANN, *once)
+        stored = await chat.store.get("default", card.id)
+        assert (stored.approval.status, stored.approval.decision and stored.approval.decision.by) == (
+            "cancelled",
+            "ann",
+        )
+        await chat.settle()
+        (following,) = await chat.cards(thread)
+        await chat.threads.say_once(chat.desk, ANN, *once)
+        assert [each.id for each in await chat.cards(thread)] == [following.id]
 
 
 # R3, R55
@@ -164,7 +187,7 @@ async def test_calls_of_a_reply_that_did_not_know_the_newest_message_do_not_run(
         await chat.settle()
         assert (chat.effects.done, await chat.cards(thread)) == ([], [])
         assert [told["status"] for told in hanging.told.values()] == ["cancelled", "cancelled"]
-        assert hanging.prompts[-1].messages[-1] == Said("No, do not")
+        assert hanging.prompts[-1].messages[-1] == Heard("No, do not")
         assert (await chat.ended(thread))["status"] == "done"
 
 

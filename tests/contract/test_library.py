@@ -34,7 +34,6 @@ from interlock.core.event import Stored
 from interlock.core.ports import Query
 from interlock.wiring import Parts, wire
 from tests.places import Place
-from tests.serving import make_keys, serving_here
 from tests.support import BOB, faults
 
 POLICY = """
@@ -53,17 +52,6 @@ async def desk(place: Place) -> AsyncIterator[Parts]:
     await parts.put_policy("default", POLICY, "ada", {})
     yield parts
     await parts.store.close()
-
-
-@pytest.fixture(params=["database", "server"])
-async def where(request: pytest.FixtureRequest, place: Place, desk: Parts) -> AsyncIterator[dict[str, Any]]:
-    """The address and what goes with it: over a database and over a server everything is the same."""
-    if request.param == "database":
-        yield {"url": place.url}
-        return
-    keys = await make_keys(desk)
-    with serving_here(place.url) as url:
-        yield {"url": url, "key": keys["agent"]}
 
 
 @pytest.fixture

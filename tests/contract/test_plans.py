@@ -14,11 +14,21 @@ from interlock.stores.postgres.session import Statements
 from interlock.stores.queries import load_queries
 
 SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
+DELIVERIES = {"deliveries_of", "due_deliveries", "told_lately", "finished_deliveries_of"}
+PAUSES = {"pause", "pause_state", "paused_runs", "paused_runs_of", "ready_pauses", "waits_for", "held_pauses"}
 FOR_LISTS = ("approvals_newest", "approvals_pending", "Seq Scan")
 
 
 @pytest.mark.parametrize(
-    "name", sorted((QUICK | {"timeline", "trail", "usable_grants_of_tool", "due", "running"}) - SMALL)
+    "name",
+    sorted(
+        (
+            QUICK
+            | {"timeline", "trail", "usable_grants_of_tool", "due", "running"}
+            | {"deliveries_of", "finished_deliveries_of"}
+        )
+        - SMALL
+    ),
 )
 def test_sqlite_searches_by_an_index(name: str) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
@@ -29,6 +39,25 @@ def test_sqlite_searches_by_an_index(name: str) -> None:
     assert any(step.startswith("SEARCH") for step in steps), steps
     assert [step for step in steps if step.startswith("SCAN") and step != "SCAN k"] == []
     assert name == "head" or "(workspace=?)" not in " ".join(steps), "that is a walk through the workspace"
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("ended_deliveries", "deliveries_by (workspace=? AND status=? AND created_at<?)"),
+        ("waiting_deliveries", "deliveries_due (channel=? AND workspace=?"),
+        ("parked_deliveries", "deliveries_by (workspace=? AND status=?)"),
+        ("last_told", "deliveries_lately (workspace=? AND channel=?"),
+    ],
+)
+def test_what_is_asked_of_deliveries_again_and_again_costs_the_same_however_many_there_are(
+    name: str, index: str
+) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate_sqlite(connection, 0)
+        query = load_queries()[name]
+        plan = connection.execute(f"explain query plan {query}", [1] * query.count("?")).fetchall()
+    assert index in "\n".join(row[3] for row in plan)
 
 
 def test_postgresql_plans_are_right_before_the_first_statistics(postgres_url: str) -> None:
@@ -56,7 +85,7 @@ def written(statements: Statements) -> list[tuple[str, str]]:
 
 
 def looked_up(statements: Statements) -> list[tuple[str, str]]:
-    names = sorted(QUICK - SMALL)
+    names = sorted((QUICK | DELIVERIES | PAUSES) - SMALL)
     return [(f"{name}, one", statements.one[name]) for name in names] + [
         (f"{name}, many", statements.many[name])
         for name in ("approval", "stored", "approval_by_call", "payload", "run")
@@ -69,3 +98,15 @@ def planned(connection: psycopg.Connection[tuple[str]], name: str, text: str) ->
     values = f"({', '.join(['null'] * count)})" if count else ""
     rows = connection.execute(f"explain execute {name}{values}".encode()).fetchall()
     return "\n".join(row[0] for row in rows)
+
+
+@pytest.mark.parametrize("name", ["paused_runs", "paused_runs_of", "ready_pauses", "waits_for", "old_pauses"])
+def test_what_a_paused_run_waits_for_is_looked_up_by_its_run(name: str) -> None:  # R9
+    """Not among all that is pending, once for each run that is paused."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate_sqlite(connection, 0)
+        query = load_queries()[name]
+        plan = connection.execute(f"explain query plan {query}", [1] * query.count("?")).fetchall()
+    steps = "\n".join(row[3] for row in plan)
+    assert "SEARCH a USING COVERING INDEX approvals_by_call (workspace=? AND run_id=?)" in steps
+    assert "(workspace=? AND id=?)" in steps

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from interlock.core.errors import AlreadyDecided, BindingBroken, Expired, Misconfigured, StoreUnavailable
 from interlock.stores.migrate import load_migrations
 from interlock.stores.postgres.batches import Batches
-from interlock.stores.postgres.database import PostgresDatabase
+from interlock.stores.postgres.database import WRITING, PostgresDatabase
+from interlock.stores.postgres.link import Link
 from interlock.stores.postgres.migrate import migrate
 from interlock.stores.postgres.pipe import Pipe
 from interlock.stores.store import SqlStore
@@ -284,6 +286,23 @@ async def trips(parts: Parts, work: Any) -> tuple[object, int]:
     counting = Counting()
     parts.store._database.record(counting.around)  # type: ignore[attr-defined]
     return await work, counting.syncs
+
+
+def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Place) -> None:
+    """What was sent in part is not idle for the server, which waits for the rest of it."""
+    link = Link(place.url, {**WRITING, "transaction_timeout": "2s"})
+    stopped = link.get()
+    stopped.execute("insert into heads (workspace, seq, link, at) values ('default', 0, '', 0)")
+    stopped.execute("begin")
+    stopped.execute("select seq from heads for update")
+    got = []
+    with psycopg.connect(place.url, autocommit=True) as other, suppress(psycopg.Error), stopped.pipeline():
+        for _ in range(2):  # the driver sends as soon as it has 8 KiB
+            stopped.pgconn.send_query_params(b"select length($1)", [b"x" * 20_000])
+        other.execute("set lock_timeout = '40s'")
+        got = other.execute("select seq from heads for update").fetchall()
+    link.drop()
+    assert got == [(0,)]
 
 
 async def test_a_process_that_is_alone_decides_starts_and_finishes_in_one_round_trip_each(parts: Parts) -> None:

@@ -8,7 +8,7 @@ from interlock.core.decision import Edit, Seen
 from interlock.core.policy import Policy
 from interlock.core.rehearsal import Recorded
 from interlock.policy_file import load_policy
-from interlock.rehearse import Rehearsed, rehearse, shadowed
+from interlock.rehearse import Rehearsed, activity, rehearse, shadowed
 from interlock.wiring import Parts
 from tests.support import BOB, READ, WRITE, Clock, call, pending
 
@@ -41,6 +41,17 @@ async def rehearsed(parts: Parts, draft: str, since: int = 0) -> Rehearsed:
     found = await rehearse(parts.store, "default", policies, since, 10, lambda *at: steps.append(at))
     assert (steps[-1] if steps else (0, 0)) == (found.report.calls,) * 2, "the bar ends at its end"
     return found
+
+
+# R9, R52
+async def test_what_an_agents_own_switch_said_is_rehearsed_with_it(parts: Parts) -> None:
+    """Else a call that was let through by it would look as if the draft asked more."""
+    await pay(parts, 50, switch="off")
+    await parts.gate.check(call("look", tool=READ.name, switch="on"), READ)
+    found = await recorded(parts)
+    assert [(each.verdict, each.call.switch) for each in found] == [("allow", "off"), ("ask", "on")]
+    report = (await rehearsed(parts, "version: 1")).report
+    assert (report.calls, report.turned, report.outdated) == (2, 0, 0)
 
 
 # R52
@@ -117,3 +128,28 @@ async def test_shadow_rules_are_noted_with_every_kind_of_call(parts: Parts) -> N
     (shadow,) = found.rules
     assert (found.calls, found.erased, shadow.rule) == (3, 0, "would stop all")
     assert shadow.turns == {("allow", "deny"): 1, ("ask", "deny"): 1, ("deny", "deny"): 1}
+
+
+# R52
+async def test_what_rules_did_is_told_of_the_newest_entries(parts: Parts) -> None:
+    await parts.put_policy("default", POLICY, "ada", {})
+    for amount in (5, 50, 500):
+        await pay(parts, amount)
+    found = await activity(parts.store, "default", 0, 1_000, lambda *_: None)
+    assert {each.rule: each.verdicts for each in found.matched} == {
+        "small passes": {"allow": 1},
+        "": {"ask": 1},
+        "large stops": {"deny": 1},
+    }
+    assert (found.complete, found.shadows.calls) == (True, 3)
+    newest = await activity(parts.store, "default", 0, 1, lambda *_: None)
+    assert (newest.complete, [each.rule for each in newest.matched]) == (False, ["large stops"])
+
+
+async def test_a_look_at_what_rules_did_can_be_ended(parts: Parts) -> None:
+    for number in range(501):
+        await parts.gate.check(call(number), WRITE)
+    ended = await activity(parts.store, "default", 0, 1_000, lambda *_: False)
+    assert (ended.complete, ended.shadows.calls) == (False, 500)
+    nothing = await activity(parts.store, "nobody", 0, 1_000, lambda *_: False)
+    assert (nothing.complete, nothing.matched) == (True, ())

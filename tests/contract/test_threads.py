@@ -148,6 +148,7 @@ async def test_a_long_log_is_read_to_its_end(parts: Parts) -> None:
     await append(parts, held.fence, *[WORDS] * 2_500)
     assert len(await parts.store.threads.lines("default", "thread-1")) == 2_501
     assert [line.n for line in await parts.store.threads.lines("default", "thread-1", 2_499)] == [2_500, 2_501]
+    assert [line.n for line in await parts.store.threads.lines("default", "thread-1", 7, 10)] == [8, 9]
 
 
 async def test_a_line_that_cannot_be_kept_leaves_nothing_behind(parts: Parts) -> None:

@@ -218,6 +218,18 @@ SUITES = [
         )
         for database in ("sqlite", "postgresql")
     ),
+    *(
+        Suite(
+            f"deliveries-{database}",
+            "deliveries",
+            ("--database", database, "--kills", 80),
+            {
+                name: ("--database", database, "--kills", kills, "--patience", "10", "--broken", name)
+                for name, kills in (("recorded-first", "2"), ("new-ids", "4"), ("unclaimed", "1"))
+            },
+        )
+        for database in ("sqlite", "postgresql")
+    ),
     Suite(
         "models",
         "models",

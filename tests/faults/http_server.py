@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from interlock.chat.turn import Turn
 from interlock.cli import main
+from interlock.core import delivery as deliveries
+from interlock.core.delivery import Delivery
 from interlock.core.ports import Query
+from interlock.courier import Lane
 from interlock.gate import Execution, Gate
 from interlock.inbox import Inbox
+from interlock.stores import claiming
 from interlock.stores.store import SqlStore
 from tests.faults import sabotage
 from tests.serving import INTERLOCK
@@ -84,12 +90,38 @@ def counts_all() -> None:
     SqlStore.open = open_  # type: ignore[method-assign]
 
 
+def recorded_first() -> None:
+    """A message is marked as told, and then it is sent."""
+    real = Lane._tell
+
+    async def tell(self: Lane, delivery: Delivery) -> str:
+        await self._sent(delivery, "")
+        return await real(self, delivery)
+
+    Lane._tell = tell  # type: ignore[method-assign]
+
+
+def new_ids() -> None:
+    """Every try has an id of its own, so the other side cannot know that it has heard this before."""
+    Delivery.message_id = property(lambda self: f"{self.id}.{uuid.uuid4().hex[:12]}")  # type: ignore[assignment]
+
+
+def unclaimed() -> None:
+    """Whoever takes a message leaves it where it was, and others take it as well."""
+    claimed, save = deliveries.claimed, claiming.save
+    deliveries.claimed = lambda delivery, *rest: replace(claimed(delivery, *rest), fence=delivery.fence)
+    claiming.save = lambda tx, delivery: None if delivery.status == "sending" else save(tx, delivery)  # type: ignore[assignment]
+
+
 CONTROLS: dict[str, Callable[[], None]] = {
     **sabotage.CONTROLS,
     "acknowledged-first": acknowledged_first,
     "started-for-all": started_for_all,
     "counts-all": counts_all,
     "holds-threads": holds_threads,
+    "recorded-first": recorded_first,
+    "new-ids": new_ids,
+    "unclaimed": unclaimed,
 }
 
 

@@ -138,8 +138,8 @@ class Terminal:
         return bool(data)
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE
+def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    end = time.monotonic() + patience
     while not holds():
         if time.monotonic() > end:
             raise AssertionError(f"Waited in vain until {what}.")

@@ -35,7 +35,8 @@ def test_an_agent_needs_only_curl(place: Place, tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith('{"outcome":"waiting","status":"pending","approval_id":"')
     assert lines[2].startswith('{"fence":1,"idempotency_key":"')
-    assert [lines[1], *lines[3:]] == ["approved", "running", "succeeded", "responded", "blue", "open", "closed"]
+    assert [lines[1], *lines[3:9]] == ["approved", "running", "succeeded", "responded", "blue", "open", "closed"]
+    assert [lines[9], lines[10].isdigit(), *lines[11:]] == ["thread-8", True, "true"]
     seen = asyncio.run(told(place))
     assert [kind for kind in seen if kind.startswith("run_")] == ["run_opened", "run_closed"]
     assert seen.count("started") == seen.count("succeeded") == 1

@@ -28,7 +28,7 @@ from interlock.core.ports import Query, Step, StoredStep
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
 from interlock.policy_file import load_policy
-from interlock.wiring import Parts, names_of, wire
+from interlock.wiring import Parts, Reaching, names_of, wire
 from tests.faults.histories import of_approval, of_error, of_outcome, short
 from tests.models.model import Answer, Op
 from tests.support import Clock
@@ -236,7 +236,7 @@ class Core:
         self.head = Head("default")
 
     def policy(self, text: str) -> None:
-        self.judge = load_policy(text, compile_condition, names_of(()), {}).policy
+        self.judge = load_policy(text, compile_condition, names_of((), Reaching()), {}).policy
 
     def perform(self, number: int, op: Op) -> Answer:
         try:

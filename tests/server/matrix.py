@@ -17,8 +17,12 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from interlock.core import thread
+from interlock.core.binding import LIVES, Claim, signed
+from interlock.core.delivery import Way, parked, trial_of
 from interlock.core.identity import ROLES
+from interlock.stores.deliveries import Identity
 from interlock.web.asgi import App
+from interlock.web.channel_states import identity_id
 from interlock.web.front import Hot, Live
 from interlock.wiring import Parts
 from tests.server.asking import HOST, Got, ask
@@ -27,6 +31,7 @@ from tests.serving import make_keys
 OURS, THEIRS = "default", "zebra"  # two workspaces; all that is in the second one is called by its name
 PASSWORD = "correct horse battery"
 PEOPLE = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
+CHANNEL = "night-pager"
 PLACES = ("own", "other", "unknown")
 NOTHING = "00000000-0000-7000-8000-000000000000"
 
@@ -37,6 +42,10 @@ PUBLIC = {
     ("POST", "/api/session"),
     ("POST", "/api/session/link"),
     ("POST", "/api/session/link/look"),
+    ("POST", "/api/links/look"),
+    ("POST", "/api/links/code"),
+    ("POST", "/api/links/session"),
+    ("POST", "/channels/{name}/callback"),  # the channel itself proves who it is
 }
 
 Json = dict[str, Any]
@@ -113,6 +122,7 @@ class World:
         for workspace in (OURS, THEIRS):
             self.keys[workspace] = await make_keys(self.parts, workspace)
             await self.call(workspace)
+            await paused(self, workspace, "")
 
     async def headers(self, workspace: str, role: str) -> dict[str, str]:
         """Agents have keys. People have sessions, of which some routes end one: each is used once."""
@@ -186,6 +196,13 @@ async def _run(world: World, workspace: str, _: str) -> Target:
     return Target(told["run_id"])
 
 
+async def paused(world: World, workspace: str, _: str) -> Target:
+    """A run that stands still."""
+    body = {"run_id": named(workspace), "called": named(workspace), "agent": named(workspace)}
+    told = await world.done(workspace, "agent", "POST", "/api/pauses", body)
+    return Target("", {"run_id": told["run_id"], "fence": told["fence"]})
+
+
 async def _version(world: World, workspace: str, _: str) -> Target:
     """Of the policy: ours has few, theirs has more, so that there is a number that only they have."""
     told: Json = {"version": 0}
@@ -205,6 +222,10 @@ async def _grant(world: World, workspace: str, role: str) -> Target:
 async def _seen(world: World, workspace: str, _: str) -> Target:
     """A tool of which a call has been seen."""
     return Target("", {"tool": (await world.call(workspace))["tool"]})
+
+
+async def _tool(world: World, workspace: str, _: str) -> Target:
+    return Target((await world.call(workspace))["tool"])
 
 
 async def _agent(world: World, workspace: str, _: str) -> Target:
@@ -239,6 +260,32 @@ async def _password(world: World, workspace: str, role: str) -> Target:
     return Target()
 
 
+async def _delivery(world: World, workspace: str, _: str) -> Target:
+    """That was given up; theirs is to somebody whose name would show."""
+    way, now = Way(CHANNEL, "", named(workspace)), world.parts.clock()
+    made = trial_of(workspace, str(uuid4()), way, "test", now)
+    await world.parts.store.deliveries.add(parked(made, named(workspace)))
+    return Target(made.id)
+
+
+async def _identity(world: World, workspace: str, role: str) -> Target:
+    """Of whoever asks, if they can have any."""
+    bound = Identity(CHANNEL, named(workspace), PEOPLE.get(role, "ada"), 0)
+    await world.parts.store.deliveries.bind(workspace, bound.channel, bound.outside, bound.person, "test")
+    return Target(identity_id(bound))
+
+
+async def _claim(world: World, workspace: str, _: str) -> Target:
+    """A link that was made there; only its own workspace takes it."""
+    claim = Claim(CHANNEL, named(workspace), world.parts.clock() + LIVES)
+    return Target("", {"link": signed(await world.parts.store.secret_key(workspace), workspace, claim)})
+
+
+async def _channel(_world: World, _workspace: str, _: str) -> Target:
+    """Of the configuration, and so of all workspaces; there is nobody at its other end."""
+    return Target(CHANNEL)
+
+
 Maker = Callable[[World, str, str], Awaitable[Target]]
 MAKERS: dict[str, Maker] = {
     "/api/calls/{approval_id}/answer": _asked,
@@ -246,6 +293,7 @@ MAKERS: dict[str, Maker] = {
     "/api/approvals/{": approval,
     "/api/approvals/bulk": approval,
     "/api/runs/{": _run,
+    "/api/pauses": paused,
     "/api/users/{": _person,
     "/api/me/keys/{": _own_key,
     "/api/me/password": _password,
@@ -258,6 +306,13 @@ MAKERS: dict[str, Maker] = {
     "/api/grants/{": _grant,
     "/api/grants": _seen,
     "/api/agents/{": _agent,
+    "/api/tools/{": _tool,
+    "/api/channels/{": _channel,
+    "/api/deliveries": _delivery,
+    "/api/me/identities/{": _identity,
+    "/api/me/identities": _claim,
+    "/api/identities": _identity,
+    "/channels/{": _channel,
     "/resume/{": request_to_decide,
     "/submit": request_to_decide,
 }
@@ -276,6 +331,8 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
     "POST /api/policy/explain": {"tool": "send", "args": {}},
     "POST /api/policy/rehearse": {"version": 1},
     "POST /api/grants": lambda target: {**target.more, "expires_in": "1h", "reason": "often"},
+    "POST /api/me/identities": lambda target: dict(target.more),
+    "POST /api/me/identities/look": lambda target: dict(target.more),
     "PUT /api/me/password": {"old": PASSWORD, "new": PASSWORD},
     "PUT /api/users/{name}/away": {"until": None},
     "PUT /api/me/away": {"until": None},
@@ -288,16 +345,23 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
     "POST /api/runs/{run_id}/renew": {"runner": "one"},
     "POST /api/runs/{run_id}/close": {"runner": "one"},
     "POST /api/runs/{run_id}/leave": {"runner": "one"},
+    "POST /api/pauses": {"run_id": "run"},
+    "POST /api/pauses/claim": {},
+    "POST /api/pauses/renew": lambda target: dict(target.more),
+    "POST /api/pauses/release": lambda target: dict(target.more),
+    "POST /api/pauses/resumed": lambda target: dict(target.more),
     "POST /api/approvals/{approval_id}/delegate": {"users": ["ada"]},
     "POST /api/approvals/{approval_id}/decision": lambda target: {"kind": "approve", **target.more},
 }
 
 # The id is in the body.
 INSIDE = {"POST /submit", "POST /api/chat", "POST /api/chat/approve", "POST /api/agent/approve"}
-# Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other.
-FREE = {"PUT /api/agents/{name}"}
+# Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other; or it is everybody's.
+FREE = {"PUT /api/agents/{name}", "POST /api/channels/{name}/test", "POST /api/channels/{name}/on"}
 # What somebody who may ask can hear although the request is right, and why.
-MEANT: dict[str, set[int]] = {}
+MEANT: dict[str, set[int]] = {
+    "POST /api/channels/{name}/test": {502},  # nobody is at its other end
+}
 
 
 def decision(target: Target) -> Json:

@@ -226,3 +226,9 @@ async def test_agents_and_tools_of_another_workspace_are_not_there(
     assert (await strange.get("/api/agents/secret_agent")).status_code == 404
     assert "delete_file" not in (await strange.get("/api/tools")).text
     assert keys
+
+
+async def test_an_agent_says_which_of_its_fields_were_changed_here(ada: httpx2.AsyncClient) -> None:  # R9
+    assert (await ada.get("/api/agents/bot")).json()["stored"] == []
+    changed = (await ada.put("/api/agents/bot", json={"tool_approvals": {"delete_file": True}})).json()
+    assert (changed["stored"], changed["tools"]) == (["tool_approvals"], ["delete_file"])

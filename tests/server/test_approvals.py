@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from interlock.durations import rfc3339
 from interlock.server.models import Page, Shown
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
@@ -69,6 +70,18 @@ async def test_approvals_are_listed_by_everything_that_people_look_for(
     assert await listed(bob, team="legal") == []
 
 
+# R8
+async def test_approvals_are_listed_by_when_they_were_proposed(client: As, keys: Keys, clock: Clock) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    for number in range(3):
+        await propose(agent, call_id=f"c{number}")
+        clock.forward(60_000)
+    since, until = rfc3339(clock() - 120_000), rfc3339(clock() - 60_000)
+    assert await listed(bob, since=since) == ["c2", "c1"]
+    assert await listed(bob, since=since, until=until, tool="delete_file") == ["c1"]
+    assert (await bob.get("/api/approvals", params={"since": "yesterday"})).status_code == 400
+
+
 async def test_a_list_is_turned_page_by_page(client: As, keys: Keys, clock: Clock) -> None:
     agent, vic = client(keys["agent"]), client(keys["viewer"])
     for number in range(5):
@@ -80,6 +93,23 @@ async def test_a_list_is_turned_page_by_page(client: As, keys: Keys, clock: Cloc
         seen += [item["call_id"] for item in page["items"]]
         cursor = page["next"]
     assert seen == [f"c{number}" for number in range(5)]
+
+
+# R36
+async def test_a_person_lists_what_waits_for_them_alone(client: As, keys: Keys, site: Any) -> None:
+    await site.workspaces.put_policy("default", POLICY, "ada")
+    agent, bob, ada, vic = (client(keys[role]) for role in ("agent", "reviewer", "admin", "viewer"))
+    await propose(agent, call_id="anyone")
+    payment = await propose(agent, call_id="finance", tool="pay")
+    assert sorted(await listed(bob, status="pending", mine="true")) == ["anyone", "finance"]
+    assert await listed(ada, "/api/approvals/pending", mine="true") == ["anyone"]
+    assert await listed(vic, mine="true") == []
+    assert (await decide(bob, payment)).status_code == 200
+    assert await listed(bob, mine="true") == ["anyone"]
+    rows = (await ada.get("/api/approvals/pending")).json()["items"]
+    may = {row["call_id"]: row["may_decide"] for row in rows}
+    assert may == {"anyone": ["approve", "edit", "respond", "reject"], "finance": []}
+    assert all(row["seconds_left"] > 0 for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +154,20 @@ async def test_one_approval_shows_all_that_it_takes_to_decide(client: As, keys: 
     assert (shown["card"]["preview"], shown["card"]["agent_says"]) == ("Ann gets it.", "Trust me.")
     assert shown["may_decide"] == ["approve", "edit", "respond", "reject"]
     assert shown["timeline"][0]["kind"] == "proposed"
+
+
+# R12
+async def test_one_approval_comes_with_the_schema_that_an_edit_has_to_fit(client: As, keys: Keys) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    told = await propose(agent, tool="create_issue", args={"title": "Fix login"}, schema=schema)
+    assert (await show(bob, told["approval_id"]))["schema"] == schema
+    changed = {"type": "object", "properties": {"title": {"type": "string", "maxLength": 3}}}
+    later = await propose(agent, tool="create_issue", args={"title": "Fix"}, schema=changed, call_id="later")
+    assert (await show(bob, later["approval_id"]))["schema"] == changed
+    assert (await show(bob, told["approval_id"]))["schema"] == schema
+    bare = await propose(agent, tool="create_issue", args={"title": "Fix"}, call_id="bare")
+    assert (await show(bob, bare["approval_id"]))["schema"] is None
 
 
 # R48

@@ -234,7 +234,9 @@ async def test_somebody_whose_role_was_taken_away_decides_nothing_from_then_on(w
     "path",
     ["/api/users/..%2f..%2fkeys", "/api/./keys", "/api//keys", "//api/keys", "/api/keys/", "/api/keys/%2e%2e/me/keys",
      "/API/KEYS", "/api/keys;a=b", "/api/keys%00", "/api/keys%20", "/api%2fkeys", "/api/approvals/%2e%2e/keys",
-     "/api/calls/..%2fkeys", "/%2e%2e/%2e%2e/etc/passwd", "/pages.js/../../app.py", "/pages/../app.py", "/.git/config",
+     "/api/calls/..%2fkeys", "/%2e%2e/%2e%2e/etc/passwd", "/assets/../../app.py", "/assets/..%2f..%2fapp.py",
+     "/.git/config", "/assets/%2e%2e%2f.built", "/assets/.built", "/assets/index.html", "/assets/",
+     "/assets//etc/passwd",
      "/api/approvals/a%2fb", "/api/approvals/%0d%0aset-cookie:x", "/api/approvals/" + "a" * 5_000],
 )  # fmt: skip
 async def test_a_path_is_what_it_says_and_leads_nowhere_else(world: World, path: str) -> None:

@@ -6,18 +6,21 @@ import asyncio
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from interlock.configuration import Audit, Settings
+from interlock.configuration import Audit, Settings, Storage
 from interlock.durations import rfc3339
-from interlock.server import audit
+from interlock.server import audit, verifying
+from interlock.server.audit import Verifications
 from interlock.signing import make_key
 from interlock.web.site import Site
 from interlock.wiring import Parts
+from tests.places import Place
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.serving import make_keys
@@ -25,10 +28,10 @@ from tests.support import Clock
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path, place: Place) -> Settings:
     key = tmp_path / "signing.key"
     make_key(key)
-    return Settings(audit=Audit(key))
+    return Settings(audit=Audit(key), storage=Storage(place.url))
 
 
 @pytest.fixture
@@ -150,3 +153,91 @@ async def test_the_ledger_of_another_workspace_stays_there(
     assert await pages(strange, approval_id=told[0]["approval_id"]) == []
     assert "approved" not in {entry["kind"] for entry in await pages(strange)}
     assert told[0]["approval_id"] not in (await strange.get("/api/audit/export")).text
+
+
+async def verified(asker: httpx2.AsyncClient) -> Any:
+    """Starts it, and waits for what came of it."""
+    begun = await asker.post("/api/audit/verify")
+    assert begun.status_code == 200, begun.text
+    return await ended(asker)
+
+
+async def ended(asker: httpx2.AsyncClient) -> Any:
+    told = {"running": {}}  # type: Any
+    while told["running"] is not None:
+        await asyncio.sleep(0.05)
+        told = (await asker.get("/api/audit/verification")).json()
+    Verifications.model_validate(told)
+    return told["last"]
+
+
+# R49
+async def test_anybody_who_may_look_has_the_ledger_verified_beside_the_server(
+    client: As, keys: dict[str, str], told: list[dict[str, Any]], site: Site
+) -> None:
+    vic = client(keys["viewer"])
+    assert (await vic.get("/api/audit/verification")).json() == {"running": None, "last": None}
+    last = await verified(vic)
+    head = await site.store.head("default")
+    assert (last["state"], last["by"], last["entries"], last["approvals"]) == ("valid", "vic", head.seq, len(told))
+    assert (last["head"]["seq"], last["head"]["link"]) == (head.seq, head.link)
+    assert (await client(keys["agent"]).post("/api/audit/verify")).status_code == 403
+
+
+# R49
+async def test_what_was_altered_is_told_in_words(
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place
+) -> None:
+    assert told
+    assert (await verified(ada))["state"] == "valid"
+    place.sql("update events set actor = 'mallory' where kind = 'approved' and approval_id = ?", told[1]["approval_id"])
+    last = await verified(ada)
+    assert last["state"] == "invalid"
+    assert "altered" in last["faults"][0]["message"]
+    assert last["fault_count"] >= 1
+
+
+# R49
+async def test_a_tail_that_was_cut_since_the_last_look_is_noticed(
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place, site: Site
+) -> None:
+    assert told
+    kept = (await site.store.head("default")).seq - 1
+    assert (await verified(ada))["state"] == "valid"
+    place.sql("delete from events where seq > ?", kept)
+    place.sql("update heads set seq = ?, link = (select link from events where seq = ?)", kept, kept)
+    last = await verified(ada)
+    assert any("tail was cut" in fault["message"] for fault in last["faults"])
+
+
+async def test_one_verification_runs_at_a_time(ada: httpx2.AsyncClient, told: list[dict[str, Any]]) -> None:
+    assert told
+    first, second = await asyncio.gather(ada.post("/api/audit/verify"), ada.post("/api/audit/verify"))
+    assert {first.status_code, second.status_code} == {200, 409}
+    running = (first if first.status_code == 200 else second).json()["running"]
+    assert (running["state"], running["by"]) == ("running", "ada")
+    assert (await ended(ada))["state"] == "valid"
+
+
+async def test_what_another_workspace_verified_is_its_own(ada: httpx2.AsyncClient, client: As, parts: Parts) -> None:
+    assert (await verified(ada))["state"] == "valid"
+    strange = client((await make_keys(parts, "other"))["viewer"])
+    assert (await strange.get("/api/audit/verification")).json() == {"running": None, "last": None}
+
+
+async def test_a_database_that_is_not_there_is_not_made(site: Site, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.db"
+    checks = verifying.Checks(replace(site, settings=Settings(storage=Storage(f"sqlite:///{missing}"))))
+    checks.start("default", "ada")
+    await asyncio.sleep(0.01)
+    last: Any = checks.to_json("default")["last"]
+    assert (last["state"], last["problem"], missing.exists()) == ("failed", verifying.GONE, False)
+
+
+async def test_a_check_that_cannot_be_made_says_so(ada: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying, "PROGRAM", (sys.executable, "-c", "import sys; sys.stdin.read()"))
+    last = await verified(ada)
+    assert (last["state"], last["problem"]) == ("failed", verifying.BROKEN)
+    monkeypatch.setattr(verifying, "PROGRAM", (sys.executable, "-c", "import time; time.sleep(60)"))
+    monkeypatch.setattr(verifying, "LONGEST", 0.2)
+    assert "longer than" in (await verified(ada))["problem"]

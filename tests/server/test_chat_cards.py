@@ -52,6 +52,19 @@ async def test_a_card_is_decided_while_nobody_reads(  # R3, R36
     assert (decision["by"], decision["kind"], bool(decision["at"])) == ("ada", "approve", True)
 
 
+async def test_what_was_edited_is_said_in_the_words_of_its_tool(  # R2, R12
+    app: Entrance, site: Site, keys: Keys, client: As
+) -> None:
+    async with speaking(site, Speaker(["Now.", PUBLISH], ["Done."])):
+        _, _, (card,) = await asked(app, keys)
+        inbox = client(keys["admin"])
+        shown = (await inbox.get(f"/api/approvals/{card}")).json()
+        edit = {"kind": "edit", "args_sha256": shown["args_sha256"], "args": {"slug": "other"}}
+        edited = (await inbox.post(f"/api/approvals/{card}/decision", json=edit)).json()
+    assert edited["sentence"] == shown["sentence"].replace("hello", "other")
+    assert "other" in edited["sentence"]
+
+
 async def test_a_card_that_nobody_answers_times_out_everywhere(  # R5
     app: Entrance, site: Site, parts: Parts, keys: Keys, clock: Clock, client: As
 ) -> None:

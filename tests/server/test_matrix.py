@@ -8,12 +8,20 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.configuration import Channel, Settings
 from interlock.web.asgi import App, Header, Receive, Scope, Send
 from tests.server import matrix
 from tests.server.asking import ask
 from tests.server.matrix import OURS, THEIRS, Operation, World
 
 Check = Callable[[World, Operation], Awaitable[list[str]]]
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """With a channel at whose other end there is nobody."""
+    nowhere = {"routing_key": "0" * 32, "url": "http://127.66.66.66/", "allow_private": True}
+    return Settings(channels={matrix.CHANNEL: Channel("pagerduty", nowhere)})
 
 
 async def problems(world: World, check: Check) -> str:

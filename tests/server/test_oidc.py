@@ -77,6 +77,10 @@ async def test_somebody_signs_in_through_the_provider(
     assert (await browser.get("/api/me")).json()["name"] == ann
 
 
+async def test_the_page_offers_the_way_to_the_provider(browser: httpx2.AsyncClient) -> None:
+    assert '<meta name="provider" content="oidc" />' in (await browser.get("/signin")).text
+
+
 async def test_what_was_begun_is_kept_out_of_reach(browser: httpx2.AsyncClient, ann: str) -> None:
     answer = await browser.get("/auth/oidc")
     flags = {part.strip() for part in answer.headers["set-cookie"].split(";")[1:]}
@@ -355,4 +359,4 @@ class TestWithout:
     async def test_without_a_provider_there_is_no_way_to_one(self, browser: httpx2.AsyncClient) -> None:
         for path in ("/auth/oidc", "/auth/oidc/callback"):
             assert (await browser.get(path)).status_code == 404
-        assert "<p hidden>" in (await browser.get("/signin")).text
+        assert '<meta name="provider" content="" />' in (await browser.get("/signin")).text

@@ -137,8 +137,59 @@ async def test_a_draft_is_rehearsed_over_what_was_recorded(
         ("POST", "/api/policy/check"),
         ("POST", "/api/policy/explain"),
         ("POST", "/api/policy/rehearse"),
+        ("GET", "/api/policy/templates"),
+        ("GET", "/api/policy/activity"),
     ],
 )
 async def test_the_policy_is_for_admins(client: As, keys: dict[str, str], role: str, method: str, path: str) -> None:
     answer = await client(keys[role]).request(method, path, content=POLICY, headers=YAML)
     assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+
+
+async def test_a_check_says_in_words_what_the_rules_say_and_what_is_new(ada: httpx2.AsyncClient) -> None:  # R34
+    await put(ada)
+    text = POLICY + "  - {name: two, tools: [pay], then: ask, quorum: 2, expires_in: 30m, mode: shadow}\n"
+    told = (await ada.post("/api/policy/check", content=text, headers=YAML)).json()
+    first, second = told["details"]
+    assert (first["name"], first["line"], first["then"], first["shadow"]) == ("nobody deletes", 3, "deny", False)
+    assert first["says"] == {"then": "deny", "tools": "delete_*", "reason": "Files stay."}
+    assert (second["line"], second["shadow"], second["says"]["expires_in"]) == (7, True, "30m")
+    assert second["says"]["approvers"] == "2 of anybody who may decide"
+    assert told["defaults"]["undo_window"] == "8s"
+    [change] = told["diff"]["rules"]
+    assert (change["kind"], change["rule"], change["new_place"]) == ("added", "two", 2)
+    wrong = (await ada.post("/api/policy/check", content="rules: 5", headers=YAML)).json()
+    assert (wrong["details"], wrong["diff"]) == ([], None)
+
+
+async def test_there_are_policies_to_start_from(ada: httpx2.AsyncClient) -> None:  # R39
+    items = (await ada.get("/api/policy/templates")).json()["items"]
+    assert [item["name"] for item in items] == ["balanced", "strict", "read-only", "money"]
+    for item in items:
+        assert item["body"].startswith(f"# {item['summary']}")
+        checked = (await ada.post("/api/policy/check", content=item["body"], headers=YAML)).json()
+        assert checked["valid"] or item["name"] == "money"  # which names a team that is not here
+
+
+# R52
+async def test_what_rules_did_and_would_have_done_is_told(
+    ada: httpx2.AsyncClient, client: As, keys: dict[str, str]
+) -> None:
+    quiet = "  - {name: about others, tools: [pay], then: deny, mode: shadow}\n"
+    shadow = "  - {name: would ask, tools: [delete_*], then: ask, mode: shadow}\n"
+    await put(ada, POLICY.replace("rules:\n", "rules:\n" + quiet + shadow))
+    agent = client(keys["agent"])
+    for number in range(3):
+        await propose(agent, call_id=f"call{number}")
+    await propose(agent, tool="send", call_id="other")
+    told = (await ada.get("/api/policy/activity")).json()
+    assert (told["calls"], told["erased"], told["complete"]) == (4, 0, True)
+    counts = {each["rule"]: (each["allow"], each["ask"], each["deny"]) for each in told["rules"]}
+    assert counts == {"nobody deletes": (0, 0, 3), "": (0, 1, 0)}
+    noted, silent = told["shadows"]
+    assert (noted["rule"], noted["calls"], noted["in_force"]) == ("would ask", 3, True)
+    assert noted["turns"] == [{"was": "deny", "would": "ask", "calls": 3}]
+    assert (silent["rule"], silent["calls"], silent["first"], silent["in_force"]) == ("about others", 0, None, True)
+    await put(ada)
+    assert [each["in_force"] for each in (await ada.get("/api/policy/activity")).json()["shadows"]] == [False]
+    assert (await ada.get("/api/policy/activity", params={"since": "soon"})).status_code == 400

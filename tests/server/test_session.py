@@ -1,4 +1,4 @@
-"""Signing in and out, one-time links, and the pages for it."""
+"""Signing in and out, and one-time links."""
 
 from __future__ import annotations
 
@@ -184,39 +184,6 @@ async def test_a_link_without_a_password_for_somebody_new_is_not_spent(site: Sit
     answer = await browser.post("/api/session/link", json={"token": token, "name": "ann"})
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
     assert (await site.accounts.link(token)).role == "admin"
-
-
-@pytest.mark.parametrize("path", ["/", "/signin", "/welcome", "/pages.js", "/pages.css"])
-async def test_a_page_runs_nothing_but_our_own_file(site: Site, browser: httpx2.AsyncClient, path: str) -> None:
-    answer = await browser.get(path)
-    assert answer.status_code == 200
-    policy = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert "frame-ancestors 'none'" in policy
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "<script>" not in answer.text
-    assert " style=" not in answer.text
-
-
-async def test_the_first_page_says_what_is_running(people: Site, browser: httpx2.AsyncClient) -> None:
-    page = (await browser.get("/")).text
-    assert "ready" in page
-    assert "<dd>SQLite</dd>" in page  # which kind, not where it is
-    assert "interlock.db" not in page
-    assert "You are not signed in." in page
-    assert 'href="/docs"' in page
-    await sign_in(browser)
-    assert "You are signed in as bob (reviewer of default)." in (await browser.get("/")).text
-
-
-async def test_a_name_is_no_markup(people: Site, browser: httpx2.AsyncClient) -> None:
-    await people.accounts.add_user("default", "<b>eve</b>", "viewer", "test")
-    await people.accounts.set_password("default", "<b>eve</b>", PASSWORD, "test")
-    await sign_in(browser, "<b>eve</b>")
-    page = (await browser.get("/")).text
-    assert "&lt;b&gt;eve&lt;/b&gt;" in page
-    assert "<b>eve" not in page
 
 
 async def test_a_password_in_a_wrong_body_is_not_told_back(people: Site, browser: httpx2.AsyncClient) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.server.stats import Counted
+from interlock.server.stats import Counted, Plotted
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.serving import make_keys
@@ -37,3 +37,17 @@ async def test_what_waits_and_how_it_ended_is_counted(
     assert (await agent.get("/api/stats")).status_code == 403
     elsewhere = client((await make_keys(parts, "elsewhere"))["viewer"])
     assert (await elsewhere.get("/api/stats")).json()["pending"] == 0
+
+
+# R18
+async def test_what_happened_is_told_for_plots_and_kept_for_a_moment(client: As, keys: dict[str, str]) -> None:
+    agent, bob, vic = client(keys["agent"]), client(keys["reviewer"]), client(keys["viewer"])
+    await decide(bob, await propose(agent))
+    told = (await vic.get("/api/stats/history", params={"days": 1})).json()
+    Plotted.model_validate(told)
+    assert [len(told["parts"]), told["parts"][-1]["approved"], told["decisions"]] == [24, 1, 1]
+    await decide(bob, await propose(agent, call_id="other"))
+    assert (await vic.get("/api/stats/history", params={"days": 1})).json() == told
+    assert (await vic.get("/api/stats/history", params={"days": 30})).json()["decisions"] == 2
+    assert (await vic.get("/api/stats/history", params={"days": 91})).status_code == 400
+    assert (await agent.get("/api/stats/history")).status_code == 403

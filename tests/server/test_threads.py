@@ -75,6 +75,55 @@ async def test_the_end_of_a_turn_names_the_reply_that_it_came_to(
     assert (events[-1].name, named["kind"], named["body"]["text"]) == ("done", "replied", "Done.")
 
 
+# R3
+async def test_some_of_the_lines_can_be_asked_for_and_a_stream_goes_on_behind_them(
+    app: Entrance, site: Site, keys: dict[str, str], client: As
+) -> None:
+    key = keys["reviewer"]
+    async with speaking(site, Speaker(["Look.", Wish("c1", "cms_list_pages", "{}")], ["Done."])):
+        stream = await Following(app, key, "POST", "/api/chat", message="look").begun()
+        events = await stream.ended()
+    path = f"/api/threads/{stream.thread_id}"
+
+    async def lines(query: str) -> tuple[list[int], str | None]:
+        shown = (await client(key).get(f"{path}?{query}")).json()
+        return [line["n"] for line in shown["lines"]], shown["position"]
+
+    every, position = await lines("")
+    assert position == events[-1].id
+    assert await lines(f"after={every[1]}") == (every[2:], position)
+    assert await lines("last=2") == (every[-2:], position)
+    assert (await lines(f"before={every[2]}&last=1"))[0] == every[1:2]
+    assert await lines(f"after={every[-1]}") == ([], None)
+    start = next(event for event in events if event.name == "tool_call_start")
+    assert (await lines(f"before={every[2]}"))[1] == start.id
+
+
+# R3
+async def test_threads_are_found_by_words_of_their_titles_in_bounded_pages(
+    app: Entrance, site: Site, keys: dict[str, str], client: As
+) -> None:
+    key = keys["reviewer"]
+    titles = ["Pages of Übersee", "the 100% page", "nothing", "PAGE one"]
+    async with speaking(site, Speaker(*(["Yes."] for _ in titles))):
+        for title in titles:
+            await (await Following(app, key, "POST", "/api/chat", message=title).begun()).ended()
+
+    async def found(query: str) -> tuple[list[str], str | None]:
+        shown = (await client(key).get(f"/api/threads?{query}")).json()
+        return sorted(item["title"] for item in shown["items"]), shown["next"]
+
+    pages = ["PAGE one", "Pages of Übersee", "the 100% page"]
+    assert await found("q=page") == (pages, None)
+    assert await found("q=%C3%BCBERSEE") == (["Pages of Übersee"], None)
+    assert await found("q=100%25") == (["the 100% page"], None)
+    assert await found("q=_") == ([], None)
+    first, following = await found("q=page&limit=2")
+    rest, end = await found(f"q=page&limit=2&cursor={following}")
+    assert (sorted(first + rest), len(rest), end) == (pages, 1, None)
+    assert (await client(keys["admin"]).get("/api/threads?q=page")).json()["items"] == []
+
+
 async def _replied(client: httpx2.AsyncClient, thread_id: str) -> dict[str, Any]:
     """The first reply."""
     lines = (await client.get(f"/api/threads/{thread_id}")).json()["lines"]

@@ -12,7 +12,8 @@ from interlock.configuration import Agent, Settings
 from interlock.core.identity import Principal
 from interlock.web.site import Site
 from tests.server.conftest import As
-from tests.server.test_calls import propose
+from tests.server.test_calls import decide, propose
+from tests.support import Clock
 from tests.tools.small import small
 
 
@@ -160,3 +161,48 @@ async def test_without_a_model_the_chat_says_what_to_do(site: Site) -> None:  # 
     [ended] = [line.body for line in await site.store.threads.lines("default", thread.id) if line.kind == "ended"]
     assert ended["status"] == "error"
     assert "OPENAI_API_KEY" in str(ended["reason"])
+
+
+async def test_a_verdict_comes_with_its_reasons_and_the_terms_of_the_question(ada: httpx2.AsyncClient) -> None:  # R10
+    await ada.post("/api/users", json={"name": "liz", "role": "reviewer", "teams": ["legal"]})
+    await ada.put("/api/policy", content=CONDITIONAL, headers={"content-type": "application/yaml"})
+    await ada.put("/api/agents/bot", json={"tools": ["okr"], "tool_approvals": {"okr_list_objectives": True}})
+    found = (await ada.get("/api/tools", params={"agent": "bot"})).json()["items"]
+    reasons = {tool["name"]: tool["reasons"] for tool in found}
+    small, rest = reasons["okr_update_objective"]
+    assert (small["verdict"], small["by"], small["rule"], small["conditional"]) == (
+        "allow",
+        "rule",
+        "small is free",
+        True,
+    )
+    assert (rest["verdict"], rest["by"], rest["rule"], rest["conditional"]) == ("ask", "default", "", False)
+    [legal] = reasons["okr_create_objective"]
+    assert (legal["needs"], legal["expires_in"]) == ("1 person: team legal", "2m")
+    assert legal["answers"] == ["approve", "edit", "respond", "reject"]
+    [switched] = reasons["okr_list_objectives"]
+    assert (switched["verdict"], switched["by"]) == ("ask", "switch")
+    always = {tool["name"]: tool["always_asks"] for tool in found}
+    assert always["request_human_input"] == "a question is always for a person"
+    assert always["okr_list_objectives"] == ""
+
+
+async def test_how_often_a_tool_was_called_is_counted_by_outcome(
+    ada: httpx2.AsyncClient, bob: httpx2.AsyncClient, agent: httpx2.AsyncClient, clock: Clock
+) -> None:  # R10
+    await propose(agent, tool="send", call_id="old")
+    clock.forward(31 * 86_400_000)
+    for number, kind in enumerate(("approve", "reject", "")):
+        told = await propose(agent, tool="send", call_id=f"call{number}")
+        if kind:
+            await decide(bob, told, kind)
+    await propose(agent, tool="send", call_id="elsewhere", agent="other")
+    counted = (await bob.get("/api/tools/send/calls", params={"agent": "bot"})).json()
+    assert counted["by_status"] == {"approved": 1, "pending": 1, "rejected": 1}
+    assert (counted["reads"], counted["complete"]) == (0, True)
+    whole = (await bob.get("/api/tools/send/calls", params={"days": "60"})).json()
+    assert whole["by_status"]["pending"] == 3
+    assert (await bob.get("/api/tools/unheard_of/calls")).status_code == 404
+    odd = "a/b/calls"
+    await propose(agent, tool=odd, call_id="odd")
+    assert (await bob.get(f"/api/tools/{odd}/calls")).json()["by_status"] == {"pending": 1}

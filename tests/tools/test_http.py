@@ -10,8 +10,8 @@ import pytest
 
 from interlock.addresses import Egress
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
+from interlock.pinned import Pinned
 from interlock.tools import http
-from interlock.tools.pinned import Pinned
 from interlock.tools.tool import Kit, Tool, Use
 from tests.tools.web import OK, Names, Network, authority, page, redirect, web
 

@@ -141,7 +141,14 @@ def figures() -> dict[str, Any]:
         ],
         "http": {"sqlite": served, "postgresql": served, "stream": {"streams": 5_000, "kib_per_stream": 11.0}},
         "reads": {"sqlite": {"wall_us": 9.0, "cpu_us": 8.0}},
-        "unasked": {"Other": {"with_us": 300.0, "without_us": 200.0, "cost_us": 100.0}},
+        "unasked": {
+            "Other": {
+                "bare_us": 200.0,
+                "own_us": [100.0, 90.0, 120.0],
+                "read_us": [30.0, 20.0, 40.0],
+                "write_us": [900.0, 800.0, 950.0],
+            }
+        },
         "lookup": {"1000": {"plain_us": 1.0, "condition_us": 9.0, "load_s": 0.1}},
         "growth": {"sqlite": growing, "postgresql": growing},
         "parked": [{"title": "Interlock, SQLite", "parked": 10, "kib_each": 0.0, "listed": 10, "list_seconds": 0.1}],

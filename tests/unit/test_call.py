@@ -108,7 +108,8 @@ def test_names_that_describe_may_be_empty(field: str) -> None:
 
 # R5, R22
 @pytest.mark.parametrize(
-    ("field", "choices"), [("priority", ("low", "medium", "high")), ("setting", ("chat", "queue", "paused"))]
+    ("field", "choices"),
+    [("priority", ("low", "medium", "high")), ("setting", ("chat", "queue", "paused")), ("switch", ("", "on", "off"))],
 )
 def test_these_are_the_choices(field: str, choices: tuple[str, ...]) -> None:
     assert [getattr(call(**{field: choice}), field) for choice in choices] == list(choices)
@@ -121,6 +122,13 @@ def test_these_are_the_choices(field: str, choices: tuple[str, ...]) -> None:
 def test_choices_are_closed(field: str, value: object) -> None:
     with pytest.raises(InvalidRequest, match=rf"{field} is .*; it is one of \w+, \w+, \w+\.$"):
         call(**{field: value})
+
+
+# R9, R27
+@pytest.mark.parametrize("value", ["maybe", "On", True, None])
+def test_a_switch_is_on_off_or_not_said(value: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"switch is .*; it is one of .*on, off"):
+        call(switch=value)
 
 
 # R27

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from interlock.core.approval import decide
-from interlock.core.options import VOTED, options
+from interlock.core.options import VOTED, options, waits_for
 from interlock.core.policy import Ask, Stage
 from tests.unit.builders import ALICE, BOB, CAROL, FINANCE, LEGAL, NOW, TWO_OF_FINANCE, VIEWER, approve, at, pending
 
@@ -50,3 +50,21 @@ def test_after_the_deadline_or_the_decision_nothing_can_be_decided() -> None:
     assert all("expired" in hindrance for hindrance in late.values())
     decided = decide(pending(), approve(pending()), ALICE, at()).state
     assert all("Already decided" in hindrance for hindrance in options(decided, BOB, NOW).values())
+
+
+# R36
+def test_what_waits_for_somebody_is_what_needs_their_answer_now() -> None:
+    assert waits_for(pending(TWO_OF_FINANCE), ALICE, NOW)
+    assert not waits_for(pending(TWO_OF_FINANCE), CAROL, NOW)
+    assert not waits_for(pending(TWO_OF_FINANCE), VIEWER, NOW)
+    assert waits_for(pending(Ask(decisions=("respond",))), ALICE, NOW)
+    stages = pending(Ask("two stages", (Stage(FINANCE), Stage(LEGAL))))
+    assert (waits_for(stages, ALICE, NOW), waits_for(stages, CAROL, NOW)) == (True, False)
+
+
+# R36
+def test_what_one_has_voted_on_or_others_decided_waits_for_one_no_longer() -> None:
+    voted = decide(pending(TWO_OF_FINANCE), approve(pending(TWO_OF_FINANCE)), ALICE, at()).state
+    assert (waits_for(voted, ALICE, NOW), waits_for(voted, BOB, NOW)) == (False, True)
+    decided = decide(pending(), approve(pending()), ALICE, at()).state
+    assert not waits_for(decided, BOB, NOW)

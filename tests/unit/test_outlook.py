@@ -30,6 +30,10 @@ def call(spec: ToolSpec, **args: object) -> Any:
     return propose(spec.name, args, "run", "call", agent="bot")
 
 
+def verdicts(policy: Policy, spec: ToolSpec) -> set[Then]:
+    return {prospect.verdict.kind for prospect in outlook(policy, call(spec), spec)}
+
+
 @pytest.mark.parametrize(
     ("spec", "rules", "found"),
     [
@@ -46,15 +50,15 @@ def call(spec: ToolSpec, **args: object) -> Any:
 def test_every_verdict_that_can_be_reached_is_named_and_no_other(
     spec: ToolSpec, rules: tuple[Rule, ...], found: set[Then]
 ) -> None:  # R9, R34
-    assert outlook(Policy(rules), call(spec), spec) == found
+    assert verdicts(Policy(rules), spec) == found
 
 
 def test_a_switch_of_the_agent_is_part_of_it() -> None:  # R9
-    assert outlook(Policy(toggles={"bot": {"look": True}}), call(READ), READ) == {"ask"}
-    assert outlook(Policy((Rule("a", "allow"),), toggles={"bot": {"look": True}}), call(READ), READ) == {"ask"}
-    assert outlook(Policy(toggles={"bot": {"pay": False}}), call(WRITE), WRITE) == {"allow"}
-    assert outlook(Policy(toggles={"bot": {"pay": False}}), call(UNKNOWN), UNKNOWN) == {"ask"}
-    assert outlook(Policy(defaults=Defaults(unknown_tools="deny")), call(UNKNOWN), UNKNOWN) == {"deny"}
+    assert verdicts(Policy(toggles={"bot": {"look": True}}), READ) == {"ask"}
+    assert verdicts(Policy((Rule("a", "allow"),), toggles={"bot": {"look": True}}), READ) == {"ask"}
+    assert verdicts(Policy(toggles={"bot": {"pay": False}}), WRITE) == {"allow"}
+    assert verdicts(Policy(toggles={"bot": {"pay": False}}), UNKNOWN) == {"ask"}
+    assert verdicts(Policy(defaults=Defaults(unknown_tools="deny")), UNKNOWN) == {"deny"}
 
 
 @given(
@@ -67,4 +71,15 @@ def test_no_call_gets_a_verdict_that_was_not_foreseen(
     rules: list[Rule], toggles: dict[str, dict[str, bool]], spec: ToolSpec, n: int
 ) -> None:  # R9, R34
     policy = Policy(tuple(rules), toggles=toggles)
-    assert policy.judge(call(spec, n=n), spec).kind in outlook(policy, call(spec), spec)
+    assert policy.judge(call(spec, n=n), spec).kind in verdicts(policy, spec)
+
+
+def test_it_says_what_gives_each_verdict_and_whether_the_arguments_decide() -> None:  # R9, R10
+    rules = (Rule("small", "allow", when=lambda _: True), Rule("others", "ask", tools=("look",)))
+    switched = Policy(rules, toggles={"bot": {"pay": True}})
+    told = [(each.verdict.kind, each.by, each.rule, each.conditional) for each in outlook(switched, call(WRITE), WRITE)]
+    assert told == [("ask", "switch", "small", True), ("ask", "switch", "", False)]
+    told = [(each.verdict.kind, each.by, each.rule, each.conditional) for each in outlook(switched, call(READ), READ)]
+    assert told == [("allow", "rule", "small", True), ("ask", "rule", "others", False)]
+    [alone] = outlook(Policy(toggles={"bot": {"pay": False}}), call(UNKNOWN), UNKNOWN)
+    assert (alone.verdict.kind, alone.by) == ("ask", "default")

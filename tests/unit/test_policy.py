@@ -279,6 +279,51 @@ def test_toggles_fold_over_the_path_by_or(parent: bool | None, child: bool | Non
     assert isinstance(by_rule, Ask) is bool(parent or child)
 
 
+# --- switches that an agent's own configuration gives
+
+
+# R9, R54
+@pytest.mark.parametrize(
+    ("spec", "switch", "asks"),
+    [
+        *((READ, "", False), (READ, "on", True), (READ, "off", False)),
+        *((WRITE, "", True), (WRITE, "on", True), (WRITE, "off", False)),
+        *((UNKNOWN, "", True), (UNKNOWN, "on", True), (UNKNOWN, "off", True)),
+    ],
+)
+def test_without_a_rule_the_switch_decides_but_a_tool_that_nobody_knows_asks(
+    spec: ToolSpec, switch: str, asks: bool
+) -> None:
+    assert isinstance(verdict(spec=spec, switch=switch), Ask) is asks
+
+
+# R9, R54
+def test_a_switch_turns_a_rules_allow_into_a_question_and_weakens_no_rule() -> None:
+    allow = Rule("a", "allow")
+    assert isinstance(verdict(allow, switch="on"), Ask)
+    assert verdict(allow, switch="off") == Allow("a")
+    for switch in ("on", "off"):
+        assert isinstance(verdict(Rule("d", "deny"), switch=switch), Deny)
+        assert isinstance(verdict(Rule("q", "ask"), switch=switch), Ask)
+        assert isinstance(verdict(spec=UNKNOWN, defaults=Defaults(unknown_tools="deny"), switch=switch), Deny)
+
+
+# R10, R54
+@pytest.mark.parametrize(
+    ("toggle", "switch", "asks"), [(True, "off", True), (False, "on", True), (False, "off", False), (True, "on", True)]
+)
+def test_of_a_toggle_and_a_switch_the_stricter_counts(toggle: bool, switch: str, asks: bool) -> None:
+    assert isinstance(verdict(toggles={"helper": {"pay": toggle}}, switch=switch), Ask) is asks
+
+
+# R54
+def test_the_switch_of_a_program_whose_claims_do_not_count_does_not_count() -> None:
+    claimed = replace(WRITE, declared=True)
+    distrusting = Defaults(trust_declared=False)
+    assert isinstance(verdict(spec=claimed, defaults=distrusting, switch="off"), Ask)
+    assert verdict(spec=claimed, defaults=Defaults(trust_declared=True), switch="off") == Allow()
+
+
 # --- terms
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from interlock.core.call import ToolSpec, propose
 from interlock.core.event import Event
 from interlock.core.ledger import Entry, Head, seal
+from interlock.core.matching import Matched, Matching
 from interlock.core.policy import Ask, Defaults, People, Policy, Rule, Stage, Then
 from interlock.core.rehearsal import Cause, Recorded, Rehearsal, Report, judged, rehearse
 from interlock.core.shadowing import Shadow, Shadowing, Shadows
@@ -286,3 +287,29 @@ def test_a_group_of_people_is_told_apart_from_another() -> None:
     users = People(frozenset({"ann"}))
     old, new = only("ask", stages=(Stage(FINANCE),)), only("ask", stages=(Stage(users),))
     assert rehearse([recorded()], old, new).asked == {FINANCE: (1, 0), users: (0, 1)}
+
+
+# --- how often rules decided
+
+
+# R52
+def test_each_rule_is_told_with_the_calls_that_it_decided() -> None:
+    matching = Matching(since=2_000)
+    matching.feed(
+        entries(
+            event("proposed", rule="too old"),
+            event("proposed", rule="payments ask"),
+            event("allowed", rule="payments ask", by="grant"),
+            event("allowed", rule="small", by="rule"),
+            event("voted", rule="none of its own"),
+            event("denied", rule="payments ask"),
+            event("proposed", rule=""),
+        )
+    )
+    found = matching.report()
+    assert found == (
+        Matched("payments ask", {"ask": 2, "deny": 1}, 6_000),
+        Matched("", {"ask": 1}, 7_000),
+        Matched("small", {"allow": 1}, 4_000),
+    )
+    assert [matched.calls for matched in found] == [3, 1, 1]

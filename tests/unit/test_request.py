@@ -169,11 +169,12 @@ def test_the_event_of_a_denied_call_holds_no_secret() -> None:
 
 # R52
 def test_what_rules_match_on_is_kept_where_the_approval_does_not_keep_it() -> None:
-    made = proposal(priority="low", teams=("ops",), setting="paused")
+    made = proposal(priority="low", teams=("ops",), setting="paused", switch="on")
     for change in (request(made, TERMS, at()), allow(made, Allow(), at())):
         content = change.events[0].content
         assert content is not None
-        assert (content["priority"], content["teams"], content["setting"]) == ("low", ["ops"], "paused")
+        kept = [content[name] for name in ("priority", "teams", "setting", "switch")]
+        assert kept == ["low", ["ops"], "paused", "on"]
 
 
 def test_an_agent_without_a_name_is_still_an_agent() -> None:
@@ -190,3 +191,14 @@ def test_a_known_call_id_comes_back_with_the_same_call_or_is_refused() -> None:
         with pytest.raises(CallMismatch, match="Use a new call id") as caught:
             same_call(approval, other)
         assert caught.value.ids == {"approval_id": "id"}
+
+
+# R13
+def test_sub_agents_share_a_run_and_no_approvals() -> None:
+    approval = pending()
+    mine = replace(approval, subject=approval.subject._replace(agent_path=("support", "mailer")))
+    same_call(mine, call(agent_path=("support", "mailer")))
+    same_call(mine, call())
+    same_call(approval, call(agent_path=("support", "clerk")))
+    with pytest.raises(CallMismatch, match="another agent"):
+        same_call(mine, call(agent_path=("support", "clerk")))

@@ -106,6 +106,17 @@ escalation: {channel: pager}
     assert settings.channels["mail"] == Channel("email", {"host": "h"})
 
 
+def test_a_place_is_a_target_wherever_a_channel_is(folder: Path) -> None:  # R26
+    text = """\
+channels: {chat: {kind: slack}}
+routing: {default_channel: "#all", priority_map: {high: ["#urgent", chat]}}
+escalation: {channel: "#leads"}
+"""
+    settings = load(folder, text)
+    assert (settings.routing.default_channel, settings.escalation.channel) == ("#all", "#leads")
+    assert settings.routing.priority_map == {"high": ("#urgent", "chat")}
+
+
 def test_agents_give_their_toggles(folder: Path) -> None:  # R9
     settings = load(folder, "agents: {a: {tools: pay, tool_approvals: {pay: true}, agents: [b]}, b: {}}")
     assert settings.toggles() == {"a": {"pay": True}, "b": {}}
@@ -294,6 +305,10 @@ verification: {max_comment_length: 501}
         ("routing: {priority_map: {urgent: dashboard}}", 'unknown key "urgent" in priority_map'),
         ("routing: {team_routing: {finance: slack}}", 'unknown channel "slack"'),
         ("escalation: {channel: pager}", 'unknown channel "pager"'),
+        ("escalation: {channel: ['#a', '#b']}", "channel is one channel"),
+        ("escalation: {channel: [{}]}", "channel must be"),
+        ("routing: {default_channel: dashbord}", 'unknown channel "dashbord"; did you mean "dashboard"?'),
+        ("routing: {quiet_hours: {from: 22:00, to: 22:00}}", "quiet_hours begin when they end"),
         ("actions: {hire: {shema: {}}}", 'unknown key "shema" in an action; did you mean "schema"?'),
         ("server: {oidc: {issuer: https://id.example}}", "oidc needs client_id"),
         ("server: {oidc: {issuer: http://id.example, client_id: x}}", "issuer must begin with https://"),

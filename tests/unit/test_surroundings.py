@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from interlock.cli.surroundings import is_local, surroundings
-from interlock.configuration import Channel, Oidc, Server, Settings, Storage
+from interlock.configuration import Oidc, Server, Settings, Storage
 from interlock.stores.health import Check
 
 
@@ -65,13 +65,6 @@ def test_the_provider_has_to_answer_by_its_own_name() -> None:
         )
     gone = check("provider", oidc=Oidc(url, "interlock", "secret"))
     assert (gone.state, "ConnectError" in gone.found) == ("fail", True)
-
-
-def test_channels_that_cannot_be_used_yet_are_told() -> None:
-    settings = Settings(server=Server(port=0), channels={"ops": Channel("slack", {"token": "xoxb-secret"})})
-    (line,) = [line for line in surroundings(settings) if line.what == "channels"]
-    assert (line.state, line.found) == ("warn", "ops is of the kind slack")
-    assert "xoxb" not in str(list(surroundings(settings)))
 
 
 @pytest.mark.parametrize(

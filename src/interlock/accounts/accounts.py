@@ -12,8 +12,8 @@ from hashlib import sha256
 from ipaddress import ip_address, ip_network
 from typing import TypeVar
 
-from interlock.accounts import members
-from interlock.accounts.lookups import Found, Lookups
+from interlock.accounts import codes, members
+from interlock.accounts.lookups import Found, Lookups, no_key, of_key, of_session
 from interlock.accounts.passwords import check_password, hash_password, is_password
 from interlock.core.attempts import Attempts
 from interlock.core.errors import Error, InvalidRequest, TooManyRequests, Unauthenticated
@@ -30,7 +30,6 @@ from interlock.core.identity import (
     check_role,
     check_workspace,
     is_name,
-    lesser,
 )
 from interlock.core.policy import People
 from interlock.core.ports import AccountStore, Book, Clock, User
@@ -61,6 +60,7 @@ class Accounts:
         self._found = Lookups(clock)
         self._names = Attempts(OF_A_NAME)
         self._addresses = Attempts(OF_AN_ADDRESS)
+        self._codes = Attempts(codes.MOST, codes.LIVES)
         self._noted = Attempts(1, 1_000)
         self._used = Attempts(1, USED)
         self._checking = asyncio.Semaphore(AT_ONCE)
@@ -100,9 +100,9 @@ class Accounts:
         shape = _KEY.fullmatch(secret)
         found = await self._store.key(shape[1]) if shape else None
         if found is None or not hmac.compare_digest(found[1], hashed):
-            raise _no_key()
+            raise no_key()
         key, _, person = found
-        principal, now = _of_key(key, person), self._clock()
+        principal, now = of_key(key, person), self._clock()
         if (key.used_at is None or now - key.used_at >= USED) and not self._used.wait(key.id, now):
             self._used.begin(key.id, now)
             self._later(self._store.touch_key(key.workspace, key.id, now))
@@ -220,7 +220,7 @@ class Accounts:
         now = self._clock()
         if found is None or found[0].expires_at <= now or found[1].removed_at is not None:
             raise Unauthenticated("You are not signed in, or not any more. Sign in again.")
-        return _of_session(found[1], found[0].workspace, hashed), min(now + KEPT, found[0].expires_at)
+        return of_session(found[1], found[0].workspace, hashed), min(now + KEPT, found[0].expires_at)
 
     async def sign_out(self, token: str) -> None:
         """Changes nothing if nobody is signed in with this token."""
@@ -272,6 +272,32 @@ class Accounts:
         spent = digest(token)
         return await self._begin(link.workspace, lambda book, new: members.use_link(book, spent, name, hashed, new))
 
+    # Codes that are sent to an address
+
+    async def add_code(self, workspace: str, person: str, code: codes.Code) -> bool:
+        """False if this person was sent enough of them for now, or is not there."""
+        who, now = digest(f"{workspace}\n{person}"), self._clock()
+        if self._codes.wait(who, now):
+            return False
+        self._codes.begin(who, now)
+        return await self._change(workspace, lambda book: codes.add(book, person, code, digest))
+
+    async def use_code(self, workspace: str, person: str, code: codes.Code, address: str = "") -> tuple[Principal, str]:
+        """Spends the code, or a try. What is wrong with it is not told."""
+        where, now = _network(address), self._clock()
+        wait = self._addresses.wait(where, now) if where else 0
+        if wait:
+            raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
+        self._addresses.begin(where, now)
+        token = secrets.token_urlsafe(32)
+        new = members.New(digest(token), codes.SESSION)
+        user = await self._change(workspace, lambda book: codes.use(book, person, code, digest, new))
+        if user is None:
+            self._later(self._note_failure(workspace, person, where))
+            raise codes.no_code()
+        self._addresses.succeeded(where)
+        return of_session(user, workspace, new.digest), token
+
     # Time
 
     async def sweep(self) -> int:
@@ -288,7 +314,7 @@ class Accounts:
         token = secrets.token_urlsafe(32)
         new = members.New(digest(token), SESSION)
         user = await self._change(workspace, lambda book: step(book, new))
-        return _of_session(user, workspace, new.digest), token
+        return of_session(user, workspace, new.digest), token
 
     async def _change(self, workspace: str, step: Callable[[Book], T]) -> T:
         try:
@@ -329,20 +355,6 @@ def digest(secret: str) -> str:
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _of_key(key: Key, person: User | None) -> Principal:
-    if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
-        raise _no_key()
-    if key.role == AGENT:
-        return Principal(key.workspace, key.name, AGENT, NO_TEAMS, "key", key.id, key.person)
-    if person is None:  # no such key is made
-        raise _no_key()
-    return Principal(key.workspace, person.name, lesser(key.role, person.role), person.teams, "key", key.id)
-
-
-def _of_session(user: User, workspace: str, hashed: str) -> Principal:
-    return Principal(workspace, user.name, user.role, user.teams, "web", f"session {hashed[:12]}")
-
-
 def _check_person(name: str, role: str, teams: frozenset[str], email: str) -> None:
     check_name(name)
     check_names(teams)
@@ -359,10 +371,6 @@ def _network(address: str) -> str:
     except ValueError:
         return ""
     return str(parsed) if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))
-
-
-def _no_key() -> Unauthenticated:
-    return Unauthenticated("This key does not count: it is unknown or was revoked. Ask an admin for another.")
 
 
 def _no_password() -> Unauthenticated:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from interlock.core.identity import Principal
-from interlock.core.ports import Clock
+from interlock.core.errors import Unauthenticated
+from interlock.core.identity import AGENT, Key, Principal, lesser
+from interlock.core.ports import Clock, User
 
 MOST = 10_000
 Found = tuple[Principal, int]  # until when it may be kept
@@ -55,3 +56,21 @@ class Lookups:
         del self._looks[which]
         if not task.cancelled():
             task.exception()  # everybody who waited may have given up
+
+
+def of_key(key: Key, person: User | None) -> Principal:
+    if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
+        raise no_key()
+    if key.role == AGENT:
+        return Principal(key.workspace, key.name, AGENT, frozenset(), "key", key.id, key.person)
+    if person is None:  # no such key is made
+        raise no_key()
+    return Principal(key.workspace, person.name, lesser(key.role, person.role), person.teams, "key", key.id)
+
+
+def of_session(user: User, workspace: str, hashed: str) -> Principal:
+    return Principal(workspace, user.name, user.role, user.teams, "web", f"session {hashed[:12]}")
+
+
+def no_key() -> Unauthenticated:
+    return Unauthenticated("This key does not count: it is unknown or was revoked. Ask an admin for another.")

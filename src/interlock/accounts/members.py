@@ -92,6 +92,8 @@ def remove_user(book: Book, name: str, author: str, seen: User | None = None) ->
             _revoke(book, key, author)
     for link in book.links_of(name):
         book.spend_link(link)
+    for channel, outside in book.identities_of(name):
+        book.drop_identity(channel, outside)  # whoever gets this name later is somebody else
     book.tell(Event("user_removed", author, {"user": name, "sessions": sessions}))
     return gone
 
@@ -132,7 +134,7 @@ def sign_in(book: Book, name: str, password: str, new: New) -> User:
     user = book.user(name)
     if user is None or user.removed_at is not None or not password or book.password(name) != password:
         raise Unauthenticated("The password was changed at this very moment. Sign in again.")
-    return _enter(book, user, "password", new)
+    return enter(book, user, "password", new)
 
 
 def vouched(book: Book, subject: str, wanted: User, new: New) -> User:
@@ -143,7 +145,7 @@ def vouched(book: Book, subject: str, wanted: User, new: New) -> User:
     user = known or _by_email(book, wanted.email) or _newcomer(book, wanted)
     if known is None:
         book.set_subject(user.name, subject)
-    return _enter(book, user, "oidc", new)
+    return enter(book, user, "oidc", new)
 
 
 def sign_out(book: Book, digest: str) -> None:
@@ -186,7 +188,7 @@ def use_link(book: Book, digest: str, name: str, hashed: str, new: New) -> User:
     if hashed:
         set_password(book, who, hashed, who, "")
     book.tell(Event("link_used", who, {"user": who}))
-    return _enter(book, user, "link", new)
+    return enter(book, user, "link", new)
 
 
 def no_link() -> Unauthenticated:
@@ -204,7 +206,7 @@ def _join(book: Book, user: User, hashed: str, new: New) -> User:
     _save(book, user, user.name)
     book.set_password(user.name, hashed)
     book.tell(Event("link_used", user.name, {"user": user.name}))
-    return _enter(book, user, "link", new)
+    return enter(book, user, "link", new)
 
 
 # Parts of steps
@@ -218,7 +220,7 @@ def _save(book: Book, user: User, author: str) -> User:
     return user
 
 
-def _enter(book: Book, user: User, via: str, new: New) -> User:
+def enter(book: Book, user: User, via: str, new: New) -> User:
     for digest in book.sessions_of(user.name)[: 1 - SESSIONS]:
         book.end_session(digest)
     book.add_session(new.digest, Session("", user.name, via, book.now, book.now + new.lasts))

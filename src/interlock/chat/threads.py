@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,10 +18,11 @@ from interlock.core.ports import Clock, Query
 from interlock.core.thread import Line, Move, Thread
 from interlock.gate import uuid7
 from interlock.stores.answering import Kept, Place
-from interlock.stores.threads import NO_THREAD, SqlThreads
+from interlock.stores.threads import NO_END, NO_THREAD, SqlThreads
 
 MOST_OPEN = 500  # cards of one thread that are withdrawn at once
 FIRST = (2**62, "")
+LOOKED_THROUGH = 1_000  # threads whose titles are compared for one page
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,33 @@ class Page:
     next: tuple[int, str] | None
 
 
+class Listing(NamedTuple):
+    """Which threads: behind which one, how many, of whom if an admin asks, and with which words in the title."""
+
+    before: tuple[int, str] = FIRST
+    limit: int = 50
+    of: str = ""
+    words: str = ""
+
+
+NEWEST = Listing()
+
+
 class Said(NamedTuple):
     """A message, and where it belongs: an empty thread begins one."""
 
     text: str
     thread_id: str = ""
     agent: str = ""
+
+
+class Message(NamedTuple):
+    """A message about to be written, and what waits in its thread: sub-agents at work, and cards."""
+
+    thread_id: str
+    step: Callable[[Thread | None, Moment], Move]
+    children: Sequence[str] = ()
+    cards: Sequence[str] = ()
 
 
 class Threads:
@@ -47,37 +69,21 @@ class Threads:
 
     async def say(self, desk: Desk, who: Principal, text: str, thread_id: str = "", agent: str = "") -> Thread:
         """Opens a thread, or goes on with one; what waits for a decision there is withdrawn."""
-        if not thread_id:
-            return await self._open(desk, who, text, agent or ASSISTANT)
-        await self._own(who, thread_id)
-        children = [child.id for child in await self._store.children(who.workspace, thread_id) if _at_work(child)]
-        cards = await self._cards(desk, who, thread_id)
-        thread = await self._store.step(
-            who.workspace, thread_id, lambda thread, moment: threads.say(thread, who.name, text, moment)
-        )
-        for child in children:
-            await self._children.stop(who.workspace, child, who.name)
-        await self._withdraw(desk, who, cards, "said")
+        message = await self._message(desk, who, Said(text, thread_id, agent))
+        if thread_id:
+            thread = await self._store.step(who.workspace, thread_id, message.step)
+        else:
+            begin = message.thread_id
+            thread = await self._store.add(who.workspace, begin, lambda moment: message.step(None, moment))
+        await self._replace(desk, who, message)
         return thread
 
     async def say_once(self, desk: Desk, who: Principal, said: Said, place: Place, digest: str) -> Kept:
         """The same, of which a second one under the same key finds that it was said, and where."""
-        agent = said.agent or ASSISTANT
-        thread_id = said.thread_id or threads.PREFIX + uuid7(self._clock())
-        if said.thread_id:
-            await self._own(who, thread_id)
-        else:
-            self._agents.of(desk, agent)
-        begin = threads.Place(who.workspace, agent, who.name, (agent,))
-
-        def step(thread: Thread | None, moment: Moment) -> Move:
-            if thread is None:
-                return threads.open_thread(thread_id, begin, said.text, moment)
-            return threads.say(thread, who.name, said.text, moment)
-
-        kept = await self._store.once(place, digest, thread_id, step)
-        if said.thread_id and kept.mark:
-            await self._withdraw(desk, who, thread_id, "said")
+        message = await self._message(desk, who, said)
+        kept = await self._store.once(place, digest, message.thread_id, message.step)
+        if kept.mark:
+            await self._replace(desk, who, message)
         return kept
 
     async def stop(self, desk: Desk, who: Principal, thread_id: str) -> Thread:
@@ -95,33 +101,61 @@ class Threads:
             who.workspace, thread_id, lambda thread, moment: threads.retry(thread, who.name, moment)
         )
 
-    async def list(self, who: Principal, before: tuple[int, str] = FIRST, limit: int = 50, *, of: str = "") -> Page:
-        """A person's own, the newest first; an admin may look at those of others, and of everybody with `of="*"`."""
-        if of == "*" and who.role == ADMIN:
-            found = await self._store.of_everybody(who.workspace, before, limit + 1)
-        else:
-            person = of if of and who.role == ADMIN else who.name
-            found = await self._store.of_person(who.workspace, person, before, limit + 1)
-        last = found[limit - 1] if len(found) > limit else None
-        return Page(found[:limit], None if last is None else (last.updated_at, last.id))
+    async def list(self, who: Principal, wanted: Listing = NEWEST) -> Page:
+        """A person's own, the newest first; an admin may look at those of others, and of everybody with `of="*"`.
 
-    async def show(self, who: Principal, thread_id: str) -> tuple[Thread, Sequence[Line]]:
+        Words are looked for in so many threads at a time: a page may be empty and yet not the last.
+        """
+        most = LOOKED_THROUGH if wanted.words else wanted.limit
+        found = await self._page(who, wanted, most + 1)
+        more, found = len(found) > most, found[:most]
+        fitting = [thread for thread in found if _has(thread, wanted.words)]
+        items = fitting[: wanted.limit]
+        last = items[-1] if len(fitting) > len(items) else found[-1] if more else None
+        return Page(items, None if last is None else (last.updated_at, last.id))
+
+    async def _page(self, who: Principal, wanted: Listing, limit: int) -> Sequence[Thread]:
+        if wanted.of == "*" and who.role == ADMIN:
+            return await self._store.of_everybody(who.workspace, wanted.before, limit)
+        person = wanted.of if wanted.of and who.role == ADMIN else who.name
+        return await self._store.of_person(who.workspace, person, wanted.before, limit)
+
+    async def show(
+        self, who: Principal, thread_id: str, after: int = 0, before: int = 0, last: int = 0
+    ) -> tuple[Thread, Sequence[Line]]:
+        """With the lines between `after` and `before`, or the `last` of those; zeros ask for all."""
         thread = await self._seen(who, thread_id)
-        return thread, await self._store.lines(who.workspace, thread_id)
+        end = min(before - 1, thread.lines) if before else thread.lines
+        start = max(after, end - last) if last else after
+        return thread, await self._store.lines(who.workspace, thread_id, start, before or NO_END)
 
     async def see(self, who: Principal, thread_id: str) -> Thread:
         return await self._seen(who, thread_id)
 
-    async def _open(self, desk: Desk, who: Principal, text: str, agent: str) -> Thread:
+    async def _message(self, desk: Desk, who: Principal, said: Said) -> Message:
+        """Looked for first, since cards of the turn that begins with the message are not meant."""
+        if said.thread_id:
+            await self._own(who, said.thread_id)
+            below = await self._store.children(who.workspace, said.thread_id)
+            cards = await self._cards(desk, who, said.thread_id)
+            children = [child.id for child in below if child.status != "idle"]
+            return Message(said.thread_id, lambda thread, moment: _said(thread, who, said, moment), children, cards)
+        agent = said.agent or ASSISTANT
         self._agents.of(desk, agent)
-        thread_id = threads.PREFIX + uuid7(self._clock())
-        place = threads.Place(who.workspace, agent, who.name, (agent,))
-        return await self._store.add(
-            who.workspace, thread_id, lambda moment: threads.open_thread(thread_id, place, text, moment)
+        begin, thread_id = (
+            threads.Place(who.workspace, agent, who.name, (agent,)),
+            threads.PREFIX + uuid7(self._clock()),
         )
+        return Message(thread_id, lambda _, moment: threads.open_thread(thread_id, begin, said.text, moment))
+
+    async def _replace(self, desk: Desk, who: Principal, message: Message) -> None:
+        """What waited when it was sent is not waited for any more."""
+        for child in message.children:
+            await self._children.stop(who.workspace, child, who.name)
+        await self._withdraw(desk, who, message.cards, "said")
 
     async def _cards(self, desk: Desk, who: Principal, thread_id: str) -> Sequence[str]:
-        """Those that wait now, sub-agents' included. Looked for first: cards of the turn that comes are not meant."""
+        """Those that wait now, sub-agents' included."""
         query = Query(statuses=("pending",), thread_id=thread_id, limit=MOST_OPEN)
         found = (stored.approval for stored in (await desk.inbox.list(who.workspace, query)).items)
         return [approval.id for approval in found if approval.subject.run_id.startswith(threads.PREFIX)]
@@ -147,5 +181,11 @@ class Threads:
         return thread
 
 
-def _at_work(thread: Thread) -> bool:
-    return thread.status != "idle"
+def _said(thread: Thread | None, who: Principal, said: Said, moment: Moment) -> Move:
+    if thread is None:
+        raise NotFound(NO_THREAD, thread_id=said.thread_id)
+    return threads.say(thread, who.name, said.text, moment)
+
+
+def _has(thread: Thread, words: str) -> bool:
+    return words.casefold() in thread.title.casefold()

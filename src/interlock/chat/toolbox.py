@@ -47,6 +47,11 @@ class Toolbox:
         }
         return chosen | {AGENT + name: agent_tool(name) for name in agent.agents}
 
+    def spec(self, workspace: str, name: str) -> ToolSpec | None:
+        """With the words that the tool makes of its arguments, which what is stored of it has not."""
+        tool = self.all(workspace).get(name)
+        return None if tool is None else tool.spec
+
     def packs(self, workspace: str) -> dict[str, int]:
         """How many tools each pack has here: none, if it lacks its settings."""
         sources = [tool.source for tool in self.all(workspace).values()]

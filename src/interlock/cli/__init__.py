@@ -46,6 +46,8 @@ GROUPS = {
     "audit": "Prove that the record is whole.",
     "users": "The people of a workspace.",
     "keys": "Keys of agents and people: make, list, revoke.",
+    "channels": "The ways to people: list, test, switch on.",
+    "deliveries": "Messages to people: what became of them, and another try.",
     "workspaces": "Workspaces: add, list.",
 }
 FILES = {"users": "people"}
@@ -102,7 +104,7 @@ async def worker(
     options: Options,
     demo: Annotated[bool, typer.Option("--demo", help="With the demo's agents and its scripted model.")] = False,
 ) -> None:
-    """Do what time does, without the server: expire, remind, escalate, recover, forget, and let agents go on."""
+    """Do what time does, without the server: expire, remind, escalate, tell people, recover, let agents go on."""
     from interlock.cli.serving import work
 
     await work(options, demo=demo)
@@ -155,18 +157,140 @@ async def backup(
     await backing.backup(options, file)
 
 
+@command(app, given, "mcp-gate", runner=run_long)
+async def gate_mcp(
+    options: Options,
+    *,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND…", show_default=False, help="The MCP server, after `--`.")
+    ] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Speak streamable HTTP to clients, not standard streams.")
+    ] = False,
+    host: Annotated[str, typer.Option(metavar="HOST", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 8322,
+    url: Annotated[str, typer.Option(metavar="URL", help="A server's address, instead of a database.")] = "",
+    key: Annotated[str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="Of an agent, there.")] = "",
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Who calls, for policy and people.")] = "mcp-gate",
+    run: Annotated[str, typer.Option(metavar="ID", show_default="of this process", help="The run of all calls.")] = "",
+    reads: Annotated[str, typer.Option(metavar="PATTERNS", help="Tools that change nothing: 'read_*,list_*'.")] = "",
+    trust_hints: Annotated[
+        bool, typer.Option("--trust-hints", help="Believe servers that call a tool of theirs read-only.")
+    ] = False,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds that a call is held while people decide.")] = 60,
+    public_url: Annotated[str, typer.Option(metavar="URL", help="Where people find the page of an approval.")] = "",
+    token: Annotated[
+        str, typer.Option(metavar="TEXT", show_default="INTERLOCK_GATE_TOKEN", help="What clients show, over HTTP.")
+    ] = "",
+) -> None:
+    """Stand between an MCP client and an MCP server: reads pass, the rest asks."""
+    try:
+        from interlock.cli import mcp_gate
+    except ModuleNotFoundError as error:
+        raise _not_installed(error, "mcp") from None
+
+    wanted = mcp_gate.Wanted(
+        command or [], http, host, port, url, key, agent, run, reads, trust_hints, wait, public_url, token
+    )
+    await mcp_gate.run(options, wanted)
+
+
+@command(app, kept)
+async def runs(
+    desk: Desk,
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Only runs of this agent.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 100,
+) -> None:
+    """The runs of frameworks that stand still, and how many approvals each waits for; the longest first."""
+    from interlock.cli import pauses
+
+    await pauses.listed(desk, agent, limit)
+
+
+@command(app, given)
+async def resume(
+    options: Options,
+    function: Annotated[
+        str, typer.Argument(metavar="MODULE:FUNCTION", show_default=False, help="Called with each Pause.")
+    ],
+    agent: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="Whose runs.")],
+    url: Annotated[str, typer.Option(metavar="URL", help="A server's address, instead of a database.")] = "",
+    key: Annotated[str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="Of an agent, there.")] = "",
+    at_once: Annotated[int, typer.Option(min=1, max=100, help="So many runs at a time.")] = 10,
+) -> None:
+    """Go on with runs that stand still, each as soon as people have decided, until it is told to stop."""
+    from interlock.cli import pauses
+
+    await pauses.resume(options, function, pauses.Wanted(agent, url, key, at_once))
+
+
+@command(app, given)
+async def hook(
+    options: Options,
+    *,
+    url: Annotated[
+        str, typer.Option(metavar="URL", show_default="INTERLOCK_URL", help="A server, instead of a database.")
+    ] = "",
+    key: Annotated[
+        str, typer.Option(metavar="KEY", show_default="INTERLOCK_KEY", help="An agent's key for the server.")
+    ] = "",
+    reads: Annotated[
+        str, typer.Option(metavar="NAMES", help="Tools that only look, such as Read,Glob; claude-code: a ready list.")
+    ] = "",
+    pass_reads: Annotated[
+        bool, typer.Option("--pass-reads", help="Leave allowed reads to Claude Code's own rules.")
+    ] = False,
+    wait: Annotated[str, typer.Option(metavar="TIME", help="For people; below the hook's own timeout.")] = "9m",
+    undecided: Annotated[
+        str, typer.Option(metavar="ANSWER", help="When nobody decided meanwhile: deny, ask or defer.")
+    ] = "deny",
+    lease: Annotated[str, typer.Option(metavar="TIME", help="After which a tool that runs counts as lost.")] = "10m",
+    agent: Annotated[str, typer.Option(metavar="NAME", help="Whose calls these are.")] = "claude-code",
+    notes: Annotated[Path, typer.Option(metavar="FOLDER", help="What one hook leaves for the next.")] = Path(
+        "~/.cache/interlock/hooks"
+    ),
+    insecure: Annotated[bool, typer.Option("--insecure", help="Allow http:// to another machine.")] = False,
+) -> None:
+    """Answer a hook of Claude Code: the event on standard input, allow or deny on standard output."""
+    from interlock.cli.hook import Setup, answer
+
+    where = (options.database, options.config, options.workspace, url, key)
+    raise typer.Exit(await answer(Setup(*where, reads, pass_reads, wait, undecided, lease, agent, notes, insecure)))
+
+
+def _not_installed(error: ModuleNotFoundError, extra: str) -> Exception:
+    from interlock.core.errors import Misconfigured
+
+    return Misconfigured(f"{error.name} is not installed: pip install 'interlock-gate[{extra}]'")
+
+
 def main() -> None:
     """The entry point: every known error becomes one line and an exit status, never a traceback."""
     from interlock.core.errors import Error
 
     try:
         _refuse_what_is_not_text(sys.argv)
-        code = app(standalone_mode=False, prog_name="interlock")
+        code = _hooked(sys.argv[1:])
+        if code is None:
+            code = app(standalone_mode=False, prog_name="interlock")
     except (Error, OSError, typer.TyperException, typer.Abort, KeyboardInterrupt) as error:
         from interlock.cli.output import fail
 
         code = fail(error, sys.argv[1:])
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _hooked(words: list[str]) -> int | None:
+    """Claude Code starts `interlock hook` for each call: without the parser of the others it is there much sooner."""
+    if words[:1] != ["hook"]:
+        return None
+    try:
+        from interlock.cli.hook import quick
+
+        return quick(words[1:])
+    except Exception as error:  # noqa: BLE001  any other exit status than 2 would let the call through
+        sys.stderr.write(f"Interlock did not let this run. The hook could not start: {type(error).__name__}.\n")
+        return 2
 
 
 def _refuse_what_is_not_text(words: list[str]) -> None:

@@ -118,6 +118,7 @@ async def watch_approvals(
     desk: Desk,
     user: User = "",
     once: Annotated[bool, typer.Option("--once", help="Print what waits now, and end.")] = False,
+    mine: Annotated[bool, typer.Option("--mine", help="Only what waits for you, in the live list.")] = False,
 ) -> None:
     """Stay on it: a live list that can decide. Off a terminal, one line for each event until interrupted."""
     if once:
@@ -125,7 +126,7 @@ async def watch_approvals(
         return
     from interlock.cli.watch import watch
 
-    await watch(desk, user)
+    await watch(desk, user, mine=mine)
 
 
 app.add_typer(deciding.app)

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from rich.console import RenderableType
 
 from interlock.cli.shared import Desk
+from interlock.core.approval import Approval
+from interlock.core.decision import Reviewer
 from interlock.core.errors import Error, NotFound
 from interlock.core.event import Stored
+from interlock.core.options import waits_for
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.inbox import View
@@ -38,6 +41,7 @@ class Question:
 @dataclass(slots=True)
 class Board:
     desk: Desk
+    whose: Reviewer | None = None  # only what waits for them
     pending: dict[str, Stored] = field(default_factory=dict)
     gone: dict[str, tuple[Stored, int]] = field(default_factory=dict)  # with the moment at which they leave the list
     selected: str = ""
@@ -92,7 +96,7 @@ class Board:
     async def _list(self) -> None:
         now, workspace = self.desk.now(), self.desk.workspace
         page = await self.desk.parts.inbox.list(workspace, Query(("pending",), limit=MOST))
-        found = {s.approval.id: s for s in page.items if status_at(s.approval, now) == "pending"}
+        found = {s.approval.id: s for s in page.items if self._belongs(s.approval, now)}
         for approval_id in self.pending.keys() - found.keys():
             await self._leave(approval_id, now)
         self.pending = found
@@ -100,6 +104,9 @@ class Board:
         if self.chosen() is None:
             self.selected = ""
             self.move(0)
+
+    def _belongs(self, approval: Approval, now: int) -> bool:
+        return status_at(approval, now) == "pending" and (self.whose is None or waits_for(approval, self.whose, now))
 
     async def _leave(self, approval_id: str, now: int) -> None:
         try:

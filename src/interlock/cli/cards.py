@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -34,6 +35,7 @@ STATUSES: Mapping[str, str] = {
 MAX_TEXT = 4_000  # characters of a preview, a quotation or a result; --full shows all
 MAX_VALUE = 400  # characters of a long argument that are shown
 _BREAK = re.compile(r"\\(n|.)")
+TOLD = ("reason", "comment", "note", "error", "to", "seat", "users", "teams", "ok", "person", "place")
 
 
 def card_of(view: View, now: int, *, full: bool = False) -> Group:
@@ -191,10 +193,12 @@ def _event(entry: Entry) -> Text:
     line = Text.assemble((entry.kind, "bold"), f"  {visible(entry.actor)}")
     if entry.digest and content is None:
         return line.append("  (details were erased)", style="dim")
+    if entry.kind.startswith("deliver"):
+        line.append(f"  {visible(str(json.loads(entry.data).get('channel')))}")
     for label, value in (content or {}).items():
         if label in ("via", "args_sha256") and isinstance(value, str):
             line.append(f"  {label} {visible(value)[:16]}", style="dim")
-        elif label in ("reason", "comment", "note", "error", "to", "seat", "users", "teams", "ok") and value:
+        elif label in TOLD and value:
             line.append(f"  {label}: {visible(str(value))}")
     return line
 

@@ -17,12 +17,13 @@ from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
 from interlock.cli.surroundings import surroundings
+from interlock.cli.ways import reaching
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
 from interlock.settings import Settings
 from interlock.stores.health import Check, State
-from interlock.wiring import absent, names_of, wire
+from interlock.wiring import absent, names_of, reaching_of, wire
 from interlock.words import counted
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -86,18 +87,28 @@ async def _database(options: Options, settings: Settings) -> AsyncIterator[Check
             yield Check("warn", "database", f"{gone} is not there yet", "Make it: interlock migrate")
             for line in equipment(settings, wire(settings.storage.url).store, {}):
                 yield line
+            async for line in reaching(settings, [], Policy()):
+                yield line
             return
         async with kept(options) as desk:
-            for line in [*await desk.parts.store.examine(), await _clock(desk)]:
-                yield line
-            async for line in _policy(desk):
-                yield line
-            yield await _ledger(desk)
-            stored = {agent.name: agent for agent in await desk.parts.store.agents(desk.workspace)}
-            for line in equipment(settings, desk.parts.store, stored):
+            async for line in _workspace(desk):
                 yield line
     except (Misconfigured, StoreUnavailable) as error:
         yield Check("fail", "database", error.message, "Nothing can be decided until this is mended.")
+
+
+async def _workspace(desk: Desk) -> AsyncIterator[Check]:
+    store, settings = desk.parts.store, desk.settings
+    for line in [*await store.examine(), await _clock(desk)]:
+        yield line
+    async for line in _policy(desk):
+        yield line
+    yield await _ledger(desk)
+    stored = {agent.name: agent for agent in await store.agents(desk.workspace)}
+    for line in equipment(settings, store, stored):
+        yield line
+    async for line in reaching(settings, await store.users(desk.workspace), await _in_force(desk)):
+        yield line
 
 
 async def _clock(desk: Desk) -> Check:
@@ -113,7 +124,7 @@ async def _policy(desk: Desk) -> AsyncIterator[Check]:
     users = await desk.parts.store.users(desk.workspace)
     try:
         source = await current(desk)
-        loaded = load(source, desk.settings, names_of(users))
+        loaded = load(source, desk.settings, names_of(users, reaching_of(desk.settings)))
         bare = load(source, desk.settings)
     except Error as error:
         yield Check("fail", "policy", error.message, "Correct it; while it does not load, nothing new is allowed.")
@@ -125,6 +136,14 @@ async def _policy(desk: Desk) -> AsyncIterator[Check]:
     for team in sorted(_teams(bare.policy) - there):
         todo = f"Add somebody: interlock users add NAME --team {visible(team)}"
         yield Check("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)
+
+
+async def _in_force(desk: Desk) -> Policy:
+    """Nothing is said of one that does not load: that was told already."""
+    try:
+        return load(await current(desk), desk.settings).policy
+    except Error:
+        return Policy()
 
 
 def _teams(policy: Policy) -> set[str]:

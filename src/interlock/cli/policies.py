@@ -62,7 +62,7 @@ def configured(settings: Settings) -> Source:
 def load(source: Source, settings: Settings, names: Names | None = None) -> Loaded:
     """Complaints say in which policy, and each its line."""
     try:
-        return load_policy(source.text, compile_condition, names, settings.toggles())
+        return load_policy(source.text, compile_condition, names, settings.toggles(), settings.routing.reminders)
     except Misconfigured as error:
         lines = [f"{source.origin}: {line}" for line in error.message.splitlines()]
         raise Misconfigured("\n".join(lines)) from None

@@ -21,7 +21,7 @@ from interlock.explain import Explanation, explain, read_call
 from interlock.policy_file import Names, read_policy
 from interlock.reports import explanation_json
 from interlock.settings import Settings
-from interlock.wiring import absent, names_of
+from interlock.wiring import absent, names_of, reaching_of
 from interlock.words import counted, terms_lines
 
 app = typer.Typer()
@@ -76,14 +76,14 @@ async def explain_call(
         _tell(explained, source)
 
 
-async def _surroundings(options: Options) -> tuple[Names | None, Source, Settings]:
+async def _surroundings(options: Options) -> tuple[Names, Source, Settings]:
     """The workspace's teams and policy, if there is a database; a database that was named has to be there."""
     settings = options.settings()
     if not options.database and absent(settings.storage.url) is not None:
-        return None, configured(settings), settings
+        return names_of([], reaching_of(settings)), configured(settings), settings
     async with kept(options) as desk:
         users = await desk.parts.store.users(desk.workspace)
-        return names_of(users), await current(desk), settings
+        return names_of(users, reaching_of(settings)), await current(desk), settings
 
 
 def _bytes(path: Path) -> bytes:

@@ -24,7 +24,7 @@ from interlock.durations import parse_duration, rfc3339, show_duration
 from interlock.policy_file import read_policy
 from interlock.rehearse import Told, rehearse, shadowed
 from interlock.reports import difference_json, rehearsal_json
-from interlock.wiring import names_of
+from interlock.wiring import names_of, reaching_of
 from interlock.words import counted
 
 app = typer.Typer()
@@ -58,7 +58,7 @@ async def rehearse_draft(
 ) -> None:
     """Try a draft on the calls that were recorded, beside the policy in force. Nothing is changed or recorded."""
     window = parse_duration(since)
-    names = names_of(await desk.parts.store.users(desk.workspace))
+    names = names_of(await desk.parts.store.users(desk.workspace), reaching_of(desk.settings))
     draft, in_force = Source(read_policy(file), str(file)), await current(desk)
     new, old = load(draft, desk.settings, names).policy, load(in_force, desk.settings).policy
     begin = desk.now() - window

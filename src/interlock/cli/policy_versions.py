@@ -20,7 +20,7 @@ from interlock.core.ports import PolicyVersion
 from interlock.difference import Difference, compare
 from interlock.policy_file import Loaded, read_policy
 from interlock.reports import difference_json, version_json
-from interlock.wiring import names_of
+from interlock.wiring import names_of, reaching_of
 from interlock.words import counted
 
 app = typer.Typer()
@@ -42,11 +42,12 @@ async def put(
     author, text = await _author(desk), read_policy(file)
     if len(reason) > MAX_COMMENT:
         raise InvalidRequest(f"The reason has {len(reason):,} characters; at most {MAX_COMMENT} are kept.")
-    names = names_of(await desk.parts.store.users(desk.workspace))
+    reaching = reaching_of(desk.settings)
+    names = names_of(await desk.parts.store.users(desk.workspace), reaching)
     loaded = load(Source(text, str(file)), desk.settings, names)
     before = await desk.parts.store.policy(desk.workspace)
     old = load(await current(desk), desk.settings)
-    await desk.parts.put_policy(desk.workspace, text, author, desk.settings.toggles(), reason)
+    await desk.parts.put_policy(desk.workspace, text, author, desk.settings.toggles(), reason, reaching)
     stored = await version_of(desk, None)
     fresh = before is None or stored.version != before.version
     if desk.json:

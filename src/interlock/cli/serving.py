@@ -11,7 +11,7 @@ from interlock.cli.output import say
 from interlock.cli.shared import Options
 from interlock.web.logs import Log
 from interlock.web.running import on_signal, take_logs, working
-from interlock.wiring import Parts, doors_of, wall_clock, wire
+from interlock.wiring import Parts, doors_of, reaching_of, wall_clock, wire
 
 if TYPE_CHECKING:
     from interlock.assistant import Chore
@@ -47,15 +47,19 @@ async def work(options: Options, *, demo: bool) -> None:
 
 @asynccontextmanager
 async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -> AsyncIterator[list[Chore]]:
-    """What advances threads, under the policy that is in force at each moment."""
+    """What advances threads and reaches people, under the policy that is in force at each moment."""
     from interlock.assistant import assistant_of
+    from interlock.reach import reach_of
     from interlock.workspaces import Workspaces
 
-    workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), settings.toggles())
+    workspaces = Workspaces(
+        parts.store, lambda policy: doors_of(parts.store, policy), settings.toggles(), reaching_of(settings)
+    )
     assistant = assistant_of(settings, parts.store, workspaces, log, demo=demo)
+    reach = reach_of(settings, parts.store, workspaces, log)
     following = asyncio.create_task(workspaces.follow())
     try:
-        async with assistant.open():
-            yield assistant.chores
+        async with assistant.open(), reach.open():
+            yield [*assistant.chores, *reach.chores]
     finally:
         following.cancel()

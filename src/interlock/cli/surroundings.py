@@ -1,4 +1,4 @@
-"""What `interlock doctor` says of the server's settings: the address, the port, who signs people in, the channels."""
+"""What `interlock doctor` says of the server's settings: the address, the port, who signs people in."""
 
 from __future__ import annotations
 
@@ -30,9 +30,6 @@ def surroundings(settings: Settings) -> Iterator[Check]:
     yield _files()
     kept = settings.storage.retention
     yield Check("ok", "retention", FOREVER if kept is None else show_duration(kept))
-    for name, channel in settings.channels.items():
-        todo = "Remove it for now: no kind of channel can be used in this version."
-        yield Check("warn", "channels", f"{name} is of the kind {channel.kind}", todo)
 
 
 def _address(server: Server) -> Check:

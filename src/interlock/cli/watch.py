@@ -16,25 +16,26 @@ from interlock.cli.keyboard import Keyboard
 from interlock.cli.screen import picture
 from interlock.cli.shared import Desk
 from interlock.cli.stream import stream
+from interlock.core.decision import Reviewer
 from interlock.core.errors import Error
 
 Act = Callable[[], Awaitable[None]]
 SCROLLS = {"up": -1, "down": 1, "page up": -10, "page down": 10}
 
 
-async def watch(desk: Desk, user: str) -> None:
+async def watch(desk: Desk, user: str, *, mine: bool) -> None:
     if desk.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         await stream(desk)
     else:
-        await Watcher(desk, user).run()
+        await Watcher(desk, user, await desk.person(user) if mine else None).run()
 
 
 class Watcher:
     """Keys come in, the board changes, the picture follows; decisions run beside, so that nothing freezes."""
 
-    def __init__(self, desk: Desk, user: str) -> None:
+    def __init__(self, desk: Desk, user: str, whose: Reviewer | None = None) -> None:
         self._desk = desk
-        self._board = Board(desk)
+        self._board = Board(desk, whose)
         self._stir = asyncio.Event()
         self._keys = Keyboard(self._stir.set)
         self._doing: asyncio.Task[None] | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,7 @@ from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Outcome, Waiting
+from interlock.core.pause import MAX_BODY, Pause
 from interlock.faults import Point
 from interlock.gate import Execution, preview_of
 
@@ -26,6 +28,7 @@ API = 1  # of the server's interface, as `POST /api/runs` names it
 HOLD = 20.0  # seconds that the server holds back an answer
 SLACK = 10.0  # more that it gets before it counts as gone
 BRIEF = 5.0  # seconds of patience for what is only a courtesy to the server
+LISTED = 10_000
 QUESTION = "request_human_input"
 NOT_STARTED = (
     "The tool was not run. If the server took the start after all, the call is shown as unknown once its lease lapsed."
@@ -202,6 +205,64 @@ class Client:
         verb = "close" if finished else "leave"
         with suppress(Conflict, NotFound):
             await self._talk.post(f"/api/runs/{_segment(run_id)}/{verb}", {"runner": runner}, patience=BRIEF)
+
+    # Runs that stand still
+
+    async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
+        """`called` is what the framework calls the run. Told twice, the second one counts."""
+        body = {"agent": agent, "run_id": run_id, "called": called, "state": b64encode(state).decode()}
+        return shapes.pause_of(await self._talk.post("/api/pauses", body, most=MAX_BODY), state)
+
+    async def paused(self, agent: str = "") -> Sequence[Pause]:
+        """Without their state, those that wait longest first; at most 10,000."""
+        found: list[Pause] = []
+        cursor: str | None = ""
+        while cursor is not None and len(found) < LISTED:
+            told = await self._talk.get("/api/pauses", {"agent": agent, "cursor": cursor, "limit": "1000"})
+            found += [shapes.pause_of(each) for each in told["items"]]
+            cursor = told["next"]
+        return found
+
+    async def claim(
+        self,
+        agent: str,
+        runner: str,
+        timeout: float | None = None,
+        limit: int = 10,
+        is_dead: Callable[[str], bool] = lambda _: False,
+    ) -> Sequence[Pause]:
+        """Runs that can go on, for this runner alone while it renews; waits for the first one, as `wait` does.
+
+        `is_dead` says of others with this key whether they certainly ended: then their leases are not waited for.
+        """
+        now = asyncio.get_running_loop().time
+        deadline = now() + (FOREVER if timeout is None else timeout)
+        body = {"agent": agent, "runner": runner, "lease_seconds": self._lease, "limit": min(limit, 10)}
+        hold, gone = 0.0, list[str]()  # the first time it is only found out who holds what
+        while True:
+            left = max(0.0, deadline - now())
+            named = {"wait": round(hold, 3), "gone": gone, "attempt": secrets.token_hex(8)}
+            patience = FOREVER if timeout is None else max(left, BRIEF)
+            told = await self._talk.post("/api/pauses/claim", body | named, answer=hold + SLACK, patience=patience)
+            gone = [each for each in told["held"] if is_dead(each)][:100]
+            if told["items"] or (now() >= deadline and not gone):
+                return [shapes.pause_of(each) for each in told["items"]]
+            hold = 0.0 if gone else min(HOLD, left)
+
+    async def renew_pause(self, run_id: str, fence: int) -> None:
+        body = {"run_id": run_id, "fence": fence, "lease_seconds": self._lease}
+        await self._talk.post("/api/pauses/renew", body, patience=self._lease / 3)
+
+    async def let_go(self, run_id: str, fence: int, *, failed: bool) -> float:
+        """Gives for how many seconds nobody takes it."""
+        body = {"run_id": run_id, "fence": fence, "failed": failed}
+        seconds: float = (await self._talk.post("/api/pauses/release", body, patience=BRIEF))["seconds"]
+        return seconds
+
+    async def resumed(self, run_id: str, fence: int) -> bool:
+        """Whether it is over: one that paused again meanwhile is not."""
+        told = await self._talk.post("/api/pauses/resumed", {"run_id": run_id, "fence": fence})
+        return bool(told["over"])
 
     # Closing
 

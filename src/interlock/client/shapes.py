@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from interlock.core.errors import (
     StoreUnavailable,
 )
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
+from interlock.core.pause import Pause
 from interlock.durations import moment_of, show_duration
 from interlock.gate import Execution
 
@@ -64,6 +66,12 @@ def execution_of(approval_id: str, told: Told) -> Execution:
 
 def standing_of(approval_id: str, told: Told) -> Standing:
     return Standing(approval_id, told["status"])
+
+
+def pause_of(told: Told, state: bytes = b"") -> Pause:
+    kept = b64decode(told["state"]) if "state" in told else state
+    more = (told["attempts"], told.get("waiting", 0), told.get("runner", ""), told["run_id"])
+    return Pause(told["called"], told["agent"], kept, moment_of(told["paused_at"]), told["fence"], *more)
 
 
 def error_of(status: int, told: Told) -> Error:
@@ -134,6 +142,7 @@ def _of_call(call: ToolCall) -> dict[str, object]:
         "call_id": call.call_id,
         "setting": call.setting,
         **_filled(
+            switch=call.switch,
             thread_id=call.thread_id,
             agent=call.agent,
             agent_path=call.agent_path,

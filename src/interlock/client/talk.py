@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.client.address import HOW_TO_GET_A_KEY, Address
 from interlock.client.shapes import Told, error_of
-from interlock.core.canonical import canonical
+from interlock.core.canonical import MAX_BYTES, canonical
 from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
 from interlock.faults import Point, around_async
 
@@ -38,8 +38,8 @@ class Talk:
     async def get(self, path: str, params: Mapping[str, str] | None = None, **how: Any) -> Told:
         return await self._say("GET", path, params=params, **how)
 
-    async def post(self, path: str, body: Mapping[str, object], **how: Any) -> Told:
-        return await self._say("POST", path, content=canonical(body), **how)
+    async def post(self, path: str, body: Mapping[str, object], *, most: int = MAX_BYTES, **how: Any) -> Told:
+        return await self._say("POST", path, content=canonical(body, most), **how)
 
     async def close(self) -> None:
         http, self._http = self._http, None

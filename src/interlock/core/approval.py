@@ -7,7 +7,7 @@ or raises what the caller has to be told.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from interlock.core import voting
@@ -109,6 +109,7 @@ class Edited:
     sentence: str
     alarms: tuple[str, ...]
     terms: Ask
+    changes: Mapping[str, object] = field(default_factory=dict)
 
 
 def decide(
@@ -340,7 +341,7 @@ def _edit(
         votes=(),
         editors=tuple(dict.fromkeys((*approval.editors, reviewer.name))),
     )
-    content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, "via": reviewer.via}
+    content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, "via": reviewer.via, **edited.changes}
     data = {"quorum": [stage.quorum for stage in terms.stages]}
     change = changed(moved(fresh), "edited", reviewer.name, data, content)
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)

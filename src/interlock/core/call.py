@@ -16,9 +16,11 @@ Args = Mapping[str, object]
 Effect = Literal["read", "write", "destructive"]
 Priority = Literal["low", "medium", "high"]
 Setting = Literal["chat", "queue", "paused"]
+Switch = Literal["", "on", "off"]
 EFFECTS: tuple[str, ...] = get_args(Effect)
 PRIORITIES: tuple[str, ...] = get_args(Priority)
 SETTINGS: tuple[str, ...] = get_args(Setting)
+SWITCHES: tuple[str, ...] = get_args(Switch)
 MAX_NAME = 200
 MAX_NAMES = 64
 MAX_WORDS = 20_000
@@ -27,7 +29,10 @@ SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
 
 @dataclass(frozen=True)
 class ToolCall:
-    """`args` are canonical bytes; `(workspace, run_id, call_id)` names the call for ever."""
+    """`args` are canonical bytes; `(workspace, run_id, call_id)` names the call for ever.
+
+    `switch` is what the agent's own configuration says of asking about this tool; it weakens no rule.
+    """
 
     tool: str
     args: bytes
@@ -41,6 +46,7 @@ class ToolCall:
     teams: tuple[str, ...] = ()
     priority: str = ""
     setting: str = "queue"
+    switch: str = ""
     expires_in: int | None = None
     agent_says: str = ""
 
@@ -71,16 +77,21 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "priority": ("", *PRIORITIES),
+    "setting": SETTINGS,
+    "switch": SWITCHES,
+}
+
+
 def _check(label: str, value: object) -> None:
     match label:
         case "workspace":
             _check_name(label, value, 1)
         case "agent" | "thread_id" | "requester":
             _check_name(label, value, 0)
-        case "priority":
-            _check_choice(label, value, ("", *PRIORITIES))
-        case "setting":
-            _check_choice(label, value, SETTINGS)
+        case "priority" | "setting" | "switch":
+            _check_choice(label, value, CHOICES[label])
         case "agent_path" | "teams":
             _check_names(label, value)
         case "agent_says":
@@ -248,9 +259,12 @@ class Subject(NamedTuple):
     def same(self, call: ToolCall) -> bool:
         """Whether a call that comes back under this id is the one that was proposed, whatever people edited since.
 
-        Once it was erased there is nothing left to compare arguments with, and nothing that could run.
+        Where both name a path of agents it has to be the same: sub-agents share a run, and no approvals. Once it was
+        erased there is nothing left to compare arguments with, and nothing that could run.
         """
-        return self.tool == call.tool and (not self.nonce or self.proposed == proposed_digest(call, self.nonce))
+        if self.tool != call.tool or (self.agent_path and call.agent_path and self.agent_path != call.agent_path):
+            return False
+        return not self.nonce or self.proposed == proposed_digest(call, self.nonce)
 
     def binding(self, args_sha256: str, terms_sha256: str, secret_args: bytes | None = None) -> str:
         """Ties the approval to all that it covers; `secret_args` are the bytes that run where people saw others.

@@ -19,14 +19,14 @@ MAX_DIGITS = 40
 MAX_INTEGER = 10**MAX_DIGITS
 
 
-def canonical(value: object) -> bytes:
+def canonical(value: object, most: int = MAX_BYTES) -> bytes:
     """The bytes that are stored, hashed and executed; raises on everything that two parsers could read differently."""
     try:
         data = _text(value, 1).encode()
     except UnicodeEncodeError:
         raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
-    if len(data) > MAX_BYTES:
-        raise InvalidRequest(f"The value takes {len(data):,} bytes; at most {MAX_BYTES:,} are accepted.")
+    if len(data) > most:
+        raise InvalidRequest(f"The value takes {len(data):,} bytes; at most {most:,} are accepted.")
     return data
 
 
@@ -51,11 +51,11 @@ def canonical_args(args: Mapping[str, object]) -> bytes:
     return canonical(args)
 
 
-def parse(data: bytes | str) -> object:
+def parse(data: bytes | str, most: int = MAX_BYTES) -> object:
     """Reads JSON strictly; size and depth are checked before the parser sees a byte."""
     raw = _encoded(data)
-    if len(raw) > MAX_BYTES:
-        raise InvalidRequest(f"The body takes {len(raw):,} bytes; at most {MAX_BYTES:,} are accepted.")
+    if len(raw) > most:
+        raise InvalidRequest(f"The body takes {len(raw):,} bytes; at most {most:,} are accepted.")
     _check_depth(raw)
     try:
         value: object = _DECODER.decode(raw.decode())
@@ -64,7 +64,7 @@ def parse(data: bytes | str) -> object:
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"The body is not JSON: {error}.") from None
     if b"\\u" in raw:
-        canonical(value)  # escapes are the only way in for NUL and lone surrogates
+        canonical(value, most)  # escapes are the only way in for NUL and lone surrogates
     return value
 
 

@@ -153,7 +153,7 @@ class Misconfigured(Error):
 
 
 class DeliveryFailed(Error):
-    code = "delivery_failed"
+    code, status = "delivery_failed", 502
 
 
 class ModelFailed(Error):

@@ -64,7 +64,11 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
     "resolved": ("succeeded", "failed"),
 }
 BIRTHS = ("proposed", "allowed")
-CHANGES_NOTHING = frozenset({"decision_refused", "finished_late", "commented"})  # a refused attempt, evidence, words
+CHANGES_NOTHING = frozenset(
+    {"decision_refused", "finished_late", "commented"}
+) | {  # a refused attempt, evidence, words
+    *("delivered", "delivery_parked", "delivery_again")  # what became of messages to people
+}
 LEGAL = frozenset(
     (old, kind, new)
     for kind, leads_to in LEADS_TO.items()

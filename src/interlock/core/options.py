@@ -17,6 +17,15 @@ def options(approval: Approval, reviewer: Reviewer, now: int) -> dict[str, str]:
     return {each.kind: _hindrance(approval, each, reviewer, now) for each in tries}
 
 
+def waits_for(approval: Approval, reviewer: Reviewer, now: int) -> bool:
+    """Whether it needs this person's answer now: not what they voted on, and not what others have to approve first."""
+    if approval.status != "pending":
+        return False
+    found = options(approval, reviewer, now)
+    asked = [kind for kind in approval.terms.decisions if kind in ("approve", "edit")] or approval.terms.decisions
+    return found["approve"] != VOTED and any(not found[kind] for kind in asked)
+
+
 def _hindrance(approval: Approval, decision: Decision, reviewer: Reviewer, now: int) -> str:
     same = Edited(approval.args_sha256, b"{}", None, approval.args_sha256, "", (), approval.terms)
     prepared = same if decision.kind == "edit" else None

@@ -64,11 +64,13 @@ class Ask:
     remind: tuple[int, ...] = ()
     undo_window: int = 8_000
     start_within: int = 3_600_000
+    channels: tuple[str, ...] = ()  # where people are told of it; empty: where the configuration says
 
     @cached_property
     def snapshot(self) -> bytes:
         return canonical(
             {
+                **({"channels": self.channels} if self.channels else {}),
                 "rule": self.rule,
                 "stages": [{"approvers": _people_json(s.approvers), "quorum": s.quorum} for s in self.stages],
                 "exclude": sorted(self.exclude),
@@ -194,7 +196,7 @@ class Policy:
             return Deny(rule.reason or f"The rule {rule.name!r} forbids {call.tool}.", rule.name)
         if rule.then == "ask":
             return self._terms(rule.ask, rule, call, spec)
-        if any(self.toggles.get(agent, {}).get(call.tool) for agent in key.path):
+        if call.switch == "on" or any(self.toggles.get(agent, {}).get(call.tool) for agent in key.path):
             return self._terms(self.default_ask, rule, call, spec)
         return Allow(rule.name, self.defaults.start_within)
 
@@ -243,14 +245,15 @@ class Policy:
     def _without_rule(self, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if not key.effect and self.defaults.unknown_tools == "deny":
             return Deny(f"{call.tool} is not a known tool.")
-        if not key.effect or self._asks_by_default(call.tool, key):
+        if not key.effect or self._asks_by_default(call, key):
             return self._terms(self.default_ask, None, call, spec)
         return Allow("", self.defaults.start_within)
 
-    def _asks_by_default(self, tool: str, key: Key) -> bool:
+    def _asks_by_default(self, call: ToolCall, key: Key) -> bool:
         """Folded over the agent path by *or*: a sub-agent can tighten and never loosen."""
-        default = key.effect != "read"
-        return any(self.toggles.get(agent, {}).get(tool, default) for agent in key.path or ("",))
+        default = key.effect != "read" and call.switch != "off"
+        toggled = any(self.toggles.get(agent, {}).get(call.tool, default) for agent in key.path or ("",))
+        return toggled or call.switch == "on"
 
     def _terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
         """The same terms are one object, so that their snapshot is encoded and hashed once."""
@@ -350,6 +353,7 @@ def terms_of(snapshot: bytes) -> Ask:
     body["exclude"] = frozenset(cast(list[str], body["exclude"]))
     body["decisions"] = tuple(cast(list[str], body["decisions"]))
     body["remind"] = tuple(cast(list[int], body["remind"]))
+    body["channels"] = tuple(cast(list[str], body.get("channels", ())))
     return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields
 
 

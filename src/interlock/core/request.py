@@ -86,7 +86,7 @@ def same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
     `given` is the approval id that the caller wants, if any.
     """
     if not approval.subject.same(call):
-        message = "This call id is known with another tool or other arguments. Use a new call id."
+        message = "This call id is known with another tool, other arguments or another agent. Use a new call id."
         raise CallMismatch(message, approval_id=approval.id)
     if given not in ("", approval.id):
         raise CallMismatch("This call is known under another approval id.", approval_id=approval.id)
@@ -164,6 +164,7 @@ def _matched_on(call: ToolCall) -> dict[str, object]:
     """What rules match on and an approval does not keep: its priority is the rule's, and teams change."""
     facts: dict[str, object] = {"priority": call.priority} if call.priority else {}
     facts |= {"teams": list(call.teams)} if call.teams else {}
+    facts |= {"switch": call.switch} if call.switch else {}
     return facts | ({"setting": call.setting} if call.setting != "queue" else {})
 
 

@@ -63,7 +63,7 @@ class Shadowing:
             self._erased += 1
         elif NOTED in entry.content:
             for rule, then in _noted(entry.content):
-                self._turns.setdefault(rule, Counter())[_verdict(entry), then] += 1
+                self._turns.setdefault(rule, Counter())[verdict_of(entry), then] += 1
                 first, _ = self._times.get(rule, (entry.at, entry.at))
                 self._times[rule] = (first, entry.at)
 
@@ -73,7 +73,7 @@ def _noted(content: bytes) -> list[tuple[str, Then]]:
     return [(note["rule"], note["then"]) for note in notes]
 
 
-def _verdict(entry: Entry) -> Then:
+def verdict_of(entry: Entry) -> Then:
     """What a grant let pass was asked about, as far as the policy goes: the grant was the answer."""
     data = cast(Mapping[str, object], json.loads(entry.data))
     return "ask" if data.get("by") == "grant" else VERDICTS[entry.kind]

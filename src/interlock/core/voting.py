@@ -38,13 +38,18 @@ class Delegation:
 
 def seat(approval: Approval, reviewer: Reviewer, stage: int) -> str | None:
     """Whose vote this person would cast in this stage; None if they may not."""
+    if sits(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
+        return reviewer.name
     if reviewer.role in ("viewer", "agent") or _excluded(approval, reviewer.name):
         return None
-    if _sits(approval, reviewer.name, reviewer.role, reviewer.teams, stage):
-        return reviewer.name
     seats = list(_lent(approval, reviewer, stage))
     taken = {name for vote in approval.votes for name in (vote.by, vote.seat)}
     return next((name for name in seats if name not in taken), seats[0] if seats else None)
+
+
+def sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:
+    """Whether they have a seat of their own in this stage, and may use it."""
+    return _sits(approval, name, role, teams, stage) and not _excluded(approval, name)
 
 
 def may_end(approval: Approval, reviewer: Reviewer) -> bool:

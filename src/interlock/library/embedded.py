@@ -17,11 +17,14 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
+from interlock.core.pause import Pause
 from interlock.gate import Execution
 from interlock.library.sides import Program
 from interlock.policy_file import read_policy
 from interlock.runner import is_dead
 from interlock.runs import Holder, Runs
+from interlock.stores.pauses import Holder as Resumer
+from interlock.stores.pauses import Whose
 from interlock.wiring import Parts, Toggles
 
 FOLLOW_EVERY = 1.0  # seconds
@@ -36,7 +39,7 @@ class Embedded:
         self._parts = replace(parts, gate=parts.gate.outside())
         self._program = program
         self._policy = policy
-        self._toggles = toggles
+        self._toggles = dict(toggles)
         self._runs = Runs(parts.store, parts.clock, is_dead)
         self._holder = Holder(program.workspace, program.agent, program.runner, program.lease)
 
@@ -48,6 +51,12 @@ class Embedded:
 
     async def close(self) -> None:
         await self._parts.store.close()
+
+    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
+        """Counts from the next call on."""
+        self._toggles[agent] = dict(tool_approvals)
+        policy = self._parts.gate.policy
+        self._parts.gate.policy = self._parts.inbox.policy = replace(policy, toggles=dict(self._toggles))
 
     def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         return self._parts.worker.run(stop), self._follow()
@@ -99,6 +108,28 @@ class Embedded:
         workspace, inbox = self._program.workspace, self._parts.inbox
         person = reviewer if isinstance(reviewer, Reviewer) else await inbox.reviewer(workspace, reviewer, "library")
         return await inbox.decide(workspace, approval_id, decision, person)
+
+    def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Coroutine[Any, Any, Pause]:
+        return self._parts.store.pauses.pause(self._whose(agent), run_id, called, state)
+
+    async def paused(self, agent: str) -> Sequence[Pause]:
+        return await self._parts.store.pauses.all_paused(self._whose(agent))
+
+    def ready(self, agent: str, timeout: float | None, limit: int) -> Coroutine[Any, Any, Sequence[Pause]]:
+        holder = Resumer(self._program.runner, self._program.lease)
+        return self._parts.store.pauses.ready(self._whose(agent), holder, timeout, limit, is_dead)
+
+    def renew_pause(self, agent: str, run_id: str, fence: int) -> Coroutine[Any, Any, None]:
+        return self._parts.store.pauses.renew(self._whose(agent), run_id, fence, self._program.lease)
+
+    async def let_go(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
+        return await self._parts.store.pauses.let_go(self._whose(agent), run_id, fence, failed=failed) / 1000
+
+    async def resumed(self, agent: str, run_id: str, fence: int) -> None:
+        await self._parts.store.pauses.resumed(self._whose(agent), run_id, fence)
+
+    def _whose(self, agent: str) -> Whose:
+        return Whose(self._program.workspace, agent)
 
     async def _follow(self) -> None:
         """A policy that somebody else put in force holds here within a second."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NotRequired, Required, cast, get_type_hints
 
@@ -69,7 +69,9 @@ def function_of(body: Callable[..., Any], name: str = "", **options: Any) -> Fun
 
 
 def stored_result(value: object) -> bytes:
-    """JSON for the record; what has no JSON form is kept as its description."""
+    """JSON for the record; what has no JSON form is kept as its description; what can be read once is left alone."""
+    if isinstance(value, Iterator):
+        return canonical(f"<{type(value).__name__}>")
     try:
         return canonical(to_jsonable_python(value, fallback=repr))
     except (InvalidRequest, ValueError):

@@ -25,6 +25,7 @@ from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
 from interlock.gate import Execution
 from interlock.inbox import QUESTION
+from interlock.library.agent import Agent, carried_out, carried_out_sync
 from interlock.library.choosing import Options, side_of
 from interlock.library.functions import Function, function_of, stored_result
 from interlock.library.live import Known, Live, not_run
@@ -61,10 +62,10 @@ class Interlock:
         A server's address needs a `key`; its own policy counts. `insecure` allows http:// to another machine.
         """
         name = agent or Path(sys.argv[0]).stem or "agent"
-        self._program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
+        self.program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
         self._point = faults.plan(fault_plan())
         options = Options(policy, tool_approvals, retention, key, insecure)
-        self._side: Side = side_of(url, self._program, options, self._point)
+        self._side: Side = side_of(url, self.program, options, self._point)
         self._run_id = run_id
         self._specs: dict[str, ToolSpec] = {}
         self._opening = threading.Lock()
@@ -125,34 +126,16 @@ class Interlock:
         decided = await self._decided(live, function, args, kwargs)
         if isinstance(decided, Known):
             return function.result_of(decided.result)
-        with live.running(decided):
-            try:
-                result = await self._effect_async(function)(**function.unpack(decided.args))
-            except Exception as error:
-                await live.failed(decided, function.spec, error)
-                raise
-            except BaseException:
-                await asyncio.shield(live.interrupted(decided))
-                raise
-        await live.succeeded(decided, stored_result(result))
-        return result
+        body = self._effect_async(function)
+        return await carried_out(live, decided, function.spec, lambda: body(**function.unpack(decided.args)))
 
     def _call_sync(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        live, bridge = self.open(), self._on_bridge
+        live, bridge = self.open(), self.bridge
         decided = bridge.run(self._decided(live, function, args, kwargs))
         if isinstance(decided, Known):
             return function.result_of(decided.result)
-        with live.running(decided):
-            try:
-                result = self._effect(function)(**function.unpack(decided.args))
-            except Exception as error:
-                bridge.run(live.failed(decided, function.spec, error))
-                raise
-            except BaseException:
-                bridge.run(live.interrupted(decided))
-                raise
-        bridge.run(live.succeeded(decided, stored_result(result)))
-        return result
+        body = self._effect(function)
+        return carried_out_sync(live, decided, function.spec, lambda: body(**function.unpack(decided.args)), bridge)
 
     async def _decided(self, live: Live, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         call = await live.proposed(function.spec, function.bind(args, kwargs))
@@ -163,6 +146,15 @@ class Interlock:
 
     def _effect_async(self, function: Function) -> Callable[..., Any]:
         return faults.around_async(self._point, "the tool", function.body)
+
+    # Agents of frameworks
+
+    def agent(self, name: str = "", tool_approvals: Mapping[str, bool] | None = None) -> Agent:
+        """What an integration holds: this program's agent, or one of several, each with switches of its own."""
+        name = name or self.program.agent
+        if tool_approvals is not None:
+            self._side.switch(name, tool_approvals)
+        return Agent(self, (name,))
 
     # Questions
 
@@ -267,7 +259,7 @@ class Interlock:
             self._reach()
 
     def _begun(self, bridge: Bridge) -> Live:
-        live = Live(self._side, self._program, self._run_id)
+        live = Live(self._side, self.program, self._run_id)
         try:
             bridge.run(live.open())
         except BaseException:
@@ -289,7 +281,11 @@ class Interlock:
         await self._side.close()
 
     @property
-    def _on_bridge(self) -> Bridge:
+    def is_open(self) -> bool:
+        return self._live is not None
+
+    @property
+    def bridge(self) -> Bridge:
         assert self._bridge is not None  # noqa: S101  `open` has just made it
         return self._bridge
 

@@ -51,6 +51,7 @@ class Live:
         self._counts: dict[tuple[str, str], int] = defaultdict(int)
         self._counting = threading.Lock()
         self._running: dict[str, int] = {}  # approval id → fence of what runs now
+        self._resuming: set[tuple[str, str, int]] = set()  # agent, run and fence of what goes on now
         self._current: ContextVar[Execution | None] = ContextVar("interlock_execution", default=None)
         self._left_unknown = False  # what nobody knows keeps the run open, so that its next program is told
         self._stop = asyncio.Event()
@@ -113,6 +114,23 @@ class Live:
                 case _:
                     raise not_run(outcome, call.tool)
 
+    async def begun(self, call: ToolCall, spec: ToolSpec) -> Go | Outcome:
+        """Waits for nobody but another process that runs this very call; a Go has to be carried out, and once."""
+        outcome = await self.side.check(call, spec)
+        while True:
+            match outcome:
+                case Proceed(args, ""):
+                    return Go(args)
+                case Proceed(_, approval_id):
+                    with suppress(AlreadyStarted, LeaseLost):
+                        started = await self.side.start(approval_id, spec)
+                        return Go(started.args, started)
+                    outcome = await self.side.wait(approval_id, 0)
+                case Waiting(approval_id, "running"):
+                    outcome = await self.side.wait(approval_id)
+                case _:
+                    return outcome
+
     async def succeeded(self, go: Go, result: bytes) -> None:
         await self._finish(go, Payload(result=result), ok=True)
 
@@ -143,6 +161,16 @@ class Live:
             self._current.reset(token)
             if go.execution is not None:
                 self._running.pop(go.execution.approval_id, None)
+
+    @contextmanager
+    def resuming(self, agent: str, run_id: str, fence: int) -> Iterator[None]:
+        """While a run goes on that was paused, nobody else takes it."""
+        held = (agent, run_id, fence)
+        self._resuming.add(held)
+        try:
+            yield
+        finally:
+            self._resuming.discard(held)
 
     def current(self) -> Execution | None:
         return self._current.get()
@@ -179,8 +207,9 @@ class Live:
         while True:
             await asyncio.sleep(self.program.lease / 3000)
             held = [self.side.renew(approval_id, fence) for approval_id, fence in list(self._running.items())]
+            resumed = [self.side.renew_pause(*each) for each in list(self._resuming)]
             run = [self.side.renew_run(self.run_id)] if self._owns_run else []
-            found = await asyncio.gather(*held, *run, return_exceptions=True)
+            found = await asyncio.gather(*held, *resumed, *run, return_exceptions=True)
             for error in found:  # a lease that is lost shows when the tool finishes
                 if isinstance(error, BaseException) and not isinstance(error, Error):
                     raise error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -13,9 +13,10 @@ from interlock.client.client import BRIEF
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, read
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import Error, StoreUnavailable
+from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
+from interlock.core.pause import Pause
 from interlock.gate import Execution
 from interlock.library.sides import GAVE_UP, Program
 from interlock.runner import is_dead
@@ -48,6 +49,12 @@ class Remote:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._client.close()
+
+    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
+        raise Misconfigured(
+            f"tool_approvals= does not go with a server: set it there, under agents: {agent}: in interlock.yaml, or on "
+            "its page Agents."
+        )
 
     def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         return ()
@@ -113,6 +120,24 @@ class Remote:
         """Who decides is whose key it is; the server does not take anybody's word for it."""
         name = reviewer.name if isinstance(reviewer, Reviewer) else reviewer
         return await self._over(self._client.decide(approval_id, decision, name))
+
+    async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
+        return await self._over(self._client.pause(agent, run_id, called, state))
+
+    async def paused(self, agent: str) -> Sequence[Pause]:
+        return await self._over(self._client.paused(agent))
+
+    async def ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]:
+        return await self._over(self._client.claim(agent, self._program.runner, timeout, limit, is_dead))
+
+    async def renew_pause(self, agent: str, run_id: str, fence: int) -> None:
+        await self._over(self._client.renew_pause(run_id, fence))
+
+    async def let_go(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
+        return await self._over(self._client.let_go(run_id, fence, failed=failed))
+
+    async def resumed(self, agent: str, run_id: str, fence: int) -> None:
+        await self._over(self._client.resumed(run_id, fence))
 
     async def _withdraw(self, proposing: asyncio.Future[Outcome]) -> None:
         """Given up before the server said what it made of it: nobody shall approve what nobody will run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
+from interlock.core.pause import Pause
 from interlock.gate import Execution
 
 GAVE_UP = "The agent gave up waiting."
@@ -41,6 +42,9 @@ class Side(Protocol):
     async def open(self, bridge: Bridge) -> None: ...
     async def close(self) -> None: ...
 
+    def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
+        """Sets the switches of an agent; raises Misconfigured where they are set elsewhere."""
+
     def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         """What has to go on while the program lives."""
 
@@ -66,3 +70,15 @@ class Side(Protocol):
     async def abandon(self, approval_id: str, fence: int) -> Standing: ...
     async def cancel(self, approval_id: str, reason: str) -> Standing: ...
     async def decide(self, approval_id: str, decision: Decision, reviewer: str | Reviewer) -> Standing: ...
+
+    async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
+        """`called` is what the framework calls the run."""
+
+    async def paused(self, agent: str) -> Sequence[Pause]: ...
+    async def ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]: ...
+    async def renew_pause(self, agent: str, run_id: str, fence: int) -> None: ...
+
+    async def let_go(self, agent: str, run_id: str, fence: int, *, failed: bool) -> float:
+        """Gives for how many seconds nobody takes it."""
+
+    async def resumed(self, agent: str, run_id: str, fence: int) -> None: ...

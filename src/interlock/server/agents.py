@@ -65,7 +65,8 @@ class AgentBody(Body):
 class AgentInfo(BaseModel):
     """`version` is 0 for what nobody changed here; `source` "calls" is an agent that runs elsewhere.
 
-    `warnings` say what of it is ignored or has no effect.
+    `warnings` say what of it is ignored or has no effect. `stored` names the fields that were changed here: a PUT that
+    leaves one of them out puts it back to what the configuration says.
     """
 
     name: str
@@ -78,6 +79,7 @@ class AgentInfo(BaseModel):
     agents: list[str]
     limits: dict[str, object]
     warnings: list[str]
+    stored: list[str]
     changed_by: str | None
     changed_at: str | None
 
@@ -104,6 +106,7 @@ class Everything:
             source=known.origin,
             **fields,
             warnings=[visible(line) for line in warnings_of(name, known.agent, self.tools, others)],
+            stored=sorted(json.loads(known.stored.body)) if known.stored else [],
             changed_by=known.stored.author if known.stored else None,
             changed_at=optional_rfc3339(known.stored.at if known.stored else None),
         )

@@ -14,23 +14,30 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from interlock.core.errors import Error, InvalidRequest, NotFound
+from interlock.core.pause import MAX_BODY
 from interlock.server import (
+    about,
     agents,
     approvals,
     audit,
+    channels,
+    deliveries,
     docs,
     grants,
+    identities,
+    links,
     oidc,
     operations,
+    page,
     people,
     policy,
     questions,
     requests,
+    rules,
     session,
     stats,
     threads,
     tools,
-    welcome,
 )
 from interlock.server.calls import Calls
 from interlock.server.chatting import Chatting
@@ -38,8 +45,11 @@ from interlock.server.deciding import Deciding
 from interlock.server.docs import Manual
 from interlock.server.hot import hot_router
 from interlock.server.metrics import Metrics
-from interlock.server.routing import AGENTS, DECIDERS, LOOKERS, response
+from interlock.server.pauses import PauseRoutes
+from interlock.server.plots import Plots
+from interlock.server.routing import AGENTS, ANYBODY, DECIDERS, LOOKERS, response
 from interlock.server.runs import RunRoutes
+from interlock.server.verifying import Checks
 from interlock.web.asgi import error_answer, invalid_of
 from interlock.web.auth import Auth
 from interlock.web.entrance import Entrance, internal
@@ -51,15 +61,21 @@ from interlock.web.site import Site
 ROUTES = (
     operations,
     session,
+    links,
     oidc,
-    welcome,
+    page,
     people,
     approvals,
     policy,
+    rules,
     grants,
     questions,
     requests,
     stats,
+    about,
+    channels,
+    deliveries,
+    identities,
     agents,
     tools,
     threads,
@@ -82,6 +98,7 @@ def framework(site: Site, auth: Auth, hot: Collection[Hot | Live]) -> FastAPI:
     """All routes; the hot ones stand there for the document only."""
     rest = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_life)
     rest.state.site, rest.state.auth, rest.state.metrics = site, auth, Metrics(site)
+    rest.state.plots, rest.state.checks = Plots(site), Checks(site)
     rest.state.manual = Manual(rest, auth.cookie)
     rest.state.provider = oidc.provider(site)
     answers = (
@@ -100,6 +117,7 @@ def framework(site: Site, auth: Auth, hot: Collection[Hot | Live]) -> FastAPI:
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
     calls, deciding, runs, chat = Calls(site), Deciding(site), RunRoutes(site), Chatting(site, auth)
+    pauses = PauseRoutes(site)
     return [
         Hot("POST", "/api/calls", AGENTS, calls.propose),
         Hot("GET", "/api/calls/{approval_id}", AGENTS, calls.look),
@@ -113,6 +131,12 @@ def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
         Hot("POST", "/api/runs/{run_id}/renew", AGENTS, runs.renew),
         Hot("POST", "/api/runs/{run_id}/close", AGENTS, runs.close),
         Hot("POST", "/api/runs/{run_id}/leave", AGENTS, runs.leave),
+        Hot("GET", "/api/pauses", ANYBODY, pauses.listed),
+        Hot("POST", "/api/pauses", AGENTS, pauses.pause, MAX_BODY),
+        Hot("POST", "/api/pauses/claim", AGENTS, pauses.claim),
+        Hot("POST", "/api/pauses/renew", AGENTS, pauses.renew),
+        Hot("POST", "/api/pauses/release", AGENTS, pauses.release),
+        Hot("POST", "/api/pauses/resumed", AGENTS, pauses.resumed),
         Hot("POST", "/api/approvals/{approval_id}/decision", DECIDERS, deciding.decide),
         Live("POST", "/api/chat", DECIDERS, chat.send),
         Live("GET", "/api/threads/{thread_id}/events", DECIDERS, chat.follow),
@@ -129,6 +153,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         following.cancel()
+        await app.state.checks.stop()
 
 
 async def _known(_: Request, error: Exception) -> Response:

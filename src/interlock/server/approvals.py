@@ -15,12 +15,14 @@ from interlock.core.approval import STATUSES, Approval
 from interlock.core.conversation import MAX_QUESTION
 from interlock.core.decision import MAX_COMMENT, Decision, read_decision
 from interlock.core.errors import Error, InvalidRequest
+from interlock.core.options import waits_for
 from interlock.core.policy import People
 from interlock.core.ports import Query as Wanted
+from interlock.durations import parse_time
 from interlock.server.desk import AtDesk, Desk
 from interlock.server.models import Page, Shown, Told
 from interlock.server.routing import DECIDERS, LOOKERS, gives, may, response
-from interlock.shape import item_json
+from interlock.shape import row_json
 from interlock.stores.queries import MAX_LIMIT
 from interlock.web.asgi import Body, Many, error_answer, json_answer
 from interlock.workspaces import Doors
@@ -40,6 +42,7 @@ def _known(text: str) -> str:
 
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
+Times = tuple[int, int | None]
 
 
 class Filters(BaseModel):
@@ -54,15 +57,20 @@ class Filters(BaseModel):
     user: Name = ""
     team: Name = ""
     priority: Literal["", "low", "medium", "high"] = ""
+    mine: Annotated[bool, Field(description="Only what waits for you: so a page that has a `next` may be empty.")] = (
+        False
+    )
     q: Annotated[Name, Field(description="Words that have to be there; the last may be the beginning of one.")] = ""
     cursor: Annotated[str, Field(max_length=MAX_NAME, description="`next` of the page before.")] = ""
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
 
 
 class AllFilters(Filters):
-    """With the status; several are parted by commas."""
+    """With the status, several are parted by commas; and when it was proposed, the first time included."""
 
     status: Annotated[str, AfterValidator(_known), Field(json_schema_extra={"examples": ["pending"]})] = ""
+    since: Annotated[Name, Field(description="RFC 3339.")] = ""
+    until: Annotated[Name, Field(description="RFC 3339.")] = ""
 
 
 class Bulk(Body):
@@ -120,7 +128,8 @@ class Results(Told):
 @router.get("", responses=gives(Page), **may(LOOKERS))
 async def list_approvals(filters: Annotated[AllFilters, Query()], desk: AtDesk) -> Response:
     """Newest first; with status=pending, those that expire first."""
-    return await _page(desk, filters, tuple(filters.status.split(",")) if filters.status else ())
+    times = _times(filters)
+    return await _page(desk, filters, tuple(filters.status.split(",")) if filters.status else (), times)
 
 
 @router.get("/pending", responses=gives(Page), **may(LOOKERS))
@@ -196,7 +205,12 @@ async def resolve_unknown(approval_id: str, body: Resolve, desk: AtDesk) -> Resp
     return await desk.show(approval_id)
 
 
-async def _page(desk: Desk, filters: Filters, statuses: tuple[str, ...]) -> Response:
+def _times(filters: AllFilters) -> Times:
+    since = parse_time(filters.since) if filters.since else 0
+    return since, parse_time(filters.until) if filters.until else None
+
+
+async def _page(desk: Desk, filters: Filters, statuses: tuple[str, ...], times: Times = (0, None)) -> Response:
     wanted = Wanted(
         statuses,
         filters.tool,
@@ -209,9 +223,12 @@ async def _page(desk: Desk, filters: Filters, statuses: tuple[str, ...]) -> Resp
         text=filters.q,
         person=filters.user,
         team=filters.team,
+        since=times[0],
+        until=times[1],
     )
     page, now = await desk.inbox.list(desk.workspace, wanted), desk.site.clock()
-    items = [item_json(stored, now) for stored in page.items]
+    found = [each for each in page.items if not filters.mine or waits_for(each.approval, desk.reviewer, now)]
+    items = [row_json(stored, now, desk.reviewer) for stored in found]
     return response(json_answer({"items": items, "next": page.next, "behind": page.behind}))
 
 

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
 from interlock import ledger_file
 from interlock.core.call import MAX_NAME
@@ -17,10 +18,15 @@ from interlock.core.identity import ADMIN
 from interlock.core.ledger import Entry, Head
 from interlock.core.ports import EntriesOf
 from interlock.durations import parse_time
-from interlock.server.routing import ADMINS, LOOKERS, Caller, Here, fails, gives, may
+from interlock.server.approvals import Nothing
+from interlock.server.models import Time, Told
+from interlock.server.plots import entry_before
+from interlock.server.routing import ADMINS, LOOKERS, Caller, Here, fails, gives, may, response
+from interlock.server.verifying import Checks
 from interlock.shape import entry_json
 from interlock.signing import load_signer
 from interlock.stores.store import SqlStore
+from interlock.web.asgi import json_answer
 from interlock.web.site import Site
 from interlock.web.sse import OF_ACCOUNTS
 
@@ -29,6 +35,14 @@ router = APIRouter(tags=["audit"])
 LOOK_AT = 10_000  # entries for one page, when most of them are filtered out
 END = 2**62
 Name = Annotated[str, Field(max_length=MAX_NAME)]
+
+
+async def checks_of(request: Request) -> Checks:
+    checks: Checks = request.app.state.checks
+    return checks
+
+
+AllChecks = Annotated[Checks, Depends(checks_of)]
 
 
 class Wanted(BaseModel):
@@ -73,6 +87,48 @@ class LedgerHead(BaseModel):
     seq: int
     link: str
     at: int
+    signed_at: int = 0
+    key: str = ""
+    fingerprint: str = ""
+    signature: str = ""
+
+
+class VerifiedHead(Told):
+    seq: int
+    link: str
+    at: Time
+
+
+class LedgerFault(Told):
+    """`seq` is 0 if it is about no entry, but about a row of the approvals."""
+
+    seq: int
+    message: str
+
+
+class Verification(Told):
+    """`done` of `of` entries are read. At most 100 faults are told; `problem` says why nothing was found out."""
+
+    state: Literal["running", "valid", "invalid", "failed"]
+    by: str
+    began: Time
+    seconds: float
+    done: int
+    of: int
+    entries: int
+    approvals: int
+    erased: int
+    head: VerifiedHead | None
+    fault_count: int
+    faults: list[LedgerFault]
+    problem: str
+
+
+class Verifications(Told):
+    """What is going on, and what came of the last one, as far as this process of the server remembers."""
+
+    running: Verification | None
+    last: Verification | None
 
 
 @router.get("/api/audit", responses=fails(), **may(LOOKERS))
@@ -109,21 +165,25 @@ async def export(site: Here, who: Caller, since: Annotated[int, Query(ge=0, le=E
     return StreamingResponse(_poured(first, blocks), headers=named, media_type="text/plain")
 
 
+@router.get("/api/audit/verification", responses=gives(Verifications), **may(LOOKERS))
+async def look_at_verification(who: Caller, checks: AllChecks) -> Response:
+    """How far a verification is, and what came of the last one."""
+    return response(json_answer(checks.to_json(who.workspace)))
+
+
+@router.post("/api/audit/verify", responses=gives(Verifications, 409), **may(LOOKERS))
+async def verify(who: Caller, checks: AllChecks, body: Nothing | None = None) -> Response:
+    """Begins what `interlock audit verify` does, beside the server; one at a time. GET /api/audit/verification"""
+    checks.start(who.workspace, who.name)
+    return response(json_answer(checks.to_json(who.workspace)))
+
+
 async def _bounds(store: SqlStore, workspace: str, since: str, until: str) -> tuple[int, int]:
     """The last entry before a time, and the last one before another: entries are in the order of their times."""
     return (
-        await _before(store, workspace, parse_time(since)) if since else 0,
-        await _before(store, workspace, parse_time(until)) if until else END,
+        await entry_before(store, workspace, parse_time(since)) if since else 0,
+        await entry_before(store, workspace, parse_time(until)) if until else END,
     )
-
-
-async def _before(store: SqlStore, workspace: str, moment: int) -> int:
-    low, high = 0, (await store.head(workspace)).seq
-    while low < high:
-        middle = (low + high + 1) // 2
-        [entry] = await store.entries_of(workspace, (middle - 1, middle), EntriesOf(limit=1))
-        low, high = (middle, high) if entry.at < moment else (low, middle - 1)
-    return low
 
 
 async def _page(

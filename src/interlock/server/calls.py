@@ -44,6 +44,7 @@ class Proposed(Body):
     priority: Literal["", "low", "medium", "high"] = ""
     expires_in: str = ""
     setting: Literal["chat", "queue", "paused"] = "queue"
+    switch: Literal["", "on", "off"] = ""
     schema_: Annotated[dict[str, object] | None, Field(alias="schema")] = None
     description: Annotated[str, Field(max_length=MAX_WORDS)] = ""
     effect: Literal["", "read", "write", "destructive"] = ""
@@ -175,6 +176,7 @@ def call_of(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
         teams=tuple(sorted(requester.teams)) if requester else (),
         priority=body.priority,
         setting=body.setting,
+        switch=body.switch,
         expires_in=parse_duration(body.expires_in) if body.expires_in else None,
         agent_says=body.agent_says,
     )

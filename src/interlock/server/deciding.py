@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, read_decision
+from interlock.core.delivery import Delivery
+from interlock.core.errors import Conflict, Error, Expired, Forbidden, NotFound
 from interlock.server.desk import shown
 from interlock.shape import decided_json
 from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
 from interlock.web.site import Site
 
+LINK = b"interlock-link"  # the token of a message's link, by which somebody came
 MINIMAL = b"return=minimal"  # for programs that do not look at the card again
 
 
@@ -38,8 +42,33 @@ class Deciding:
         decision = read_decision(await asked.value())
         doors = await self._site.workspaces.doors(principal.workspace)
         reviewer = doors.reviewer(principal, self._site.clock())
+        link = await self._link(asked, approval_id)
+        if isinstance(link, Error):
+            await doors.inbox.refuse(doors.workspace, approval_id, decision, reviewer, link)
+        if isinstance(link, Delivery):
+            reviewer = replace(reviewer, via=link.way.channel)
         approval = await doors.inbox.decide(doors.workspace, approval_id, decision, reviewer)
+        if isinstance(link, Delivery):
+            await self._site.store.deliveries.spend(link.workspace, link.id)
         if asked.headers.get(b"prefer") == MINIMAL:
             return json_answer(decided_json(approval, self._site.clock()), 200, ((b"preference-applied", MINIMAL),))
         await asyncio.sleep(0)  # the agent that waits for this looks first
         return await shown(self._site, doors, approval_id, reviewer)
+
+    async def _link(self, asked: Asked, approval_id: str) -> Delivery | Error | None:
+        """What the link was made for that the decision came by: this person, this call, and no decision yet."""
+        given = asked.headers.get(LINK)
+        if given is None:
+            return None
+        try:
+            delivery = (await self._site.reach.token(given.decode("latin-1"))).delivery
+        except NotFound:
+            return Forbidden("This link does not hold. Open the call from the inbox, and decide it there.")
+        except Expired as error:
+            return error
+        meant = delivery.workspace, delivery.approval_id, delivery.way.person
+        if meant != (asked.person.workspace, approval_id, asked.person.name):
+            return Forbidden("This link was made for somebody else, or for another call. Decide without it.")
+        if delivery.spent_at is not None:
+            return Conflict("This link was used to decide already. Open the call from the inbox.")
+        return delivery

@@ -12,6 +12,7 @@ from interlock.server import models
 from interlock.server.calls import MAX_WAIT, Abandon, Cancel, Finish, Proposed, Renew, Start
 from interlock.server.chatting import NewMessage
 from interlock.server.deciding import Said
+from interlock.server.pauses import ClaimPauses, EndPause, KeepPause, LeavePause, NewPause
 from interlock.server.routing import Described, document
 from interlock.server.runs import Held, RunEnded, TakeUp
 from interlock.web.front import Hot, Live
@@ -34,6 +35,12 @@ class Wait(BaseModel):
 
 class Runs(BaseModel):
     agent: Annotated[str, Field(description="The agent whose runs these are; the name of the key, if left out.")] = ""
+
+
+class Paused(BaseModel):
+    agent: Annotated[str, Field(max_length=200, description="Only runs of this agent.")] = ""
+    cursor: Annotated[str, Field(max_length=300, description="What the last page gave as next.")] = ""
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 100
 
 
 class After(BaseModel):
@@ -112,9 +119,42 @@ HOT = {
         RunEnded,
         fails=(404, 409),
     ),
+    "GET /api/pauses": Described(
+        "The runs that stand still, those that wait longest first, without their state. An agent sees those that were "
+        "paused with a key of this name.",
+        _gives(models.PauseList),
+        query=Paused,
+    ),
+    "POST /api/pauses": Described(
+        "Keeps that a run stands still, with what its program needs to go on: up to 4 MiB, which nobody but programs "
+        "with a key of this name gets. It takes the place of an older pause of the run.",
+        _gives(models.PauseTold),
+        NewPause,
+        fails=(409,),
+    ),
+    "POST /api/pauses/claim": Described(
+        "Takes runs of which nothing waits for people any more, to go on with them: each is given to one caller, who "
+        "has it while the lease is renewed. With `wait` the answer is held back while there is none.",
+        _gives(models.ClaimedPauses),
+        ClaimPauses,
+    ),
+    "POST /api/pauses/renew": Described(
+        "A sign of life: nobody else takes the run.", _gives(models.PauseKept), KeepPause, fails=(409,)
+    ),
+    "POST /api/pauses/release": Described(
+        "Gives a run back. One that failed is left alone for a while, longer each time.",
+        _gives(models.PauseLeft),
+        LeavePause,
+    ),
+    "POST /api/pauses/resumed": Described(
+        "The run went on, and its pause is over; one that paused again meanwhile stays.",
+        _gives(models.PauseEnded),
+        EndPause,
+    ),
     "POST /api/approvals/{approval_id}/decision": Described(
         "Decides. It counts for the arguments of `args_sha256` only; the same person's second vote changes nothing. "
-        "With `Prefer: return=minimal` the answer has no card.",
+        "With `Prefer: return=minimal` the answer has no card. With the token of a message's link in `Interlock-Link` "
+        "it is recorded as made through that channel, and the link is spent.",
         _gives(models.Shown | models.Brief),
         Said,
         fails=(404, 409, 410, 422),

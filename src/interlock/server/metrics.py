@@ -1,17 +1,23 @@
-"""What Prometheus reads: the workspace of whoever asks, and the process. No name, id or argument is ever a label."""
+"""What Prometheus reads: the workspace of whoever asks, and the process.
+
+No name of a person, id or argument is ever a label; the names of channels are those of the configuration.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from interlock import __version__
+from interlock.configuration import DASHBOARD
+from interlock.web.channel_states import State, states
 from interlock.web.meters import SECONDS, Route, Timing
 from interlock.web.site import Site
 
@@ -19,6 +25,7 @@ DECISIONS = ("approved", "rejected", "responded")
 WAITS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds that people may take
 LOT = 2_000  # lines of the ledger in one read
 MOST = 100_000  # in one answer; what is left is counted by the next
+RESULTS = {"delivered": "sent", "delivery_parked": "parked"}
 SIGN_IN = ("/api/session", "/api/session/link", "/auth/oidc/callback")
 
 
@@ -28,6 +35,7 @@ class Followed:
 
     seq: int
     kinds: Counter[str] = field(default_factory=Counter)
+    told: Counter[tuple[str, str]] = field(default_factory=Counter)  # by channel and what became of it
     waits: list[int] = field(default_factory=lambda: [0] * (len(WAITS) + 1))
     waited: float = 0.0
 
@@ -48,8 +56,13 @@ class Metrics:
         stats = await self._site.store.stats(workspace)
         oldest = await self._site.store.measures.oldest_pending(workspace)
         age = 0.0 if oldest is None else max(0, self._site.clock() - oldest) / 1000
+        channels = [each for each in await states(self._site.reach, workspace) if each.name != DASHBOARD]
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(Once([*_of_workspace(workspace, followed, stats.by_status, age), *_of_process(self._site)]))
+        own = _of_workspace(workspace, followed, stats.by_status, age)
+        paused, since = await self._site.store.pauses.count(workspace)
+        still = _of_pauses(workspace, paused, 0 if since is None else max(0, self._site.clock() - since) / 1000)
+        told = _of_channels(workspace, channels, followed.told, self._site.clock())
+        registry.register(Once([*own, *still, *told, *_of_process(self._site)]))
         return generate_latest(registry) + generate_latest(self._process)
 
     async def _follow(self, workspace: str) -> Followed:
@@ -58,9 +71,11 @@ class Metrics:
             followed = self._followed[workspace] = Followed((await self._site.store.head(workspace)).seq)
         for _ in range(MOST // LOT):
             lot = await self._site.store.measures.happened(workspace, followed.seq, LOT)
-            for seq, kind, waited in lot:
+            for seq, kind, waited, data in lot:
                 followed.seq = seq
                 followed.kinds[kind] += 1
+                if data is not None:
+                    followed.told[json.loads(data)["channel"], RESULTS[kind]] += 1
                 if waited is not None:
                     followed.waits[bisect_left(WAITS, waited / 1000)] += 1
                     followed.waited += waited / 1000
@@ -93,7 +108,6 @@ def _of_workspace(name: str, followed: Followed, statuses: Mapping[str, int], ag
         decisions.add_metric([name, kind], kinds[kind])
     yield decisions
     yield _counter("interlock_expired", "Calls that nobody decided, or started, in time.", kinds["expired"], name)
-    yield _counter("interlock_deliveries", "Messages to people; there are no channels yet.", kinds["delivered"], name)
     yield _counter("interlock_sign_in_failed", "Sign-ins that failed, as noted.", kinds["sign_in_failed"], name)
     events = CounterMetricFamily("interlock_events", "Lines of the ledger.", labels=["workspace", "kind"])
     for kind, n in sorted(kinds.items()):
@@ -102,6 +116,11 @@ def _of_workspace(name: str, followed: Followed, statuses: Mapping[str, int], ag
     took = HistogramMetricFamily("interlock_time_to_decide_seconds", "From the proposal.", labels=["workspace"])
     took.add_metric([name], _buckets(WAITS, followed.waits), followed.waited)
     yield took
+
+
+def _of_pauses(name: str, paused: int, age: float) -> Iterator[Metric]:
+    yield _gauge("interlock_paused_runs", "Runs that stand still; up to 10,000.", paused, name)
+    yield _gauge("interlock_oldest_paused_seconds", "Age of the oldest run that stands still.", age, name)
 
 
 def _of_process(site: Site) -> Iterator[Metric]:
@@ -125,6 +144,30 @@ def _of_process(site: Site) -> Iterator[Metric]:
     failed = [t.count for (_, route, status), t in meters.requests.items() if route in SIGN_IN and status in (401, 429)]
     yield _counter("interlock_sign_ins_refused", "Sign-ins that this process refused.", sum(failed))
     yield _requests(meters.requests)
+
+
+def _of_channels(
+    workspace: str, channels: Sequence[State], told: Mapping[tuple[str, str], int], now: int
+) -> Iterator[Metric]:
+    """A few look-ups for each channel, which cost the same however much waits."""
+    sent = CounterMetricFamily("interlock_deliveries", "Messages to people.", labels=["workspace", "channel", "result"])
+    none = {(each.name, result): 0 for each in channels for result in RESULTS.values()}
+    for (channel, result), n in sorted({**none, **told}.items()):
+        sent.add_metric([workspace, channel, result], n)
+    yield sent
+    figures: dict[tuple[str, str], Callable[[State], float]] = {
+        ("due", "Messages that wait; up to 1,000."): lambda each: each.due,
+        ("parked", "Messages that were given up; of the newest 1,000."): lambda each: each.parked,
+        ("off", "1 if its other side wants nothing more."): lambda each: int(each.off is not None),
+        ("oldest_due_seconds", "Age of the oldest message that could not be said yet."): lambda each: (
+            0 if each.due_since is None else max(0, now - each.due_since) / 1000
+        ),
+    }
+    for (name, text), figure in figures.items():
+        metric = GaugeMetricFamily(f"interlock_deliveries_{name}", text, labels=["workspace", "channel"])
+        for each in channels:
+            metric.add_metric([workspace, each.name], figure(each))
+        yield metric
 
 
 def _requests(timings: Mapping[Route, Timing]) -> Metric:

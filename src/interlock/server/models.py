@@ -40,7 +40,7 @@ class Decided(Told):
 
 
 class Item(Told):
-    """An approval in a list."""
+    """An approval in a list. `may_decide` is about whoever asks; `seconds_left` is null where nothing waits."""
 
     id: str
     tool: str
@@ -64,9 +64,11 @@ class Item(Told):
     version: int
     created_at: Time
     expires_at: Time
+    seconds_left: float | None
     release_at: Time | None
     start_by: Time | None
     decision: Decided | None
+    may_decide: list[Kind]
 
 
 class Page(Told):
@@ -166,15 +168,14 @@ class Entry(Told):
 
 
 class Shown(Item):
-    """One approval, whole. `may_decide` and `may_not` are about whoever asks."""
+    """One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit."""
 
     args: Any
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")]
     card: Card
     findings: list[Finding]
     decisions: list[Kind]
-    may_decide: list[Kind]
     may_not: dict[Kind, str]
-    seconds_left: float | None
     needed: str
     stages: list[Stage]
     excluded: list[str]
@@ -260,3 +261,58 @@ class RunTaken(Told):
 class RunMoved(Told):
     run_id: str
     status: Literal["open", "closed"]
+
+
+class PauseTold(Told):
+    """`run_id` is the run as its calls name it, `called` what its framework calls it."""
+
+    run_id: str
+    called: str
+    agent: str
+    paused_at: Time
+    fence: int
+    attempts: int
+
+
+class PauseInfo(PauseTold):
+    """`waiting` is how many of its approvals wait for people; `resuming` says that a program goes on with it now."""
+
+    waiting: int
+    resuming: bool
+
+
+class PauseList(Told):
+    items: list[PauseInfo]
+    next: str | None
+
+
+class ClaimedPause(PauseTold):
+    """`state` is as it was given, in base64."""
+
+    state: str
+
+
+class ClaimedPauses(Told):
+    """`held` are the other programs with this key that go on with runs of this agent now."""
+
+    items: list[ClaimedPause]
+    held: list[str]
+
+
+class PauseKept(Told):
+    run_id: str
+    fence: int
+
+
+class PauseLeft(Told):
+    """For so many `seconds` nobody takes it."""
+
+    run_id: str
+    seconds: float
+
+
+class PauseEnded(Told):
+    """`over` is false if it was paused again, or claimed by somebody else, meanwhile."""
+
+    run_id: str
+    over: bool

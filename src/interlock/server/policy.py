@@ -13,13 +13,14 @@ from interlock.core.canonical import parse
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, NotFound, TooManyRequests
 from interlock.core.ports import PolicyVersion
-from interlock.difference import compare
+from interlock.difference import compare, defaults_of
 from interlock.durations import parse_duration
 from interlock.explain import explain, read_call
 from interlock.reading.yaml_lines import plain, read_yaml
 from interlock.rehearse import rehearse
 from interlock.reports import difference_json, explanation_json, rehearsal_json, version_json
 from interlock.server.routing import ADMINS, Caller, Given, Here, fails, may
+from interlock.server.rules import PolicyDiff, RuleInfo, policy_diff, rules_in_words
 from interlock.web.asgi import Asked, Unsupported, as_invalid, encoded, is_json
 from interlock.web.versions import check_match, etag
 
@@ -53,13 +54,19 @@ class PutVersion(Version):
 
 
 class Checked(BaseModel):
-    """Whether a policy would load; `problems` say what is wrong, each with its line."""
+    """Whether a policy would load; `problems` say what is wrong, each with its line.
+
+    `details` and `defaults` say in words what it says, and `diff` what differs from what is in force.
+    """
 
     valid: bool
     rules: list[str]
     warnings: list[str]
     problems: list[str]
     sha256: str | None
+    details: list[RuleInfo] = []
+    defaults: dict[str, str] = {}
+    diff: PolicyDiff | None = None
 
 
 def taking(*kinds: str) -> dict[str, Any]:
@@ -119,8 +126,17 @@ async def check_policy(site: Here, who: Caller, asked: Given) -> Checked:
     except InvalidRequest as error:
         problems = error.message.splitlines()
         return Checked(valid=False, rules=[], warnings=[], problems=problems, sha256=None)
-    rules = [rule.name for rule in loaded.policy.rules]
-    return Checked(valid=True, rules=rules, warnings=list(loaded.warnings), problems=[], sha256=loaded.policy.sha256)
+    in_force = (await site.workspaces.doors(who.workspace)).loaded.policy
+    return Checked(
+        valid=True,
+        rules=[rule.name for rule in loaded.policy.rules],
+        warnings=list(loaded.warnings),
+        problems=[],
+        sha256=loaded.policy.sha256,
+        details=rules_in_words(loaded),
+        defaults=defaults_of(loaded.policy.defaults),
+        diff=policy_diff(compare(in_force, loaded.policy)),
+    )
 
 
 @router.post("/api/policy/explain", responses=fails(415), **taking("application/json"))

@@ -14,19 +14,21 @@ import uvicorn
 from interlock import __version__
 from interlock.assistant import assistant_of
 from interlock.configuration import InlinePolicy, Settings
-from interlock.core.errors import Misconfigured
+from interlock.core.call import ToolSpec
 from interlock.core.policy import Policy
 from interlock.gate import Gate
 from interlock.inbox import Inbox
 from interlock.policy_file import read_policy
+from interlock.reach import reach_of
 from interlock.server.app import build
 from interlock.server.connection import MOST, Connection
 from interlock.server.demo import fill
+from interlock.server.listening import listen
 from interlock.stores.store import SqlStore
 from interlock.web.logs import Log
 from interlock.web.running import GRACE, on_signal, take_logs, working
 from interlock.web.site import Site
-from interlock.wiring import Parts, doors_of, wall_clock, wire
+from interlock.wiring import Parts, doors_of, reaching_of, wall_clock, wire
 from interlock.workspaces import Workspaces
 
 KEEP_ALIVE = 75  # seconds that a connection may be idle
@@ -36,7 +38,7 @@ WORKSPACE = "default"
 AUTHOR = "configuration"
 VERSIONS = 1_000  # of a policy, that are looked through for the last one of the configuration
 DEMO = (
-    "There is an agent to talk to: docs/chat.md. And there are a few calls to decide, which are made up: nothing "
+    "There is an agent to talk to, on the page. And there are a few calls to decide, which are made up: nothing "
     "happens when they are approved."
 )
 Say = Callable[[str], None]
@@ -49,7 +51,7 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
     async with AsyncExitStack() as stack:
         await parts.store.open()
         stack.push_async_callback(parts.store.close)
-        listening = _listen(settings.server.host, settings.server.port)
+        listening = listen(settings.server.host, settings.server.port)
         site = await site_of(settings, parts, demo=demo)
         take_logs(site.log)
         site.log.tell("info", "start", version=__version__, database=site.store.name)
@@ -58,8 +60,11 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
         server = Server(site)
         stack.enter_context(on_signal(server.stop))
         await stack.enter_async_context(site.assistant.open())
+        await stack.enter_async_context(site.reach.open())
+        stack.push_async_callback(site.aside.settle)
         if worker:
-            await stack.enter_async_context(working(site.log, parts.worker.run, *site.assistant.chores))
+            chores = (*site.assistant.chores, *site.reach.chores)
+            await stack.enter_async_context(working(site.log, parts.worker.run, *chores))
         if demo and await fill(site):
             say(DEMO)
         for line in await _welcome(site, listening):
@@ -81,13 +86,19 @@ async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Si
     await store.secret_key(WORKSPACE)  # makes the workspace on the first start
 
     def make(policy: Policy) -> tuple[Gate, Inbox]:
-        return doors_of(store, policy, LOOK_AGAIN)
+        gate, inbox = doors_of(store, policy, LOOK_AGAIN)
+        inbox.specs = specs
+        return gate, inbox
 
-    workspaces = Workspaces(store, make, settings.toggles())
+    def specs(workspace: str, tool: str) -> ToolSpec | None:
+        return assistant.toolbox.spec(workspace, tool)
+
+    workspaces = Workspaces(store, make, settings.toggles(), reaching_of(settings))
     await _put_configured(settings, store, workspaces)
     log = Log(wall_clock, settings.server.log)
     assistant = assistant_of(settings, store, workspaces, log, demo=demo)
-    return Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant)
+    reach = reach_of(settings, store, workspaces, log)
+    return Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant, reach)
 
 
 async def _put_configured(settings: Settings, store: SqlStore, workspaces: Workspaces) -> None:
@@ -160,20 +171,6 @@ def _allow_many_connections() -> None:
     """Every stream of events holds one; the usual limit of 1,024 is for programs of another time."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise Misconfigured(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port.") from None
-    listening.listen(2048)
-    listening.setblocking(False)
-    return listening
 
 
 async def _welcome(site: Site, listening: socket.socket) -> list[str]:

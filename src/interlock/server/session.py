@@ -123,12 +123,12 @@ async def me(who: Caller) -> Myself:
     return myself(who)
 
 
-async def enter(site: Site, guard: Auth, asked: Asked, token: str, response: Response) -> None:
+async def enter(site: Site, guard: Auth, asked: Asked, token: str, response: Response, lasts: int = SESSION) -> None:
     """Every sign-in has a token of its own; the one that this browser had before ends."""
     before = guard.token(asked.headers)
     if before:
         await site.accounts.sign_out(before)
-    _put_cookie(response, guard, token, SESSION // 1000)
+    _put_cookie(response, guard, token, lasts // 1000)
 
 
 def myself(who: Principal) -> Myself:

@@ -1,12 +1,15 @@
-"""Counts for monitoring: what waits, who waits for it, and how it ended."""
+"""Counts for monitoring and for plots: what waits, who waits for it, how it ended, and how long that took."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from interlock.core.approval import STATUSES
-from interlock.server.models import Told
+from interlock.server.models import Time, Told
+from interlock.server.plots import Plots
 from interlock.server.routing import LOOKERS, Caller, Here, gives, may, response
 from interlock.web.asgi import json_answer
 
@@ -28,6 +31,84 @@ class Counted(Told):
     by_status: dict[str, int]
 
 
+class Part(Told):
+    """What happened from `at` on, until the next part begins; `pending` is how many waited at its end.
+
+    `refused` are attempts to decide that were refused. Of decisions by people, half took at most `p50_seconds`.
+    """
+
+    at: Time
+    pending: int
+    proposed: int
+    allowed: int
+    denied: int
+    approved: int
+    edited: int
+    rejected: int
+    responded: int
+    expired: int
+    cancelled: int
+    refused: int
+    decisions: int
+    p50_seconds: float | None
+    p95_seconds: float | None
+
+
+class Share(Told):
+    """How calls of a tool or an agent ended; `approved` are those without an edit, `allowed` those nobody was asked."""
+
+    name: str
+    approved: int
+    edited: int
+    rejected: int
+    responded: int
+    expired: int
+    cancelled: int
+    allowed: int
+    refused: int
+
+
+class Waiting(Told):
+    """How many calls of an agent wait for a person or a team; for `anyone`, if every reviewer may decide."""
+
+    agent: str
+    kind: Literal["anyone", "team", "person"]
+    on: str
+    pending: int
+    oldest_seconds: float
+
+
+class Reads(Told):
+    tool: str
+    count: int
+
+
+class Plotted(Told):
+    """`since` is later than asked if more happened than is counted at once; then `complete` is false.
+
+    `waiting` is of the `waiting_of` calls that expire first.
+    """
+
+    since: Time
+    until: Time
+    step_seconds: int
+    complete: bool
+    decisions: int
+    p50_seconds: float | None
+    p95_seconds: float | None
+    parts: list[Part]
+    tools: list[Share]
+    agents: list[Share]
+    waiting: list[Waiting]
+    waiting_of: int
+    reads: list[Reads]
+
+
+async def plots_of(request: Request) -> Plots:
+    plots: Plots = request.app.state.plots
+    return plots
+
+
 @router.get("/api/stats", responses=gives(Counted), **may(LOOKERS))
 async def count(site: Here, caller: Caller) -> Response:
     """How many approvals of this workspace are in which status."""
@@ -45,3 +126,11 @@ async def count(site: Here, caller: Caller) -> Response:
         "by_status": by_status,
     }
     return response(json_answer(body))
+
+
+@router.get("/api/stats/history", responses=gives(Plotted), **may(LOOKERS))
+async def plot(
+    caller: Caller, plots: Annotated[Plots, Depends(plots_of)], days: Annotated[int, Query(ge=1, le=90)] = 7
+) -> Response:
+    """What happened in the last days, in parts of the time, by tool and by agent. It may be five seconds old."""
+    return response(json_answer(await plots.of(caller.workspace, days)))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from interlock.chat.threads import FIRST
+from interlock.chat.stream import Position, pieces_of
+from interlock.chat.threads import FIRST, Listing
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical_args, parse
 from interlock.core.decision import MAX_COMMENT, Approve, Reject, Seen
@@ -20,6 +21,7 @@ from interlock.durations import rfc3339
 from interlock.server.approvals import Nothing
 from interlock.server.models import Told
 from interlock.server.routing import DECIDERS, Caller, Here, gives, may, response
+from interlock.stores.threads import NO_END
 from interlock.web.asgi import Body, json_answer
 
 router = APIRouter(tags=["chat"])
@@ -31,12 +33,27 @@ SHOWN = frozenset(
 HIDDEN = frozenset({"opaque", "seen", "took", "tools"})  # of a line's body: for the loop and the provider alone
 
 
-class Which(Body):
+class Which(BaseModel):
     """`user` is for admins: somebody's threads, or everybody's with `*`."""
+
+    model_config = ConfigDict(extra="forbid")
 
     cursor: Annotated[str, Field(max_length=200)] = ""
     limit: Annotated[int, Field(ge=1, le=MOST)] = 50
     user: Annotated[str, Field(max_length=200)] = ""
+    q: Annotated[
+        str, Field(max_length=200, description="Words in the title. A page may then be empty and have a next.")
+    ] = ""
+
+
+class WhichLines(BaseModel):
+    """All of them, if nothing is said."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    after: Annotated[int, Field(ge=0, le=NO_END, description="Only lines behind this one.")] = 0
+    before: Annotated[int, Field(ge=0, le=NO_END, description="Only lines before this one; 0 for no end.")] = 0
+    last: Annotated[int, Field(ge=0, le=10_000, description="Only the last so many of those; 0 for all.")] = 0
 
 
 class ThreadInfo(Told):
@@ -63,7 +80,10 @@ class ThreadLine(Told):
 
 
 class WholeThread(ThreadInfo):
+    """`position` is where a stream goes on behind these lines; null where there are none."""
+
     lines: list[ThreadLine]
+    position: str | None
     confirmation: dict[str, Any] | None
 
 
@@ -85,21 +105,23 @@ class Settled(Told):
 @router.get("/api/threads", responses=gives(ThreadList), **may(DECIDERS))
 async def list_threads(which: Annotated[Which, Query()], site: Here, caller: Caller) -> Response:
     """The caller's own threads, the newest first."""
-    page = await site.assistant.threads.list(caller, _cursor(which.cursor), which.limit, of=which.user)
+    wanted = Listing(_cursor(which.cursor), which.limit, which.user, which.q)
+    page = await site.assistant.threads.list(caller, wanted)
     following = None if page.next is None else f"{page.next[0]}_{page.next[1]}"
     return response(json_answer({"items": [_info(thread) for thread in page.items], "next": following}))
 
 
 @router.get("/api/threads/{thread_id}", responses=gives(WholeThread, 404), **may(DECIDERS))
-async def show_thread(thread_id: str, site: Here, caller: Caller) -> Response:
-    """A thread with all of its lines."""
-    thread, lines = await site.assistant.threads.show(caller, thread_id)
+async def show_thread(thread_id: str, which: Annotated[WhichLines, Query()], site: Here, caller: Caller) -> Response:
+    """A thread with all of its lines, or some."""
+    thread, lines = await site.assistant.threads.show(caller, thread_id, which.after, which.before, which.last)
     confirmation = thread.confirmation
     open_one = None if confirmation is None else {"tool": confirmation.tool, "answer": confirmation.answer}
     specs = {name: tool.spec for name, tool in site.assistant.toolbox.all(thread.workspace).items()}
     shown = Wishes(specs, await site.store.secret_key(thread.workspace))
     told = [_line(line, shown) for line in lines if line.kind in SHOWN]
-    return response(json_answer({**_info(thread), "lines": told, "confirmation": open_one}))
+    more = {"lines": told, "position": _position(lines), "confirmation": open_one}
+    return response(json_answer({**_info(thread), **more}))
 
 
 @router.post("/api/threads/{thread_id}/stop", responses=gives(ThreadInfo, 404), **may(DECIDERS))
@@ -175,6 +197,10 @@ def _line(line: Line, wishes: Wishes) -> dict[str, object]:
     if line.kind == "replied":
         body["calls"] = [wishes.shown(wish) for wish in cast(list[tuple[str, str, str]], body.pop("wishes"))]
     return {"n": line.n, "at": rfc3339(line.at), "kind": line.kind, "actor": line.actor, "body": body}
+
+
+def _position(lines: Sequence[Line]) -> str | None:
+    return str(Position(lines[-1].n, len(pieces_of(lines[-1])))) if lines else None
 
 
 def _cursor(text: str) -> tuple[int, str]:

@@ -16,17 +16,37 @@ from interlock.configuration import Agent
 from interlock.core.call import MAX_NAME, ToolCall, ToolSpec, propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
+from interlock.core.policy import Ask, Then
 from interlock.core.ports import SeenTool
-from interlock.durations import optional_rfc3339
-from interlock.explain import outlook
+from interlock.durations import optional_rfc3339, rfc3339, show_duration
+from interlock.explain import By, Prospect, outlook
 from interlock.inbox import QUESTION
 from interlock.server.agents import Everything, everything, may_lift
 from interlock.server.routing import LOOKERS, Caller, Here, fails, may
 from interlock.tools.tool import Tool
 from interlock.web.site import Site
+from interlock.words import needs
 from interlock.workspaces import Doors
 
 router = APIRouter(tags=["agents and tools"])
+
+DAY = 86_400_000
+
+
+class Reason(BaseModel):
+    """One verdict that a call can get, by a `rule`, by the agent's `switch`, or by the tool's `default`.
+
+    `rule` is the rule that matched, if one did; `conditional` if the arguments decide whether it holds. Where people
+    are asked, `needs` says who has to agree, `answers` what they may say, and `expires_in` how long they have in chats.
+    """
+
+    verdict: Then
+    by: By
+    rule: str
+    conditional: bool
+    needs: str | None
+    answers: list[str]
+    expires_in: str | None
 
 
 class ToolInfo(BaseModel):
@@ -34,7 +54,8 @@ class ToolInfo(BaseModel):
 
     `effect` is what its newest definition says, null where none is known; `definitions` counts those seen in calls.
     `asks_by_default` is the tool's own; `verdict` is what the policy and the agent's switches make of it, for you as
-    the person who chats: `depends` if the arguments decide. `switch` is what the agent's `tool_approvals` say.
+    the person who chats: `depends` if the arguments decide; `reasons` say why, in the order of the rules. `switch` is
+    what the agent's `tool_approvals` say; `always_asks` says why no switch lifts its question, if none does.
     """
 
     name: str
@@ -47,9 +68,11 @@ class ToolInfo(BaseModel):
     confirm: str
     asks_by_default: bool
     verdict: Literal["allow", "ask", "deny", "depends"]
+    reasons: list[Reason]
     offered: bool | None
     switch: bool | None
     may_switch_off: bool
+    always_asks: str
     agents: list[str]
     definitions: int
     spec_sha256: str | None
@@ -87,18 +110,56 @@ class Shelf:
     agent: str
 
 
+class ToolCalls(BaseModel):
+    """How often a tool was called since then: `by_status` counts what has an approval, `reads` what was only counted.
+
+    `reads` are those of all agents, since nobody notes whose they were. Not `complete` if the workspace had more than
+    100,000 calls: these are its newest.
+    """
+
+    tool: str
+    agent: str
+    since: str
+    by_status: dict[str, int]
+    reads: int
+    complete: bool
+
+
+class Counting(BaseModel):
+    """Without an `agent`: of all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    days: Annotated[int, Field(ge=1, le=366)] = 30
+
+
+@router.get("/api/tools/{name:path}/calls", responses=fails(404), **may(LOOKERS))
+async def count_calls(name: str, site: Here, who: Caller, counting: Annotated[Counting, Query()]) -> ToolCalls:
+    """How often a tool was called in the last days, and how the calls ended."""
+    if name not in _names(site, await _shelf(site, who.workspace, "")):
+        raise NotFound("No tool of this name is known. GET /api/tools lists them.", tool=name)
+    since = site.clock() - counting.days * DAY
+    found = await site.store.measures.calls_of(who.workspace, name, counting.agent, since)
+    return ToolCalls(tool=name, agent=counting.agent, since=rfc3339(since), **found._asdict())
+
+
 @router.get("/api/tools", responses=fails(404), **may(LOOKERS))
 async def list_tools(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]) -> ToolList:
     """The tools that are known here, by name, and whether they ask."""
     doors = await site.workspaces.doors(who.workspace)
     shelf = await _shelf(site, who.workspace, wanted.agent)
-    names = sorted({*shelf.registered, *shelf.seen, *site.settings.actions})
+    names = sorted(_names(site, shelf))
     fitting = [name for name in names if name > wanted.cursor and wanted.q.casefold() in name.casefold()]
     if shelf.has is not None and wanted.offered is not None:
         fitting = [name for name in fitting if (name in shelf.has) == wanted.offered]
     page = fitting[: wanted.limit]
     items = [await _info(site, doors, who, shelf, name) for name in page]
     return ToolList(items=items, next=page[-1] if len(fitting) > len(page) else None)
+
+
+def _names(site: Site, shelf: Shelf) -> set[str]:
+    return {*shelf.registered, *shelf.seen, *site.settings.actions}
 
 
 async def _shelf(site: Site, workspace: str, name: str) -> Shelf:
@@ -126,7 +187,8 @@ async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: st
     defined = sorted((each for each in shelf.seen.get(name, ()) if each.spec_sha256), key=lambda each: each.at)
     last = await site.store.spec(defined[-1].spec_sha256) if defined else None
     spec = tool.spec if tool else last or ToolSpec(name, "read" if name in shelf.seen else "")
-    certain = outlook(doors.loaded.policy, _example(who, name, shelf.agent), spec)
+    prospects = outlook(doors.loaded.policy, _example(who, name, shelf.agent), spec)
+    certain = {prospect.verdict.kind for prospect in prospects}
     return ToolInfo(
         name=name,
         source=_source(tool) if tool else "seen" if name in shelf.seen else "configuration",
@@ -137,13 +199,29 @@ async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: st
         confirm=spec.confirm,
         asks_by_default=spec.effect != "read" or name == QUESTION,
         verdict="ask" if name == QUESTION else next(iter(certain)) if len(certain) == 1 else "depends",
+        reasons=[_reason(prospect) for prospect in prospects],
         offered=name in shelf.has if shelf.has is not None else None,
         switch=shelf.switches.get(name),
         may_switch_off=not always_asks(spec) and may_lift(who, name, doors.loaded.policy),
+        always_asks=always_asks(spec),
         agents=sorted({each.agent for each in defined if each.agent}),
         definitions=len({each.spec_sha256 for each in defined}),
         spec_sha256=spec.sha256 if tool else defined[-1].spec_sha256 if defined else None,
         seen_at=optional_rfc3339(min((each.at for each in shelf.seen.get(name, ())), default=None)),
+    )
+
+
+def _reason(prospect: Prospect) -> Reason:
+    verdict = prospect.verdict
+    terms = verdict if isinstance(verdict, Ask) else None
+    return Reason(
+        verdict=verdict.kind,
+        by=prospect.by,
+        rule=prospect.rule,
+        conditional=prospect.conditional,
+        needs=needs(terms) if terms else None,
+        answers=list(terms.decisions) if terms else [],
+        expires_in=show_duration(terms.expires_in) if terms else None,
     )
 
 

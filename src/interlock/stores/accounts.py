@@ -19,6 +19,7 @@ from interlock.stores.writer import Work
 T = TypeVar("T")
 KEY = 9  # columns of a key in a row
 SESSION = 5
+DELIVERED = 30 * 24 * 3_600_000  # milliseconds; what is about a call goes with its content, unless it was parked
 
 
 class Database(Protocol):
@@ -84,12 +85,13 @@ class SqlAccounts:
         await self._database.write(Work(lambda tx: tx.write("touch_key", at, key_id), workspace))
 
     async def tidy(self, now: int, answered_before: int, limit: int) -> int:
-        """Deletes at most `limit` of each: sessions and links that have ended, answers and changes that are too old."""
+        """Deletes at most `limit` of each: sessions and links that have ended; answers, changes, deliveries too old."""
         ended = {
             "end_session": await self._database.fetch("ended_sessions", now, limit),
             "spend_link": await self._database.fetch("ended_links", now, limit),
             "forget_answer": await self._database.fetch("ended_answers", answered_before, limit),
             "forget_applied": await self._database.fetch("ended_applied", now - APPLIED, limit),
+            "drop_delivery": await self._database.fetch("ended_deliveries", now - DELIVERED, limit),
         }
 
         def run(tx: Transaction) -> int:
@@ -156,6 +158,12 @@ class Pages:
 
     def links_of(self, person: str) -> Sequence[str]:
         return [row[0] for row in self._tx.fetch("links_of", self._workspace, person)]
+
+    def identities_of(self, person: str) -> Sequence[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self._tx.fetch("identities_of", self._workspace, person)]
+
+    def drop_identity(self, channel: str, outside: str) -> None:
+        self._writes.append(("drop_identity", self._workspace, channel, outside))
 
     def save_user(self, user: User) -> None:
         self._writes.append(("write_user", *rows.user_values(self._workspace, user)))

@@ -22,6 +22,7 @@ from interlock.core.erasure import (
 )
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.ports import Page, Query
+from interlock.stores.pauses import drop_pause
 from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Read, Work
@@ -32,6 +33,7 @@ MARK = "retention"
 LOOSE = frozenset({"denied", "erased", "sign_in_failed"})  # entries about no approval whose content goes with time
 
 Fetch = Callable[..., Awaitable[list[Row]]]
+Write = Callable[[Work], Awaitable[Any]]
 List = Callable[[str, Query], Awaitable[Page]]
 
 
@@ -46,7 +48,7 @@ class Lot:
         """`content_of` takes its number as a text, since that is how look-ups of a batch are sent."""
         about = {approval_id for _, approval_id in self.entries if approval_id} | set(self.approvals)
         rows: list[Read] = [("approval", workspace, approval_id) for approval_id in sorted(about)]
-        rows += [("trail", workspace, approval_id) for approval_id in self.approvals]
+        rows += [(name, workspace, each) for name in ("trail", "finished_deliveries_of") for each in self.approvals]
         return (*rows, *(("content_of", workspace, str(seq)) for seq, _ in self.entries))
 
 
@@ -78,14 +80,29 @@ def erase(workspace: str, erasure: Erasure, lot: Lot, *, dry_run: bool) -> Work:
     return Work(run, workspace, lot.reads(workspace), brief=False)
 
 
-def forget_user(workspace: str, name: str) -> Work:
-    """Takes what is left in the rows of somebody who was removed, and of their old keys; the rest is in use."""
+async def forget_user(fetch: Fetch, write: Write, workspace: str, name: str) -> None:
+    """Takes what is left in the rows of somebody who was removed, and of their old keys; the rest is in use.
+
+    Who they are elsewhere and what they were told goes in any case, but for calls that still wait.
+    """
 
     def run(tx: Transaction) -> None:
         tx.write("erase_user", workspace, name)
         tx.write("erase_keys", workspace, name)
+        for channel, outside in tx.fetch("identities_of", workspace, name):
+            tx.write("drop_identity", workspace, channel, outside)
 
-    return Work(run, workspace)
+    await write(Work(run, workspace))
+    while found := await fetch("told_to", workspace, name, LOT):
+        await write(_drop_deliveries(workspace, found))
+
+
+def _drop_deliveries(workspace: str, found: Sequence[Row]) -> Work:
+    def run(tx: Transaction) -> None:
+        for row in found:
+            tx.write("drop_delivery", workspace, row[0])
+
+    return Work(run, workspace, brief=False)
 
 
 async def overdue(fetch: Fetch, before: int, patience: int) -> list[tuple[str, int]]:
@@ -141,6 +158,7 @@ class Plan:
     rows: dict[str, tuple[Approval, Approval]] = field(default_factory=dict)
     entries: set[int] = field(default_factory=set)
     open: dict[str, str] = field(default_factory=dict)
+    runs: set[str] = field(default_factory=set)
 
     def look_at(self, lot: Lot) -> None:
         unwritten = self.tx.unwritten(self.workspace)
@@ -155,8 +173,13 @@ class Plan:
     def write(self) -> None:
         for old, new in self.rows.values():
             self.tx.forget(old, new)
+            if new.erased_by:
+                for row in self.tx.fetch("finished_deliveries_of", self.workspace, new.id):
+                    self.tx.write("drop_delivery", self.workspace, row[0])
         for seq in sorted(self.entries):
             self.tx.write("erase_content", self.workspace, seq)
+        for run_id in sorted(self.runs):
+            drop_pause(self.tx, self.workspace, run_id)
         taken = self.erased()
         if taken.approvals or taken.entries:
             self.tx.tell(self.workspace, [erased_event(self.erasure, self.entries, taken.approvals)])
@@ -172,6 +195,8 @@ class Plan:
         approval, now = self._ended(approval_id), self.tx.moment(self.workspace).now
         if approval is not None:
             self.entries.update(entries)
+            if self.erasure is not RETENTION:  # what a run needs to go on holds what its calls were about
+                self.runs.add(approval.subject.run_id)
             if not approval.erased_by:
                 self.rows[approval_id] = (approval, without_content(approval, self.erasure.by, now))
 
@@ -247,6 +272,6 @@ async def _about(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot
 
 
 def _tells_of(person: str, data: dict[str, Any], content: dict[str, Any]) -> bool:
-    """As requester of a denied call, as the name of a failed sign-in, or as whoever was changed or stands in."""
-    named = (content.get("requester"), content.get("name"), data.get("user"), *content.get("to", {}).get("users", ()))
-    return person in named
+    """As requester of a denied call, as the name of a failed sign-in, as who was told, was changed or stands in."""
+    named = (content.get("requester"), content.get("name"), content.get("person"), data.get("user"))
+    return person in (*named, *content.get("to", {}).get("users", ()))

@@ -19,10 +19,19 @@ APPROVAL = """
     a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
     a.lease_until, a.runner, a.grant_id
 """
+DELIVERY = (
+    "workspace, id, approval_id, channel, place, person, reason, priority, status, wanted, said, nudge, nudged, ref, "
+    "attempts, fence, runner, error, created_at, since, due_at, sent_at, spent_at"
+)
 PAYLOAD = {
     "whole": "p.args, p.shown, p.sentence, p.agent_says, p.preview, p.result, p.error",
     "sentence": "null, null, p.sentence, null, null, null, null",
 }
+# What is counted by time, tool and agent. Proposals, what became of them, and who was refused what.
+PLOTTED = (
+    "('proposed', 'allowed', 'denied', 'approved', 'edited', 'rejected', 'undone', 'responded', 'expired', "
+    "'cancelled', 'decision_refused')"
+)
 ODD = "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
 # Said as a cross join, which SQLite never turns round: the few rows of the page come first, whatever it estimates.
 _OF_PAGE = (
@@ -34,7 +43,8 @@ _OF_PAGE = (
 def load_queries() -> dict[str, str]:
     text = (files(__package__) / "queries.sql").read_text()
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
-    words = {"{approval}": APPROVAL.strip(), "{payload}": PAYLOAD["whole"], "{odd}": ODD}
+    words = {"{approval}": APPROVAL.strip(), "{payload}": PAYLOAD["whole"], "{odd}": ODD, "{plotted}": PLOTTED}
+    words["{delivery}"] = DELIVERY
     for word, meaning in words.items():
         parts[1::2] = [statement.replace(word, meaning) for statement in parts[1::2]]
     return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}

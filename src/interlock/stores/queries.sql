@@ -209,6 +209,17 @@ from (
 ) as recent
 where tool = ? limit ?
 
+-- name: calls_of_tool
+select status, count(case when tool = ? and (agent = ? or cast(? as text) = '') then 1 end), count(*)
+from (
+    select tool, agent, status from approvals where workspace = ? and created_at >= ?
+    order by created_at desc, id desc limit 100000
+) as recent
+group by status order by status
+
+-- name: reads_of_tool
+select coalesce(sum(n), 0) from reads where workspace = ? and tool = ? and minute >= ?
+
 -- name: policy
 select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit 1
 
@@ -428,7 +439,10 @@ where e.workspace = ? and e.actor = ? and e.seq > ? order by e.seq limit ?
 select e.seq, e.data, c.content
 from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.seq > ?
-    and e.kind in ('denied', 'sign_in_failed', 'user_changed', 'key_created', 'away_changed')
+    and e.kind in (
+        'denied', 'sign_in_failed', 'user_changed', 'key_created', 'away_changed',
+        'delivered', 'delivery_parked', 'delivery_again', 'identity_bound', 'identity_unbound'
+    )
 order by e.seq limit ?
 
 -- name: contents_of_threads
@@ -514,8 +528,10 @@ select min(created_at) from (
 ) as waiting
 
 -- name: happened
-select e.seq, e.kind, e.at - a.created_at
-from (select workspace, seq, at, kind, approval_id from events where workspace = ? and seq > ? order by seq limit ?) as e
+select e.seq, e.kind, e.at - a.created_at, case when e.kind in ('delivered', 'delivery_parked') then e.data end
+from (
+    select workspace, seq, at, kind, approval_id, data from events where workspace = ? and seq > ? order by seq limit ?
+) as e
 left join approvals a
     on a.workspace = e.workspace and a.id = e.approval_id and e.kind in ('approved', 'rejected', 'responded')
 order by e.seq
@@ -576,7 +592,7 @@ select workspace, id, runner from threads where status = 'running' limit 10000
 insert into lines (workspace, thread_id, n, at, kind, actor, body) values (?, ?, ?, ?, ?, ?, ?)
 
 -- name: lines
-select n, at, kind, actor, body from lines where workspace = ? and thread_id = ? and n > ? order by n limit ?
+select n, at, kind, actor, body from lines where workspace = ? and thread_id = ? and n > ? and n < ? order by n limit ?
 
 -- name: erase_lines
 delete from lines where workspace = ? and thread_id = ?
@@ -631,3 +647,301 @@ group by p.path, p.version limit ?
 select p.start, p.words from documents d
 join passages p on p.workspace = d.workspace and p.path = d.path and p.version = d.version
 where d.workspace = ? and d.path = ? and p.start > ? and p.start < ? order by p.start
+
+-- name: told_over_time
+select e.at / cast(? as bigint), e.kind, count(*), count(a.start_by)
+from (
+    select workspace, at, kind, approval_id from events
+    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {plotted}
+) as e
+left join approvals a on a.workspace = e.workspace and a.id = e.approval_id and e.kind = 'cancelled'
+group by 1, 2 limit 20000
+
+-- name: told_by_tool
+select a.tool, case when e.kind = 'approved' and a.decision like '%"kind":"edit"%' then 'edited' else e.kind end, count(*)
+from (
+    select workspace, kind, approval_id from events
+    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {plotted}
+) as e
+cross join approvals a where a.workspace = e.workspace and a.id = e.approval_id and e.kind <> 'edited'
+group by 1, 2 order by 3 desc limit 2000
+
+-- name: told_by_agent
+select a.agent, case when e.kind = 'approved' and a.decision like '%"kind":"edit"%' then 'edited' else e.kind end, count(*)
+from (
+    select workspace, kind, approval_id from events
+    where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint) and kind in {plotted}
+) as e
+cross join approvals a where a.workspace = e.workspace and a.id = e.approval_id and e.kind <> 'edited'
+group by 1, 2 order by 3 desc limit 2000
+
+-- name: times_to_decide
+select
+    part, n, max(case when place = (n + 1) / 2 then waited end), max(case when place = (n * 19 + 19) / 20 then waited end)
+from (
+    select part, waited,
+        row_number() over (partition by part order by waited) as place, count(*) over (partition by part) as n
+    from (
+        select e.at / cast(? as bigint) as part, e.at - a.created_at as waited
+        from (
+            select workspace, at, approval_id from events
+            where workspace = ? and seq > cast(? as bigint) and seq <= cast(? as bigint)
+                and kind in ('approved', 'rejected', 'responded') and actor <> 'interlock'
+        ) as e
+        cross join approvals a where a.workspace = e.workspace and a.id = e.approval_id
+    ) as waits
+) as ranked
+group by part, n limit 1000
+
+-- name: reads_of_tools
+with recursive named (tool) as (
+    select min(tool) from reads where workspace = ?
+    union all
+    select (select min(r.tool) from reads r where r.workspace = ? and r.tool > named.tool)
+    from named where named.tool is not null
+)
+select tool, n from (
+    select named.tool, (
+        select sum(r.n) from reads r where r.workspace = ? and r.tool = named.tool and r.minute >= cast(? as bigint)
+    ) as n
+    from (select tool from named where tool is not null limit 1000) as named
+) as summed
+where n > 0 order by n desc, tool limit 100
+
+-- name: unrouted
+select h.workspace, coalesce(m.seq, -1), h.seq
+from heads h left join marks m on m.workspace = h.workspace and m.name = 'deliveries'
+where h.seq > coalesce(m.seq, -1) limit ?
+
+-- name: first_pending
+select e.seq from events e where e.workspace = ? and e.at >= (
+    select min(a.created_at) from approvals a where a.workspace = ? and a.status = 'pending'
+)
+order by e.seq limit 1
+
+-- name: told_since
+select e.seq, e.approval_id, e.kind,
+    (select a.status from approvals a where a.workspace = e.workspace and a.id = e.approval_id),
+    (select count(*) from (
+        select 1 from deliveries d
+        where d.workspace = e.workspace and d.approval_id = e.approval_id and d.approval_id <> '' limit 1
+    ) as known)
+from events e where e.workspace = ? and e.seq > ? and e.seq <= ? order by e.seq
+
+-- name: write_delivery
+insert into deliveries (
+    {delivery}
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set
+    status = excluded.status, wanted = excluded.wanted, said = excluded.said,
+    nudge = excluded.nudge, nudged = excluded.nudged, ref = excluded.ref,
+    attempts = excluded.attempts, fence = excluded.fence, runner = excluded.runner,
+    error = excluded.error, since = excluded.since, due_at = excluded.due_at,
+    sent_at = excluded.sent_at, spent_at = excluded.spent_at
+
+-- name: delivery
+select {delivery}
+from deliveries where workspace = ? and id = ?
+
+-- name: deliveries_of
+select {delivery}
+from deliveries where workspace = ? and approval_id = ? and approval_id <> '' order by created_at, id limit 1000
+
+-- name: due_workspaces
+select workspace, min(due_at) from (
+    select h.workspace, (
+        select min(d.due_at) from deliveries d
+        where d.channel = ? and d.workspace = h.workspace and d.priority = p.priority and d.due_at is not null
+    ) as due_at
+    from heads h cross join (select 'high' as priority union all select 'medium' union all select 'low') as p
+) as due
+where due_at is not null group by workspace order by 2 limit ?
+
+-- name: due_deliveries
+select * from (
+    select {delivery}
+    from deliveries where channel = ? and workspace = ? and priority = ? and due_at is not null and due_at <= ?
+    order by due_at limit ?
+) as low
+union all
+select * from (
+    select {delivery}
+    from deliveries where channel = ? and workspace = ? and priority = ? and due_at is not null and due_at <= ?
+    order by due_at limit ?
+) as medium
+union all
+select * from (
+    select {delivery}
+    from deliveries where channel = ? and workspace = ? and priority = ? and due_at is not null and due_at <= ?
+    order by due_at limit ?
+) as high
+
+-- name: told_lately
+select place, person, cast(sum(n) as bigint) from (
+    select place, person, count(*) as n from deliveries
+    where workspace = ? and channel = ? and sent_at is not null and sent_at > ? group by place, person
+    union all
+    select place, person, count(*) from deliveries
+    where workspace = ? and channel = ? and status = 'sending' and created_at >= 0 and +due_at > ?
+        and (said = '' or nudge > nudged) and reason <> 'test'
+    group by place, person
+) as told
+group by place, person
+
+-- name: sending_deliveries
+select d.workspace, d.id, d.runner
+from heads h cross join deliveries d where d.workspace = h.workspace and d.status = 'sending' and d.created_at >= 0
+limit ?
+
+-- name: listed_deliveries
+select {delivery}
+from deliveries
+where workspace = ? and status = ? and (created_at < ? or (created_at = ? and id < ?))
+order by created_at desc, id desc limit ?
+
+-- name: waiting_deliveries
+select count(*), min(case when attempts > 0 or due_at <= ? then since end), max(error)
+from (
+    select since, due_at, attempts, error from deliveries
+    where channel = ? and workspace = ? and due_at is not null order by priority, due_at limit 1000
+) as d
+
+-- name: parked_deliveries
+select channel, error from deliveries
+where workspace = ? and status = 'parked' order by created_at desc, id desc limit 1000
+
+-- name: last_told
+select max(sent_at) from deliveries where workspace = ? and channel = ? and sent_at is not null
+
+-- name: told_to
+select id from deliveries
+where workspace = ? and person = ? and status <> 'sending' and not exists (
+    select 1 from approvals a
+    where a.workspace = deliveries.workspace and a.id = deliveries.approval_id and a.status = 'pending'
+) limit ?
+
+-- name: ended_deliveries
+select d.workspace, d.id
+from workspaces w cross join (
+    select 'sent' as status union all select 'dropped' union all select 'grouped' union all select 'parked'
+) as s cross join deliveries d
+where d.workspace = w.name and d.status = s.status and d.created_at < ? and not exists (
+    select 1 from approvals a where a.workspace = d.workspace and a.id = d.approval_id and a.status = 'pending'
+) limit ?
+
+-- name: drop_delivery
+delete from deliveries where workspace = ? and id = ?
+
+-- name: finished_deliveries_of
+select id from deliveries
+where workspace = ? and approval_id = ? and approval_id <> '' and created_at >= 0
+    and status in ('sent', 'dropped', 'grouped') limit 1000
+
+-- name: write_identity
+insert into identities (workspace, channel, outside, person, at) values (?, ?, ?, ?, ?)
+on conflict (workspace, channel, outside) do update set person = excluded.person, at = excluded.at
+
+-- name: drop_identity
+delete from identities where workspace = ? and channel = ? and outside = ?
+
+-- name: identity
+select person from identities where workspace = ? and channel = ? and outside = ?
+
+-- name: identities_of
+select channel, outside from identities where workspace = ? and person = ? limit 10000
+
+-- name: identities
+select channel, outside, person, at from identities where workspace = ? order by person, channel, outside limit 10000
+
+-- name: write_switch
+insert into switches (channel, off_at, why) values (?, ?, ?)
+on conflict (channel) do update set off_at = excluded.off_at, why = excluded.why
+
+-- name: drop_switch
+delete from switches where channel = ?
+
+-- name: switches
+select channel, off_at, why from switches
+
+-- name: switch
+select off_at from switches where channel = ?
+
+-- name: write_pause
+insert into pauses (
+    workspace, run_id, called, agent, owner, runner, lease_until, attempts, fence, paused_at, state
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, run_id) do update set
+    called = excluded.called, agent = excluded.agent, runner = excluded.runner, lease_until = excluded.lease_until,
+    attempts = excluded.attempts, fence = excluded.fence, paused_at = excluded.paused_at, state = excluded.state
+
+-- name: hold_pause
+update pauses set runner = ?, lease_until = ?, attempts = ?, fence = ? where workspace = ? and run_id = ?
+
+-- name: drop_pause
+delete from pauses where workspace = ? and run_id = ?
+
+-- name: pause
+select run_id, called, agent, owner, runner, lease_until, attempts, fence, paused_at
+from pauses where workspace = ? and run_id = ?
+
+-- name: pause_state
+select fence, state from pauses where workspace = ? and run_id = ?
+
+-- name: paused_runs
+select
+    p.run_id, p.called, p.agent, p.owner, p.runner, p.lease_until, p.attempts, p.fence, p.paused_at, (
+        select count(*) from approvals a cross join approvals b
+        where a.workspace = p.workspace and a.run_id = p.run_id and b.workspace = a.workspace and b.id = a.id
+            and b.status || '' = 'pending' and b.expires_at > ?
+    )
+from pauses p
+where p.workspace = ? and (? = '' or p.owner = ?) and (p.paused_at > ? or (p.paused_at = ? and p.run_id > ?))
+order by p.paused_at, p.run_id limit ?
+
+-- name: paused_runs_of
+select
+    p.run_id, p.called, p.agent, p.owner, p.runner, p.lease_until, p.attempts, p.fence, p.paused_at, (
+        select count(*) from approvals a cross join approvals b
+        where a.workspace = p.workspace and a.run_id = p.run_id and b.workspace = a.workspace and b.id = a.id
+            and b.status || '' = 'pending' and b.expires_at > ?
+    )
+from pauses p
+where p.workspace = ? and p.agent = ? and (? = '' or p.owner = ?)
+    and (p.paused_at > ? or (p.paused_at = ? and p.run_id > ?))
+order by p.paused_at, p.run_id limit ?
+
+-- name: ready_pauses
+select p.run_id from pauses p
+where p.workspace = ? and p.agent = ? and (? = '' or p.owner = ?) and p.lease_until <= ? and not exists (
+    select 1 from approvals a cross join approvals b
+    where a.workspace = p.workspace and a.run_id = p.run_id and b.workspace = a.workspace and b.id = a.id and (
+        (b.status || '' = 'pending' and b.expires_at > ?) or (b.status || '' = 'rejected' and b.release_at > ?)
+    )
+)
+order by p.paused_at, p.run_id limit ?
+
+-- name: waits_for
+select 1 from approvals a cross join approvals b
+where a.workspace = ? and a.run_id = ? and b.workspace = a.workspace and b.id = a.id and (
+    (b.status || '' = 'pending' and b.expires_at > ?) or (b.status || '' = 'rejected' and b.release_at > ?)
+) limit 1
+
+-- name: held_pauses
+select run_id, runner, fence from pauses
+where workspace = ? and agent = ? and runner <> '' and lease_until > ? limit 1000
+
+-- name: count_pauses
+select count(*), min(paused_at) from (
+    select paused_at from pauses where workspace = ? order by paused_at, run_id limit 10000
+) as paused
+
+-- name: pauses_called
+select run_id from pauses where workspace = ? and (run_id = ? or called = ?) limit 100
+
+-- name: old_pauses
+select p.workspace, p.run_id, p.fence
+from workspaces w cross join pauses p
+where p.workspace = w.name and p.paused_at < ? and p.lease_until < ? and not exists (
+    select 1 from approvals a cross join payloads y
+    where a.workspace = p.workspace and a.run_id = p.run_id and y.workspace = a.workspace and y.id = a.id
+) limit ?

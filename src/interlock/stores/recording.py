@@ -63,6 +63,7 @@ def recorded_of(workspace: str, row: Row, spec: ToolSpec) -> Recorded:
         teams=tuple(facts.get("teams", ())),
         priority=facts.get("priority", ""),
         setting=facts.get("setting", "queue"),
+        switch=facts.get("switch", ""),
     )
     verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # what a grant covered, the policy asked
     return Recorded(call, spec, verdict, str(structure.get("rule", "")), at, approval_id, sentence or "")

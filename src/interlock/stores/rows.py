@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from interlock.core.approval import Approval, Decided
@@ -13,6 +13,7 @@ from interlock.core.changing import made
 from interlock.core.errors import Problem
 from interlock.core.event import Payload
 from interlock.core.grant import Grant
+from interlock.core.ledger import Entry
 from interlock.core.policy import Ask, People
 from interlock.core.ports import PolicyVersion, User
 from interlock.core.routing import due_at
@@ -187,6 +188,10 @@ def _read_progress(text: str) -> dict[str, Any]:
         "replied": tuple(body.get("replied", ())),
         "misfits": tuple(Problem(*each) for each in body.get("misfits", ())),
     }
+
+
+def entries_of(found: Iterable[Row]) -> Sequence[Entry]:
+    return list(map(Entry._make, found))
 
 
 def run_of(row: Row) -> Run:

@@ -208,9 +208,9 @@ class SqliteDatabase:
         self.check()
         connection = self._connection
         begun = perf_counter()
-        connection.execute("begin immediate")
         reads = self._counts.take()
         try:
+            connection.execute("begin immediate")
             memory = self._unchanged(connection)
             statements = _Statements(connection, self._queries, memory)
             transaction = Transaction(statements, self.clock(), self.interned, memory)

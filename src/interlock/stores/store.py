@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, cast
 
@@ -38,15 +38,18 @@ from interlock.core.search import is_search
 from interlock.stores import erasing, recording, rows, steps
 from interlock.stores.accounts import SqlAccounts
 from interlock.stores.answering import SqlAnswers
+from interlock.stores.deliveries import SqlDeliveries
 from interlock.stores.documents import SqlDocuments
 from interlock.stores.finding import Finder
 from interlock.stores.health import Check
 from interlock.stores.measuring import Measures, Tally
+from interlock.stores.pauses import SqlPauses
 from interlock.stores.queries import check_statuses, limit_of, list_query, make_cursor
 from interlock.stores.records import SqlRecords
 from interlock.stores.remembering import Interned, learn_terms
 from interlock.stores.rows import Row
 from interlock.stores.searching import Searching
+from interlock.stores.statistics import Statistics
 from interlock.stores.threads import SqlThreads
 from interlock.stores.watching import Watchers
 from interlock.stores.writer import Work
@@ -88,12 +91,15 @@ class SqlStore:
         self._searching = Searching(database, database.finder, self._stored)
         self.accounts = SqlAccounts(database)
         self.answers = SqlAnswers(database)
+        self.deliveries = SqlDeliveries(database)
+        self.pauses = SqlPauses(database)
         self.threads = SqlThreads(database)
         self.announce = database.watchers.announce
         self.count_read = database.count_read
         self.clock = database.clock
         self.tally = database.tally
         self.measures = Measures(database.fetch)
+        self.statistics = Statistics(database)
         self.name = database.name
 
     async def open(self) -> None:
@@ -145,7 +151,7 @@ class SqlStore:
         return [row[0] for row in await self._database.fetch("ids_like", workspace, f"{part}%", f"%{part}", limit)]
 
     async def timeline(self, workspace: str, approval_id: str) -> Sequence[Entry]:
-        return _entries(await self._database.fetch("timeline", workspace, approval_id))
+        return rows.entries_of(await self._database.fetch("timeline", workspace, approval_id))
 
     async def due(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
         """What time has to look at; of several workers each is given something else where the database can do that."""
@@ -305,14 +311,14 @@ class SqlStore:
 
     async def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
         while found := await self._database.fetch("entries", workspace, after, ENTRIES):
-            yield _entries(found)
+            yield rows.entries_of(found)
             after = found[-1][1]
 
     async def entries_of(self, workspace: str, span: tuple[int, int], of: EntriesOf) -> Sequence[Entry]:
         """Those after the first number and up to the second; every entry between them is looked at."""
         name = "newest_entries_of" if of.newest_first else "entries_of"
         who = (of.kind, of.kind, of.actor, of.actor)
-        return _entries(await self._database.fetch(name, workspace, *span, *who, of.limit))
+        return rows.entries_of(await self._database.fetch(name, workspace, *span, *who, of.limit))
 
     async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]:
         """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""
@@ -350,10 +356,12 @@ class SqlStore:
         async for lot in erasing.lots(self._database.fetch, self.list, workspace, erasure):
             work = erasing.erase(workspace, erasure, lot, dry_run=dry_run)
             yield cast(Erased, await self._database.write(work))
+        if erasure.scope == "thread" and not dry_run:
+            await self.pauses.erase(workspace, erasure.what)
         for thread_id in await self.threads.to_erase(workspace, erasure):
             yield await self.threads.erase(workspace, thread_id, erasure.by, dry_run=dry_run)
         if erasure.scope == "person" and not dry_run:
-            await self._database.write(erasing.forget_user(workspace, erasure.what))
+            await erasing.forget_user(self._database.fetch, self._database.write, workspace, erasure.what)
         if not dry_run:
             await self.answers.hide(workspace)
             await self._searching.purge()
@@ -366,6 +374,8 @@ class SqlStore:
             erased, reached = cast(tuple[Erased, int], await self._database.write(work))
             if reached > mark:
                 done = erased if done is None else done + erased
+        if done is None:
+            await self.pauses.forget(before)
         if done is None and self._forgot:
             await self._searching.purge()
         self._forgot = done is not None
@@ -388,7 +398,3 @@ class SqlStore:
     async def migrations(self) -> Sequence[tuple[str, int]]:
         """The names of what was applied, and when."""
         return [(row[0], row[1]) for row in await self._database.fetch("migrations")]
-
-
-def _entries(found: Iterable[Row]) -> Sequence[Entry]:
-    return list(map(Entry._make, found))

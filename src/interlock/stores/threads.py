@@ -22,6 +22,7 @@ from interlock.stores.writer import Work
 
 NO_THREAD = "There is no thread with this id."  # nor is there anybody else's
 LINES = 1_000  # in one read
+NO_END = 2**31 - 1  # a line that no thread comes to
 PAGE = 200  # threads of somebody in one read
 DONE = 200  # the status of what was kept
 NEW = b"new"  # marks what was not there before
@@ -67,10 +68,10 @@ class SqlThreads:
     async def children(self, workspace: str, thread_id: str) -> Sequence[Thread]:
         return [_thread(row) for row in await self._database.fetch("threads_below", workspace, thread_id)]
 
-    async def lines(self, workspace: str, thread_id: str, after: int = 0) -> Sequence[Line]:
-        """All of them behind `after`."""
+    async def lines(self, workspace: str, thread_id: str, after: int = 0, before: int = NO_END) -> Sequence[Line]:
+        """All of them behind `after`, and before `before`."""
         lines: list[Line] = []
-        while found := await self._database.fetch("lines", workspace, thread_id, after, LINES):
+        while found := await self._database.fetch("lines", workspace, thread_id, after, before, LINES):
             lines += [_line(row) for row in found]
             after = lines[-1].n
             if len(found) < LINES:

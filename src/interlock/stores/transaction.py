@@ -23,6 +23,7 @@ from interlock.stores.remembering import Interned, Key, Memory, learn_terms
 from interlock.stores.rows import Row
 
 DUE = "threads"  # what those wait for, in no workspace, who advance threads
+TOLD = "ledger"  # and those who tell people what happened
 
 
 class Connection(Protocol):
@@ -268,6 +269,8 @@ class Transaction:
             self._memory.keep(key, approval)
         for workspace, ids in self._threads.items():
             changed.setdefault(workspace, set()).update(ids)
+        if self._moved:
+            changed.setdefault("", set()).add(TOLD)
         for key, payload in self._payloads.items():
             self._memory.keep_payload(key, self._whole_payload(key, payload))
         self._memory.heads.update(self._heads)

@@ -21,7 +21,7 @@ import httpx2
 from interlock.addresses import Egress, Target, target_of
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
-from interlock.tools.pinned import Pinned
+from interlock.pinned import Pinned
 from interlock.tools.tool import Kit, Tool, Use, schema
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ConfigDict, FailFast, Strict, ValidationError
 
 from interlock.beside import beside
-from interlock.core.canonical import parse
+from interlock.core.canonical import MAX_BYTES, parse
 from interlock.core.errors import (
     AlreadyDecided,
     Error,
@@ -89,14 +89,14 @@ class Asked:
             raise InvalidRequest("The query is not readable: names and values are UTF-8, percent-encoded.") from None
         return dict(pairs)
 
-    async def json(self, model: type[Model]) -> Model:
-        return checked(model, await self.value())
+    async def json(self, model: type[Model], most: int = MAX_BYTES) -> Model:
+        return checked(model, await self.value(most))
 
-    async def value(self) -> object:
+    async def value(self, most: int = MAX_BYTES) -> object:
         """The body, read strictly; of a kind that a page of another site cannot send unasked."""
         if not is_json(self.headers):
             raise Unsupported("The body has to be JSON: send Content-Type: application/json.")
-        return await read_json(self.body)
+        return await read_json(self.body, most)
 
 
 def idempotency_key(asked: Asked) -> str:
@@ -114,9 +114,9 @@ def is_json(headers: Mapping[bytes, bytes]) -> bool:
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == JSON
 
 
-async def read_json(body: bytes) -> object:
+async def read_json(body: bytes, most: int = MAX_BYTES) -> object:
     """Strictly; beside the event loop if it is large."""
-    return await beside(len(body), lambda: parse(body))
+    return await beside(len(body), lambda: parse(body, most))
 
 
 def checked(model: type[Model], value: object) -> Model:

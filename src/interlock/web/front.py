@@ -35,7 +35,16 @@ from interlock.web.idempotency import Repeats, may_repeat
 from interlock.web.meters import Meters
 
 BODY_SECONDS = 10.0  # for a whole body to arrive
-ONCE = (b"authorization", b"content-length", b"content-type", b"cookie", b"host", b"idempotency-key", b"origin")
+ONCE = (
+    b"authorization",
+    b"content-length",
+    b"content-type",
+    b"cookie",
+    b"host",
+    b"idempotency-key",
+    b"interlock-link",
+    b"origin",
+)
 PLAIN: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -56,12 +65,16 @@ Stream = Callable[[Asked, Receive, Send], Awaitable[None]]
 
 
 class Hot(NamedTuple):
-    """A route without a framework; `template` is as the document names it."""
+    """A route without a framework; `template` is as the document names it.
+
+    Where a body may be larger than elsewhere, whoever sends such a one has to be known before it is read.
+    """
 
     method: str
     template: str
     roles: frozenset[str]
     handle: Handle
+    largest: int = MAX_BYTES
 
 
 class Live(NamedTuple):
@@ -89,7 +102,8 @@ class Front:
         self._rest = rest
         self._deadlines = Deadlines()
         self._hosts = frozenset(hosts)
-        self._hot = {_shape(each.method, each.template.split("/")): each for each in hot}
+        self._hot = {_shape(each.method, each.template.split("/")): each for each in hot if not _is_fixed(each)}
+        self._fixed = {(each.method, each.template): each for each in hot if _is_fixed(each)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -102,8 +116,9 @@ class Front:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            asked = scope["interlock"] = await self._read(scope, receive)
-            hot = self._found(asked)
+            hot, values = self._found(scope)
+            asked = scope["interlock"] = await self._read(scope, receive, hot)
+            asked.values = values
             if b"idempotency-key" in asked.headers and may_repeat(asked):
                 kept = await self._repeats(asked, partial(self._serve, asked, hot, receive), send)
                 if kept is not None:
@@ -135,16 +150,18 @@ class Front:
         finally:
             self._meters.streams -= 1
 
-    def _found(self, asked: Asked) -> Hot | Live | None:
-        parts = asked.path.split("/")
-        hot = self._hot.get(_shape(asked.method, parts))
-        if hot is not None:
-            asked.scope["template"] = hot.template
-            if len(parts) > 3:
-                asked.values = (parts[3],)
-        return hot
+    def _found(self, scope: Scope) -> tuple[Hot | Live | None, tuple[str, ...]]:
+        """With what stands in its path."""
+        method, path = scope["method"], scope["path"]
+        parts = path.split("/")
+        fixed = self._fixed.get((method, path))
+        hot = fixed or self._hot.get(_shape(method, parts))
+        if hot is None:
+            return None, ()
+        scope["template"] = hot.template
+        return hot, () if fixed else tuple(parts[3:4])
 
-    async def _read(self, scope: Scope, receive: Receive) -> Asked:
+    async def _read(self, scope: Scope, receive: Receive, hot: Hot | Live | None) -> Asked:
         headers = _headers(scope)
         self._check_host(headers)
         if b"content-encoding" in headers:
@@ -152,9 +169,11 @@ class Front:
         length = headers.get(b"content-length")
         if length is None and b"transfer-encoding" not in headers:
             return Asked(scope, headers, b"")
-        if length is not None and (not length.isdigit() or int(length) > MAX_BYTES):
-            raise _too_large()
-        return Asked(scope, headers, await _body(receive, self._deadlines))
+        most = hot.largest if isinstance(hot, Hot) else MAX_BYTES
+        size = MAX_BYTES if length is None else _size(length, most)
+        if size > MAX_BYTES and hot is not None:
+            check_allowed(await self._auth.principal(Asked(scope, headers, b"")), hot.roles)
+        return Asked(scope, headers, await _body(receive, self._deadlines, max(size, MAX_BYTES)))
 
     def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
         """Another site's name that leads to this address must not reach it: a browser would take us for that site."""
@@ -201,19 +220,25 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     return headers
 
 
-async def _body(receive: Receive, deadlines: Deadlines) -> bytes:
+def _size(length: bytes, most: int) -> int:
+    if not length.isdigit() or int(length) > most:
+        raise _too_large(most)
+    return int(length)
+
+
+async def _body(receive: Receive, deadlines: Deadlines, most: int) -> bytes:
     try:
         with deadlines.within(BODY_SECONDS):
             message = await receive()
             body: bytes = message.get("body", b"")
             if not message.get("more_body"):
-                return body if len(body) <= MAX_BYTES else _refuse_size()
-            return await _rest_of(body, receive)
+                return body if len(body) <= most else _refuse_size(most)
+            return await _rest_of(body, receive, most)
     except TimeoutError:
         raise TooSlow(f"The body did not arrive within {BODY_SECONDS:.0f} seconds. Send it again.") from None
 
 
-async def _rest_of(body: bytes, receive: Receive) -> bytes:
+async def _rest_of(body: bytes, receive: Receive, most: int) -> bytes:
     parts, size, more = [body], len(body), True
     while more:
         message = await receive()
@@ -222,18 +247,23 @@ async def _rest_of(body: bytes, receive: Receive) -> bytes:
         part: bytes = message.get("body", b"")
         parts.append(part)
         size += len(part)
-        if size > MAX_BYTES:
-            raise _too_large()
+        if size > most:
+            raise _too_large(most)
         more = bool(message.get("more_body"))
     return b"".join(parts)
 
 
-def _refuse_size() -> bytes:
-    raise _too_large()
+def _refuse_size(most: int) -> bytes:
+    raise _too_large(most)
 
 
-def _too_large() -> TooLarge:
-    return TooLarge(f"A body has at most {MAX_BYTES:,} bytes. Store large values elsewhere and pass a reference.")
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"A body has at most {most:,} bytes. Store large values elsewhere and pass a reference.")
+
+
+def _is_fixed(route: Hot | Live) -> bool:
+    """Nothing in its path varies."""
+    return "{" not in route.template
 
 
 def _shape(method: str, parts: list[str]) -> tuple[str, int, str, str]:

@@ -17,8 +17,8 @@ from interlock.web.auth import Auth
 REPLAYED = (b"idempotency-replayed", b"true")
 PASSING = frozenset({408, 425, 429})  # errors that say "later": the next try must be a try
 _BY_THEMSELVES = re.compile(
-    r"/api/session.*|/api/calls/[^/]+/start|/api/chat"
-)  # they know what is sent again, or set a cookie
+    r"/api/session.*|/api/links/.*|/api/calls/[^/]+/start|/api/pauses/claim|/api/chat"
+)  # they know what is sent again, set a cookie, or give what must not be kept
 _SECRET = re.compile(r"/api/(keys|me/keys|users/[^/]+/link)")  # answers that are shown once and never stored
 
 Serve = Callable[[Send], Awaitable[None]]

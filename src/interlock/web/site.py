@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 from interlock.accounts.accounts import Accounts
 from interlock.assistant import Assistant
 from interlock.configuration import Settings
+from interlock.core.attempts import Attempts
 from interlock.core.ports import Clock
+from interlock.reach import Reach
 from interlock.stores.store import SqlStore
+from interlock.web.aside import Aside
 from interlock.web.logs import Log
 from interlock.web.meters import Meters
 from interlock.workspaces import Workspaces
+
+CODE_ASKS = 20  # codes that one address may ask for within a minute
 
 
 @dataclass
@@ -24,6 +29,9 @@ class Site:
     clock: Clock
     log: Log
     assistant: Assistant
+    reach: Reach
+    code_asks: Attempts = field(default_factory=lambda: Attempts(CODE_ASKS))  # by address
+    aside: Aside = field(default_factory=Aside)
     meters: Meters = field(default_factory=Meters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot

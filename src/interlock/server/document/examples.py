@@ -26,6 +26,11 @@ BODIES: Mapping[str, object] = {
     "TakeUp": {"agent": "billing", "runner": "worker-1", "lease_seconds": 60},
     "Held": {"runner": "worker-1", "lease_seconds": 60},
     "RunEnded": {"runner": "worker-1"},
+    "NewPause": {"run_id": "run-2027-03-01", "agent": "billing", "state": "eyJtZXNzYWdlcyI6W119"},
+    "ClaimPauses": {"agent": "billing", "runner": "worker-1", "lease_seconds": 60, "wait": 20},
+    "KeepPause": {"run_id": "run-2027-03-01", "fence": 1803891600001, "lease_seconds": 60},
+    "LeavePause": {"run_id": "run-2027-03-01", "fence": 1803891600001, "failed": True},
+    "EndPause": {"run_id": "run-2027-03-01", "fence": 1803891600001},
     "Said": {"kind": "approve", "args_sha256": _SHA256, "comment": "As agreed on the phone."},
     "Bulk": {
         "decisions": [
@@ -62,12 +67,15 @@ BODIES: Mapping[str, object] = {
     "SignIn": {"name": "ada", "password": "correct horse battery staple"},
     "UseLink": {"token": "the-part-behind-the-#", "name": "ada", "password": "correct horse battery staple"},
     "Token": {"token": "the-part-behind-the-#"},
+    "GivenLink": {"token": "the-part-behind-?t="},
+    "GivenCode": {"token": "the-part-behind-?t=", "ticket": "what-asking-for-the-code-gave", "code": "12345678"},
     "NewUser": {"name": "eve", "role": "reviewer", "teams": ["finance"], "email": "eve@example.com"},
     "ChangedUser": {"role": "reviewer", "teams": ["finance", "leads"], "email": "eve@example.com"},
     "Away": {"until": "2027-03-15T08:00:00Z", "users": ["bob"], "teams": []},
     "NewLink": {"expires_in": "1h"},
     "NewPassword": {"old": "correct horse battery staple", "new": "a longer one, that nobody guesses"},
     "NewOwnKey": {"name": "my script", "role": "viewer"},
+    "Binding": {"link": "the-part-behind-link="},
     "NewKey": {"name": "billing", "role": "agent"},
     "AgentBody": {"tools": ["read_file", "delete_file"], "tool_approvals": {"delete_file": True}},
     "NewGrant": {

@@ -1,4 +1,7 @@
-"""Writes docs/http.md out of the document: `python -m interlock.server.document.handbook > docs/http.md`."""
+"""Writes docs/http.md out of the document: `python -m interlock.server.document.handbook > docs/http.md`.
+
+With `--openapi` it writes the document itself, from which the page's types are made.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from interlock.assistant import assistant_of
 from interlock.configuration import Settings
+from interlock.reach import reach_of
 from interlock.server.app import framework, hot_routes
 from interlock.server.docs import Manual, who
 from interlock.server.document.manual import Field, Model, Route, answers, groups
@@ -78,10 +82,11 @@ def main() -> None:
     workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
     log = Log(parts.clock, "none")
     assistant = assistant_of(Settings(), parts.store, workspaces, log)
-    site = Site(Settings(), parts.store, parts.accounts, workspaces, parts.clock, log, assistant)
+    reach = reach_of(Settings(), parts.store, workspaces, log)
+    site = Site(Settings(), parts.store, parts.accounts, workspaces, parts.clock, log, assistant, reach)
     auth = Auth(parts.accounts, "")
     manual: Manual = framework(site, auth, hot_routes(site, auth)).state.manual
-    sys.stdout.write(handbook(manual.document))
+    sys.stdout.write(manual.json.decode() if "--openapi" in sys.argv else handbook(manual.document))
 
 
 if __name__ == "__main__":

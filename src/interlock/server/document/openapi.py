@@ -30,6 +30,7 @@ TAGS = {
     "policy": "Which calls are allowed, denied or asked about.",
     "grants": "Standing, scoped, expiring permissions.",
     "agents and tools": "What is known of agents, and which of their tools ask.",
+    "channels": "The ways to people, and what became of each message.",
     "audit": "The ledger of all that happened.",
     "operations": "For those who run the server.",
 }

@@ -35,6 +35,7 @@ WRITING = {
     "lock_timeout": "10s",
     "statement_timeout": "20s",
     "idle_in_transaction_session_timeout": "5s",  # one that was stopped gives up the head before others give up
+    "transaction_timeout": "15s",  # and one that was stopped while it sent a batch, which is not idle for the server
     "synchronous_commit": "on",  # what was acknowledged is on disk
     "plan_cache_mode": "force_generic_plan",  # every statement is a look-up by key; statistics change nothing
     "enable_seqscan": "off",

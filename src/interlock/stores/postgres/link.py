@@ -29,9 +29,11 @@ DEFAULTS: Mapping[str, str] = {
 LOST = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
-    errors.ReadOnlySqlTransaction,  # these two are no operational errors to the driver
+    errors.ReadOnlySqlTransaction,  # these three are no operational errors to the driver
     errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
 )
+TRANSACTION_TIMEOUT = 170_000  # the first version of the server that has one
 T = TypeVar("T")
 
 
@@ -74,6 +76,8 @@ class Link:
         row = connection.execute("select pg_backend_pid()").fetchone()
         # A pooler hands out process numbers of its own: prepared statements and settings would go to somebody else.
         self.pooled = row is None or row[0] != connection.info.backend_pid
+        if connection.info.server_version < TRANSACTION_TIMEOUT:
+            self.settings = {name: value for name, value in self.settings.items() if name != "transaction_timeout"}
         connection.prepare_threshold = None
         if not self.pooled:
             for name, value in self.settings.items():

@@ -19,14 +19,14 @@ MAX_NAME = 64  # characters: what providers of models take
 MAX_ABOUT = 4_000
 MARK = "x-mcp"  # what is said of the server, in the schema of its tool; models are not shown it
 
-RELIED_ON = {
+RELIED_ON = (
     "name",
     "title",
     "description",
-    "input_schema",
-    "output_schema",
+    "inputSchema",
+    "outputSchema",
     "annotations",
-}  # `_meta` may vary by itself
+)  # `_meta` may vary by itself
 
 Check = Callable[[Mapping[str, object]], None]  # raises InvalidRequest if a JSON Schema is wrong
 
@@ -42,26 +42,35 @@ class Definition:
 
 def define(name: str, server: McpServer, tool: types.Tool, check: Check) -> Definition:
     """Raises InvalidRequest for one that cannot be offered. What a server says of its own effects is not believed."""
-    wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True, include=RELIED_ON)
+    wire = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return Definition(
+        tool.name, spec_of(name, server, wire, check, tool_name(server.prefix or name, tool.name)), _about(name, tool)
+    )
+
+
+def spec_of(name: str, server: McpServer, tool: Mapping[str, object], check: Check, known_as: str) -> ToolSpec:
+    """`tool` is its definition as the server sends it; whatever a person may have relied on is in the digest."""
+    wire = {key: tool[key] for key in RELIED_ON if tool.get(key) is not None}
+    own_name = str(tool["name"])
     said: dict[str, object] = {
         "server": name,
-        "tool": tool.name,
+        "tool": own_name,
         "at": _place(server),
         "origin": digest(canonical([server.command, list(server.args), server.cwd, server.url])),
-        "description": (tool.description or "")[:MAX_ABOUT],
+        "description": str(tool.get("description") or "")[:MAX_ABOUT],
         "annotations": canonical(wire.get("annotations", {})).decode(),
         "sha256": digest(canonical(wire)),
     }
-    schema = {**tool.input_schema, MARK: said}
+    given = tool.get("inputSchema")
+    schema = {**(given if isinstance(given, Mapping) else {"type": "object"}), MARK: said}
     check(schema)
-    spec = ToolSpec(
-        tool_name(server.prefix or name, tool.name),
-        "read" if _named(server.reads, tool.name) else "",
+    return ToolSpec(
+        known_as,
+        "read" if named(server.reads, own_name) else "",
         schema,
-        describe=_sentence(name, tool.name),
-        idempotent=_named(server.idempotent, tool.name),
+        describe=_sentence(name, own_name),
+        idempotent=named(server.idempotent, own_name),
     )
-    return Definition(tool.name, spec, _about(name, tool))
 
 
 def tool_name(prefix: str, tool: str) -> str:
@@ -75,7 +84,7 @@ def plain(text: str) -> str:
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
 
 
-def _named(patterns: tuple[str, ...], tool: str) -> bool:
+def named(patterns: tuple[str, ...], tool: str) -> bool:
     return any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 

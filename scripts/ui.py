@@ -1,0 +1,60 @@
+"""What is done to the page's sources: `python -m scripts.ui check|fix|test`. Node comes from a wheel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import hatch_build
+from hatch_build import TOP, UI
+
+TYPES = UI / "src" / "api" / "schema.d.ts"
+
+
+def check() -> int:
+    """Types, layout, and whether the types of the routes are those that the server has."""
+    if made_types() != TYPES.read_text():
+        print("ui/src/api/schema.d.ts is not what the server's document says. Make it anew: make fix")
+        return 1
+    return node("typescript/bin/tsc", "--noEmit") or node(
+        "prettier/bin/prettier.cjs", "--check", "--log-level=warn", "."
+    )
+
+
+def fix() -> int:
+    TYPES.write_text(made_types())
+    return node("prettier/bin/prettier.cjs", "--write", "--log-level=warn", ".")
+
+
+def test() -> int:
+    return node("vitest/vitest.mjs", "run", "--reporter=dot")
+
+
+def made_types() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        document, types = Path(folder, "openapi.json"), Path(folder, "schema.d.ts")
+        command = [sys.executable, "-m", "interlock.server.document.handbook", "--openapi"]
+        document.write_bytes(subprocess.run(command, cwd=TOP, check=True, capture_output=True).stdout)
+        node("openapi-typescript/bin/cli.js", str(document), "-o", str(types), quiet=True)
+        return types.read_text()
+
+
+def node(script: str, *options: str, quiet: bool = False) -> int:
+    said = subprocess.DEVNULL if quiet else None
+    return started(script, *options, stdout=said).wait()
+
+
+def started(script: str, *options: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
+    """Of the tools, on Node, in `ui`."""
+    program = hatch_build.node()
+    paths = os.pathsep.join([str(program.parent), os.environ.get("PATH", "")])
+    command = [str(program), str(UI / "node_modules" / script), *options]
+    return subprocess.Popen(command, cwd=UI, env={**os.environ, "PATH": paths}, stdout=stdout)
+
+
+if __name__ == "__main__":
+    hatch_build.install(tools=True)
+    sys.exit({"check": check, "fix": fix, "test": test}[sys.argv[1]]())

@@ -1,0 +1,173 @@
+"""The long tail, through the library apprise: services that take a short message, and nothing comes back.
+
+Settings: `urls` as apprise writes them; `schemes`, the only kinds of them that are taken; `follow_up: false` to be
+told of questions only. Each message is handed over in a process of its own, see `parts/telling.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+
+from interlock.channels.channel import Kit, Later
+from interlock.channels.parts import telling, words
+from interlock.channels.parts.following import follows, is_news, said
+from interlock.channels.parts.telling import Job
+from interlock.core.errors import Misconfigured
+from interlock.core.message import Message
+from interlock.core.routes import Means
+
+SETTINGS = ("urls", "schemes", "follow_up", "allow_private")
+MEANS = Means(waits=(5, 15, 60, *[300] * 24, *[1_800] * 12))
+# Chats, push and text messages: services that only pass on what they are told.
+SCHEMES = (
+    *("bark", "barks", "discord", "gchat", "gotify", "gotifys", "guilded", "line", "matrix", "matrixs", "mmost"),
+    *("mmosts", "nctalk", "nctalks", "ntfy", "ntfys", "pbul", "pover", "prowl", "rocket", "rockets", "signal"),
+    *("signals", "tgram", "threema", "webex", "wxteams", "whatsapp", "zulip"),
+    *("bulksms", "clicksend", "d7sms", "httpsms", "msgbird", "nexmo", "plivo", "seven", "sinch", "sns", "telnyx"),
+    *("twilio", "voipms", "vonage"),
+)
+# What does something on this machine instead of telling somebody; no setting opens these.
+LOCAL = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "rsyslog", "syslog", "windows")
+SECONDS = 18.0  # for one message; the lane's limit is longer
+MOST_PATIENCE = 60.0  # seconds, at the start
+MOST_URLS = 20
+MOST_KEPT = 200  # messages of which is known who took them, while others did not
+MAX_TITLE, MAX_LINE, MOST_WARNINGS = 200, 300, 3
+CHILD = (sys.executable, "-I", "-m", telling.__name__)
+# Mentions, tags, links with other names, links, and signs that would vanish as markup in one service or another.
+_MARKUP = re.compile(r"(?<![\w.+-])@|<|://|(?<=\])\(|[*`]|~~|\|\||(?<!\w)_|_(?!\w)")
+
+
+def connect(kit: Kit) -> Apprise:
+    if find_spec("apprise") is None:
+        raise Misconfigured("the channel needs the package apprise: pip install 'interlock-gate[apprise]'")
+    private = kit.settings.get("allow_private", False)
+    if not isinstance(private, bool):
+        raise Misconfigured("allow_private is true or false")
+    urls = _urls(kit.settings)
+    _check(urls)
+    return Apprise(urls, private=private, follow_up=follows(kit.settings))
+
+
+class Apprise:
+    def __init__(self, urls: Sequence[str], *, private: bool, follow_up: bool) -> None:
+        self._urls = urls
+        self._private = private
+        self._follow_up = follow_up
+        self._took: dict[str, frozenset[str]] = {}
+
+    async def send(self, message: Message) -> str:
+        """Who took it is not told it again, while this process lasts; these services know no ids."""
+        took = self._took.pop(message.id, frozenset())
+        left = [url for url in self._urls if url not in took]
+        title, body = _line(words.title(message, MAX_LINE), MAX_TITLE), _body(message)
+        answers = await _handed_over(Job("tell", left, title, body, self._private))
+        took |= {url for url, is_told in zip(left, answers, strict=True) if is_told}
+        missing = len(self._urls) - len(took)
+        if missing:
+            self._keep(message.id, took)
+            raise Later(f"{missing} of {len(self._urls)} services did not take it.")
+        return said(message)
+
+    async def update(self, message: Message, ref: str) -> str:
+        wanted = self._follow_up or message.purpose == "remind"
+        return await self.send(message) if wanted and is_news(message, ref) else ref
+
+    async def close(self) -> None: ...
+
+    def _keep(self, message_id: str, took: frozenset[str]) -> None:
+        self._took[message_id] = took
+        if len(self._took) > MOST_KEPT:
+            del self._took[next(iter(self._took))]
+
+
+def plain(text: str) -> str:
+    r"""As every hidden character: \u{40} in the place of what a service could take for more than text."""
+    return _MARKUP.sub(lambda found: f"\\u{{{ord(found[0][0]):x}}}{found[0][1:]}", text)
+
+
+def _body(message: Message) -> str:
+    """A few lines; arguments are on the page, and the link is the last of all."""
+    topic = message.topic
+    lines = []
+    if topic is not None:
+        lines = [words.standing(topic), *words.warnings(topic)[:MOST_WARNINGS]]
+        lines += [f"Result: {topic.result}"] if topic.result else []
+    return "\n".join([*(_line(line, MAX_LINE) for line in lines), message.link])
+
+
+def _line(text: str, limit: int) -> str:
+    """Some services take no more than 2,000 characters in all."""
+    return words.short(plain(text), limit)
+
+
+async def _handed_over(job: Job) -> list[bool]:
+    """By a process without our environment, and so without proxies and without secrets of others."""
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    child = await asyncio.create_subprocess_exec(*CHILD, stdin=pipe, stdout=pipe, stderr=nothing, env={})
+    try:
+        async with asyncio.timeout(SECONDS):
+            told, _ = await child.communicate(json.dumps(job).encode())
+    except TimeoutError:
+        raise Later(f"There was no answer within {SECONDS:g} seconds.") from None
+    finally:
+        if child.returncode is None:
+            with suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+    return _answers(told, len(job.urls))
+
+
+def _answers(told: bytes, count: int) -> list[bool]:
+    try:
+        answers = json.loads(told)
+    except ValueError:
+        answers = None
+    if not isinstance(answers, list) or len(answers) != count:
+        raise Later("The library that hands messages over failed.")
+    return [each is True for each in answers]
+
+
+def _urls(settings: Mapping[str, object]) -> Sequence[str]:
+    urls, allowed = _texts(settings, "urls"), {each.lower() for each in _texts(settings, "schemes", SCHEMES)}
+    if not 1 <= len(urls) <= MOST_URLS:
+        raise Misconfigured(f"urls is a list of one to {MOST_URLS} addresses, as apprise writes them")
+    for local in sorted(allowed & set(LOCAL)):
+        raise Misconfigured(f"schemes: {local} does something on this machine, and reaches nobody")
+    for number, url in enumerate(urls, 1):
+        scheme = url.partition("://")[0].lower()
+        if scheme not in allowed:
+            shown = scheme if re.fullmatch(r"[a-z0-9]{1,20}", scheme) else "what it begins with"
+            raise Misconfigured(f"urls: {shown} of number {number} is not among the schemes that are allowed")
+    return urls
+
+
+def _texts(settings: Mapping[str, object], key: str, default: Sequence[str] | None = None) -> Sequence[str]:
+    value = settings.get(key, default)
+    if value is None:
+        raise Misconfigured(f"{key} is missing")
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise Misconfigured(f"{key} is a list of texts")
+    return value
+
+
+def _check(urls: Sequence[str]) -> None:
+    """At the start: whether apprise understands each of them."""
+    asked = json.dumps(Job("check", urls))
+    try:
+        child = subprocess.run(  # noqa: S603  our own module
+            CHILD, input=asked, capture_output=True, text=True, env={}, timeout=MOST_PATIENCE, check=False
+        )
+        answers = _answers(child.stdout.encode(), len(urls))
+    except (subprocess.TimeoutExpired, Later):
+        raise Misconfigured("the library apprise does not work here: python -c 'import apprise' says more") from None
+    for number, is_understood in enumerate(answers, 1):
+        if not is_understood:
+            raise Misconfigured(f"urls: number {number} is not understood by apprise; see its page for this service")

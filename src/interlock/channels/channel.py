@@ -1,0 +1,216 @@
+"""What every channel is: a file named after its kind with `SETTINGS`, `MEANS` and `connect`.
+
+`send` tells something for the first time and gives a reference; `update` has that reference and tells what changed, or
+reminds. A channel that people can answer through also has `answer`; one that keeps a connection open has `listen`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
+
+from interlock import channels as folder
+from interlock.core.call import PRIORITIES
+from interlock.core.decision import Decision, Reviewer
+from interlock.core.delivery import Delivery
+from interlock.core.errors import DeliveryFailed, Misconfigured
+from interlock.core.message import Message, Recipient, Topic
+from interlock.core.routes import DASHBOARD, Means
+
+if TYPE_CHECKING:
+    import httpx2
+
+KINDS = tuple(  # every other file of the folder
+    sorted(each.name for each in iter_modules(folder.__path__) if not each.ispkg and each.name != "channel")
+)
+COMMON = ("priorities", "per_minute")  # settings that every channel takes
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class Later(DeliveryFailed):
+    """It could not be said now: the other side is away, slow or asks for patience, for `after` seconds."""
+
+    def __init__(self, message: str, after: float = 0) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class Unsure(Later):
+    """It may have been said, or not: the other side was reached, and gave no answer."""
+
+
+class Never(DeliveryFailed):
+    """This message will not be taken, however often it is sent."""
+
+
+class Gone(DeliveryFailed):
+    """The other side wants nothing more from us: the channel is switched off."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a channel is given; `settings` are its own part of the configuration.
+
+    `public_url` is where people find the page. `transport` stands in for the network in tests.
+    """
+
+    name: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+    public_url: str = ""
+    transport: httpx2.AsyncBaseTransport | None = None
+
+
+class Channel(Protocol):
+    async def send(self, message: Message) -> str:
+        """Gives what `update` needs. Sent again after a failure with the same id. Raises Later, Never or Gone."""
+
+    async def update(self, message: Message, ref: str) -> str:
+        """The message has changed or ended, or is to be remembered; gives the reference that counts from now on."""
+
+    async def close(self) -> None: ...
+
+
+class Callback(NamedTuple):
+    """A request from the other side, as it came; header names are in small letters."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes = b""
+    kind: str = "application/json"
+
+
+class Reception(Protocol):
+    """Where a channel takes what people say. Who they are is proven here, and what they may is decided here."""
+
+    async def delivery(self, thread: str) -> Delivery:
+        """The one that a message's `thread` names. Raises NotFound."""
+
+    async def person(self, workspace: str, outside: str, email: str = "") -> Reviewer | None:
+        """Who this is: bound to an account before, or by an address that the other side has proven; else None."""
+
+    async def member(self, workspace: str, name: str) -> Reviewer | None:
+        """An account by its name, for channels whose other side is one person by configuration."""
+
+    async def topic(self, workspace: str, approval_id: str) -> Topic:
+        """The approval as it is now. Raises NotFound."""
+
+    async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Topic:
+        """Raises what the person has to be told."""
+
+    async def once(self, workspace: str, key: str, work: Callable[[], Awaitable[Reply]], digest: str = "") -> Reply:
+        """Does the work once for each key; whoever comes again gets the first reply.
+
+        Raises Conflict if the key was used with another digest.
+        """
+
+    async def binding_link(self, workspace: str, outside: str) -> str:
+        """Where somebody who is signed in says that this is them; for a quarter of an hour, and for them alone."""
+
+    def now(self) -> int: ...
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A channel that people answer through."""
+
+    async def answer(self, callback: Callback, reception: Reception) -> Reply:
+        """Proves that the request is the other side's, and does what it says. Raises nothing."""
+
+
+@runtime_checkable
+class Listening(Protocol):
+    """A channel that keeps a connection of its own to the other side."""
+
+    async def listen(self, reception: Reception, stop: asyncio.Event) -> None:
+        """Until it is told to stop; connects again by itself."""
+
+
+@runtime_checkable
+class Meaning(Protocol):
+    """A channel that is another one with other settings: it says itself what it is, in place of its module."""
+
+    means: Means
+
+
+@runtime_checkable
+class Proving(Protocol):
+    """A channel to an address that is one person's alone: a code that comes through it proves who enters it."""
+
+    has_codes: bool
+
+    async def send_code(self, to: Recipient, code: str, name: str, at: int) -> None:
+        """`name` is new for every code. Raises Later or Never."""
+
+
+class Kind(Protocol):
+    """The module of a channel."""
+
+    SETTINGS: tuple[str, ...]
+    MEANS: Means
+
+    def connect(self, kit: Kit) -> Channel:
+        """Raises Misconfigured for settings that cannot be right; opens no connection yet."""
+
+
+def kind_of(kind: str) -> Kind:
+    """The module of a kind. Raises Misconfigured with what to do."""
+    if kind not in KINDS:
+        near = get_close_matches(kind, KINDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(KINDS)}"
+        raise Misconfigured(f'there is no kind of channel "{kind}"; {hint}')
+    try:
+        return cast(Kind, import_module(f"interlock.channels.{kind}"))
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("interlock") or find_spec(error.name) is not None:
+            raise
+        raise Misconfigured(
+            f"the channel needs the package {error.name}: pip install 'interlock-gate[{kind}]'"
+        ) from None
+
+
+def opened(name: str, kind: str, kit: Kit) -> tuple[Channel, Means]:
+    """A channel of the configuration. Raises Misconfigured, which names the channel."""
+    try:
+        if name == DASHBOARD or not _NAME.fullmatch(name):
+            raise Misconfigured("a name consists of small letters, digits, - and _, and dashboard is taken")
+        module = kind_of(kind)
+        known = {*module.SETTINGS, *COMMON}
+        for setting in kit.settings:
+            if setting not in known:
+                near = get_close_matches(setting, known, 1)
+                hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+                raise Misconfigured(f'there is no setting "{setting}" for {kind}; {hint}')
+        channel = module.connect(kit)
+        means = channel.means if isinstance(channel, Meaning) else module.MEANS
+        return channel, means_of(means, kit.settings)
+    except Misconfigured as error:
+        raise Misconfigured(f'The channel "{name}": {error.message}') from None
+
+
+def means_of(means: Means, settings: Mapping[str, object]) -> Means:
+    priorities = settings.get("priorities", sorted(means.priorities))
+    most = settings.get("per_minute", means.most)
+    if not isinstance(priorities, list | tuple) or not all(each in PRIORITIES for each in priorities):
+        raise Misconfigured(f"priorities is a list of {', '.join(PRIORITIES)}")
+    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= 1_000:
+        raise Misconfigured("per_minute is a number from 1 to 1000: messages a minute for one person or place")
+    return replace(means, priorities=frozenset(priorities), most=most)
+
+
+def text(settings: Mapping[str, object], key: str, default: str | None = None) -> str:
+    """A setting that is a text; without a default it has to be there."""
+    value = settings.get(key, default)
+    if not isinstance(value, str) or (default is None and not value):
+        raise Misconfigured(f"{key} is missing" if value is None else f"{key} is not a text")
+    return value

@@ -1,0 +1,153 @@
+"""A mail before it is text or HTML: both are made of the same words, so neither says more than the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from interlock.channels.parts import words
+from interlock.core.card import visible
+from interlock.core.message import Message, Topic
+
+MAX_SENTENCE = 500
+MAX_NAME = 100
+MAX_WARNINGS = 20
+WIDTH = 72
+CODE_LIVES = "ten minutes"
+_LINK = re.compile(r"://|(?i:\bwww\.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """`link` is the only one in the mail, under the words of `action`. `code` stands by itself, to be copied."""
+
+    subject: str
+    lead: str
+    why: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    arguments: tuple[tuple[str, str], ...] = ()
+    code: str = ""
+    action: str = ""
+    link: str = ""
+    foot: str = ""
+
+
+def letter(message: Message, *, is_personal: bool, has_codes: bool = False) -> Letter:
+    """`has_codes`: people can sign in with a code that is mailed to them."""
+    topic = message.topic
+    if topic is None:
+        return _plain(message)
+    if topic.is_open:
+        return replace(
+            _asking(message, topic, is_personal=is_personal),
+            foot=_about_the_link(is_personal=is_personal, has_codes=has_codes),
+        )
+    return _ended(message, topic)
+
+
+def code_letter(code: str, person: str) -> Letter:
+    return Letter(
+        "Your sign-in code",
+        f"Somebody, and we hope it was you, opened the link of a mail and wants to sign in as {visible(person)}.",
+        code=code,
+        foot=f"The code counts for {CODE_LIVES}, once, and only in the browser that asked for it. Give it to nobody. "
+        "If it was not you, do nothing: without the code nobody gets in.",
+    )
+
+
+def plain_text(given: Letter) -> str:
+    return "\n".join(_lines(given))
+
+
+def defused(text: str) -> str:
+    """Mail programs make links of what looks like one; the only link here is ours."""
+    return _LINK.sub(lambda found: f"{found[0][:-1]}[.]" if found[0].endswith(".") else "[:]//", text)
+
+
+def _plain(message: Message) -> Letter:
+    title = words.title(message)
+    if message.purpose == "group":
+        lead = f"{title}. They came faster than they could be told one by one."
+        return Letter(title, lead, action="Open the inbox", link=message.link)
+    return Letter(title, "If you can read this, the channel works. There is nothing to decide.")
+
+
+def _asking(message: Message, topic: Topic, *, is_personal: bool) -> Letter:
+    return Letter(
+        words.title(message),
+        words.short(topic.card.sentence, MAX_SENTENCE),
+        f"{_why(message, is_personal=is_personal)} {words.asked(topic.approval)}",
+        tuple(_facts(topic)),
+        tuple(words.short(each, MAX_SENTENCE) for each in words.warnings(topic)[:MAX_WARNINGS]),
+        tuple((words.short(name, MAX_NAME), value) for name, value in words.arguments(topic)),
+        action="Look at it and decide",
+        link=message.link,
+    )
+
+
+def _ended(message: Message, topic: Topic) -> Letter:
+    """Nothing is left to decide, so the link is that of the page, and of nobody in particular."""
+    said = words.standing(topic)
+    return Letter(
+        words.title(message),
+        f"{said} {topic.result}".strip(),
+        "There is nothing left to decide.",
+        (("Call", words.short(topic.card.sentence, MAX_SENTENCE)), *_facts(topic)),
+        action="Look at it",
+        link=message.link.partition("?")[0],
+    )
+
+
+def _why(message: Message, *, is_personal: bool) -> str:
+    if not is_personal:
+        return "This goes to a list: whoever may decide it can sign in and do so."
+    match message.purpose:
+        case "remind" if message.revised:
+            return "You get this again because its arguments were changed since you were told."
+        case "remind":
+            return "You get this again because you may decide it and nobody has."
+        case "escalate":
+            return "You get this because nobody has decided it yet and it was passed on to you."
+        case _:
+            return "You get this because you may decide it."
+
+
+def _facts(topic: Topic) -> Iterator[tuple[str, str]]:
+    yield "Risk", topic.card.risk
+    yield "Tool", words.short(topic.card.tool, MAX_NAME)
+    known = {"agent": "Agent", "requester": "For"}
+    for label, text in topic.card.facts:
+        if label in known and text:
+            yield known[label], words.short(text, MAX_NAME)
+    if topic.is_open:
+        yield "Until", words.clock(topic.approval.expires_at)
+
+
+def _about_the_link(*, is_personal: bool, has_codes: bool) -> str:
+    if not is_personal:
+        return "The link shows the call to those who are signed in."
+    ways = "as usual, or with a code that is mailed to you" if has_codes else "as usual"
+    return (
+        f"The link shows the call and decides nothing by itself. To decide, you sign in: {ways}. "
+        "Forwarding this mail lets nobody else decide."
+    )
+
+
+def _lines(given: Letter) -> Iterator[str]:
+    yield defused(given.lead)
+    if given.code:
+        yield from ("", f"    {given.code}")
+    if given.why:
+        yield from ("", given.why)
+    if given.warnings:
+        yield from ("", "Look twice:", *(f"  ! {defused(each)}" for each in given.warnings))
+    if given.facts:
+        yield from ("", *(f"{label}: {defused(value)}" for label, value in given.facts))
+    if given.arguments:
+        yield from ("", "Arguments:", *(f"  {defused(name)}: {defused(value)}" for name, value in given.arguments))
+    if given.link:
+        yield from ("", f"{given.action}:", given.link)
+    if given.foot:
+        yield from ("", "-" * WIDTH, given.foot)

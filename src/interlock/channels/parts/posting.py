@@ -1,0 +1,125 @@
+"""Requests to other services: bounded, never redirected, to public addresses unless the settings say otherwise.
+
+What goes wrong is said in words without addresses, keys or answers: all of these may be secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from urllib.parse import urlsplit
+
+import httpx2
+
+from interlock.addresses import PORTS, Egress, target_of
+from interlock.channels.channel import Gone, Kit, Later, Never, Unsure
+from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.pinned import NoAddress, Pinned
+
+SECONDS = 10.0
+AGENT = "interlock"
+MAX_ANSWER = 1024 * 1024  # bytes that are read
+MOST_PATIENCE = 3_600.0  # seconds, however long the other side asks for
+RETRIED = frozenset({408, 425, 429})
+
+
+class Poster:
+    """For one channel; `service` is what people call the other side."""
+
+    def __init__(self, kit: Kit, service: str, url: str) -> None:
+        private = kit.settings.get("allow_private", False)
+        if not isinstance(private, bool):
+            raise Misconfigured("allow_private is true or false")
+        self._egress = _egress(url, private=private)
+        self._service = service
+        self._transport = kit.transport
+        self._url = checked(url, self._egress)
+
+    @cached_property
+    def _client(self) -> httpx2.AsyncClient:
+        transport = self._transport or Pinned(self._egress)
+        return httpx2.AsyncClient(
+            transport=transport, timeout=SECONDS, follow_redirects=False, headers={"user-agent": AGENT}
+        )
+
+    async def post(self, content: bytes, headers: Mapping[str, str], url: str = "") -> httpx2.Response:
+        """An answer that says yes. Raises Later, Never or Gone for all others."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                answer = await self._sent(url or self._url, content, headers)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
+            raise Later(f"{self._service} cannot be reached.") from None
+        except (TimeoutError, httpx2.TimeoutException):
+            raise Unsure(f"{self._service} did not answer within {SECONDS:g} seconds.") from None
+        except InvalidRequest as error:
+            if not isinstance(error, NoAddress):
+                raise Never(f"{self._service} is not at an address that requests may go to.") from None
+            raise Later(f"{self._service} cannot be found: its name has no address now.") from None
+        except httpx2.TransportError:
+            raise Unsure(f"{self._service} hung up before it answered.") from None
+        return self._judged(answer)
+
+    async def close(self) -> None:
+        if "_client" in self.__dict__:
+            await self._client.aclose()
+
+    async def _sent(self, url: str, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
+        async with self._client.stream("POST", url, content=content, headers=dict(headers)) as answer:
+            body = bytearray()
+            async for piece in answer.aiter_raw():
+                body += piece
+                if len(body) > MAX_ANSWER:
+                    break
+            return httpx2.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(body))
+
+    def _judged(self, answer: httpx2.Response) -> httpx2.Response:
+        status = answer.status_code
+        if 200 <= status < 300:
+            return answer
+        if status == 410:
+            raise Gone(f"{self._service} said that this address is gone (410).")
+        if status in RETRIED or status >= 500:
+            raise Later(f"{self._service} answered {status}.", patience(answer.headers))
+        if 300 <= status < 400:
+            raise Never(f"{self._service} wants to send us elsewhere ({status}), and redirects are not followed.")
+        raise Never(f"{self._service} refused it ({status}).")
+
+
+def _egress(url: str, *, private: bool) -> Egress:
+    """An unusual port is open if it is the address of the settings that names it, and then nothing else is."""
+    try:
+        parts = urlsplit(url)
+        odd = parts.port not in (None, *PORTS.values())
+    except ValueError:
+        odd = False  # no URL at all: whoever checks it says so
+    return Egress(frozenset({f"{parts.hostname}:{parts.port}"}) if odd else frozenset(), private)
+
+
+def checked(url: str, egress: Egress) -> str:
+    """Raises Misconfigured for an address that nothing may be sent to."""
+    try:
+        target = target_of(url, egress)
+    except InvalidRequest as error:
+        raise Misconfigured(f"url: {error.message}") from None
+    if target.scheme != "https" and not egress.private:
+        raise Misconfigured("url begins with https://, or allow_private: true says that it is in your own network")
+    return url
+
+
+def patience(headers: Mapping[str, str]) -> float:
+    """Seconds that a Retry-After asks for, as a number or as a date; 0 if it says nothing that can be understood."""
+    text = headers.get("retry-after", "")
+    if text.isascii() and text.isdigit():
+        return min(float(text[:8]), MOST_PATIENCE)
+    try:
+        until, said = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
+        return min(max(0.0, (until - said).total_seconds()), MOST_PATIENCE)
+    except (ValueError, TypeError):  # no dates, or only one of them with a zone
+        return 0.0
+
+
+def _plain(headers: httpx2.Headers) -> dict[str, str]:
+    """What was read is read as it came."""
+    return {name: value for name, value in headers.items() if name not in ("content-encoding", "content-length")}

@@ -1,0 +1,96 @@
+"""Requests to Slack's Web API. What goes wrong is said in our words; what to do about it is done in Slack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from interlock.channels.channel import Later, Never
+from interlock.channels.parts.posting import Poster, patience
+from interlock.core.card import visible
+from interlock.core.errors import DeliveryFailed
+
+Json = dict[str, Any]
+JSON = {"content-type": "application/json; charset=utf-8"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+AWAY = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+TOKENS = frozenset({"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"})
+LOST = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+SCOPES = {
+    "chat.postMessage": "chat:write",
+    "chat.update": "chat:write",
+    "chat.postEphemeral": "chat:write",
+    "users.info": "users:read and users:read.email",
+    "apps.connections.open": "connections:write",
+}
+
+
+class Lost(DeliveryFailed):
+    """The message that was to be changed is not there any more, or cannot be changed."""
+
+
+@dataclass(frozen=True)
+class Api:
+    """`url` ends with a slash; `tokens` are of the bot and, for `apps.connections.open`, of the app."""
+
+    poster: Poster
+    url: str
+    bot_token: str
+    app_token: str
+
+    async def post(self, method: str, body: Mapping[str, object], place: str = "") -> Json:
+        """A method that writes, which takes JSON; `place` is named when it is at fault."""
+        return await self._call(method, json.dumps(body).encode(), JSON, place)
+
+    async def ask(self, method: str, **fields: str) -> Json:
+        """A method that reads, which takes a form and nothing else."""
+        return await self._call(method, urlencode(fields).encode(), FORM, "")
+
+    async def _call(self, method: str, content: bytes, headers: Mapping[str, str], place: str) -> Json:
+        token = self.app_token if method == "apps.connections.open" else self.bot_token
+        answer = await self.poster.post(content, {**headers, "authorization": f"Bearer {token}"}, f"{self.url}{method}")
+        try:
+            said = json.loads(answer.content)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            raise Later("Slack answered something that is not an answer of its API.")
+        if said.get("ok") is True:
+            return said
+        raise _failure(str(said.get("error", "")), method, visible(place), patience(answer.headers))
+
+
+def _failure(code: str, method: str, place: str, after: float) -> DeliveryFailed:
+    if code in AWAY:
+        return Later("Slack has no time for it now.", after)
+    if code in LOST:
+        return Lost("The message in Slack is gone or cannot be changed.")
+    if code in TOKENS:
+        which = "app_token" if method == "apps.connections.open" else "token"
+        return Never(
+            f"Slack does not take the {which} of the configuration. Install the app again and set the new one."
+        )
+    if code == "missing_scope":
+        return Never(
+            f"The app in Slack may not do this: add the scope {SCOPES.get(method, 'chat:write')} and reinstall."
+        )
+    return Never(_HINTS.get(code, "Slack refused it.").format(place=place))
+
+
+_HINTS = {
+    "channel_not_found": "Slack shows the app no channel {place}. Check the name, and invite the app to it.",
+    "not_in_channel": "The app is not in {place}. Invite the app to {place} in Slack.",
+    "is_archived": "{place} is archived in Slack. Unarchive it, or name another channel.",
+    "restricted_action": "Slack's settings do not let the app write in {place}. Ask an admin of the Slack workspace.",
+    "msg_too_long": "Slack says that the message is too long.",
+    "msg_blocks_too_long": "Slack says that the message is too long.",
+    "invalid_blocks": "Slack says that the message is not well formed.",
+    "user_not_found": "Slack does not know this user.",
+    "user_not_in_channel": "The user is not in this channel.",
+    "expired_trigger_id": "Too much time passed since the click. Click again.",
+    "trigger_expired": "Too much time passed since the click. Click again.",
+}

@@ -1,0 +1,223 @@
+"""What a message looks like in Slack: blocks within Slack's limits, in which no argument can be more than text.
+
+Values stand in code, where nothing is bold, an emoji or a link; a backtick would end the code and is spelled out as
+`visible` spells what cannot be seen. Sentences are plain text. In both, & < > are escaped: without `<` there is no
+mention and no link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from interlock.channels.parts import words
+from interlock.core.card import Field, Finding, visible
+from interlock.core.message import Message, Topic
+
+Json = dict[str, Any]
+MAX_BLOCKS = 50
+MAX_TEXT = 8_500  # of all blocks together; Slack refuses at about 11,000
+MAX_HEADER = 150
+MAX_FIELDS = 20
+MAX_PREVIEW = 600
+MAX_SAYS = 300
+TAIL = 5  # blocks that come after the arguments
+BLANK = "\\u{20}"
+INLINE = 80  # characters of a value that stands on one line with its name
+MAX_LINES = 2_500  # characters of such lines in one block
+VERBS = {"approve": "Approve", "edit": "Edit", "respond": "Answer", "reject": "Reject"}
+
+
+def message_of(message: Message, *, interactive: bool) -> Json:
+    """`text` is for the notification of a device; `interactive` if clicks come back to us.
+
+    What reminds is the reply below it: the message itself stays what it was.
+    """
+    if message.purpose == "remind":
+        message = replace(message, purpose="changed")
+    return {"text": plain(words.title(message, 400), 2_000), "blocks": _blocks(message, interactive=interactive)}
+
+
+def reminder_of(message: Message) -> Json:
+    """A reply below the message."""
+    topic = message.topic
+    asked = words.asked(topic.approval) if topic else ""
+    return {
+        "text": plain(words.title(message, 400), 2_000),
+        "blocks": [sentence(words.title(message, 400)), note(asked), linked(message)],
+    }
+
+
+def escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def plain(text: str, limit: int) -> str:
+    """A text that is made visible already, escaped and within the limit, which counts what is sent."""
+    for size in (limit, limit // 2, limit // 5):
+        cut = escaped(words.short(text, size))
+        if len(cut) <= limit:
+            return cut
+    return cut[:limit]
+
+
+def code(text: str, limit: int = 3_000) -> str:
+    """As it stands between backticks: never with one inside, and never blank at its ends, which would make it none."""
+    ends = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
+    if any(ends):
+        text = f"{BLANK * ends[0]}{text.strip(' ')}{BLANK * ends[1]}"
+    return plain(text.replace("`", "\\u{60}") or BLANK, limit)
+
+
+def sentence(text: str) -> Json:
+    return {"type": "section", "text": {"type": "plain_text", "text": plain(text, 2_900) or " ", "emoji": False}}
+
+
+def note(text: str) -> Json:
+    return {"type": "context", "elements": [{"type": "plain_text", "text": plain(text, 1_900) or " ", "emoji": False}]}
+
+
+def linked(message: Message) -> Json:
+    """Without a button, for which an app has to listen."""
+    is_over = message.topic is not None and not message.topic.is_open
+    return markup(f"<{escaped(message.link)}|{'Look at it' if is_over else 'Look at it and decide'}>")
+
+
+def markup(text: str) -> Json:
+    """Only for what is escaped already."""
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
+
+
+def _blocks(message: Message, *, interactive: bool) -> list[Json]:
+    topic = message.topic
+    if topic is None:
+        return [sentence(words.title(message, 400)), linked(message)]
+    head = {"type": "plain_text", "text": plain(words.title(message, 120), MAX_HEADER), "emoji": False}
+    blocks: list[Json] = [{"type": "header", "text": head}]
+    blocks += [sentence(topic.card.sentence)] if len(topic.card.sentence) > 120 else []
+    blocks += [_facts(topic)]
+    blocks += _within(_details(topic), MAX_BLOCKS - TAIL - len(blocks), MAX_TEXT - 1_500 - _size(blocks))
+    blocks += [note(words.standing(topic))]
+    blocks += [note(words.short(topic.result, MAX_SAYS))] if topic.result else []
+    if topic.is_open and message.purpose != "expired":
+        blocks += [_deadline(topic)]
+        if interactive:
+            return [*blocks, {"type": "actions", "block_id": "decide", "elements": _buttons(message, topic)}]
+    return [*blocks, linked(message)]
+
+
+def _facts(topic: Topic) -> Json:
+    """Who wants what, each in code: names come from outside."""
+    facts = {"risk": topic.card.risk, "tool": topic.card.tool, **dict(topic.card.facts)}
+    shown = [(label, facts[label]) for label in ("risk", "tool", "agent", "requester", "rule") if facts.get(label)]
+    return {
+        "type": "section",
+        "fields": [
+            {"type": "mrkdwn", "text": f"*{label.capitalize()}*\n`{code(text, 200)}`", "verbatim": True}
+            for label, text in shown
+        ],
+    }
+
+
+def _details(topic: Topic) -> Iterator[list[Json]]:
+    """What belongs together stays together: an argument and what is odd about it."""
+    card = topic.card
+    fields = [each for each in card.fields if each.type not in ("object", "array") or not each.length or each.findings]
+    yield from _arguments(fields[:MAX_FIELDS], [each for each in card.findings if each.level == "alarm"])
+    if len(fields) > MAX_FIELDS:
+        yield [note(f"{len(fields) - MAX_FIELDS} more arguments are on the page.")]
+    told = {each.pointer for each in fields[:MAX_FIELDS]}
+    yield from ([_mark(each)] for each in card.findings if each.level == "alarm" and each.pointer not in told)
+    if card.preview:
+        yield [markup(f"*What would happen*\n```{code(words.short(card.preview, MAX_PREVIEW))}```")]
+    if card.agent_says:
+        yield [markup(f"*The agent says*\n```{code(words.short(card.agent_says, MAX_SAYS))}```")]
+
+
+def _arguments(fields: Sequence[Field], alarms: Sequence[Finding]) -> Iterator[list[Json]]:
+    """Short ones are lines of one block; one that is long or odd has a block of its own."""
+    lines: list[str] = []
+    for each in fields:
+        marks = [_mark(finding) for finding in alarms if finding.id in each.findings]
+        line = f"`{_name(each)}`  `{code(each.text or _members(each), 500)}`" if len(each.text) <= INLINE else ""
+        if lines and (marks or not line or sum(map(len, lines)) + len(line) > MAX_LINES):
+            yield [markup("\n".join(lines))]
+            lines = []
+        if marks or not line:
+            yield [markup(_argument(each)), *marks]
+        else:
+            lines.append(line)
+    if lines:
+        yield [markup("\n".join(lines))]
+
+
+def _mark(finding: Finding) -> Json:
+    return note(f"⚠ {finding.message}")
+
+
+def _argument(field: Field) -> str:
+    value = words.short(field.text, words.MAX_VALUE)
+    cut = f"\n_{field.length:,} characters; all of it is on the page_" if value != field.text else ""
+    return f"`{_name(field)}`\n```{code(value or _members(field), 2_000)}```{cut}"
+
+
+def _name(field: Field) -> str:
+    return code(words.short(visible(field.pointer.removeprefix("/")), 120), 700)
+
+
+def _members(field: Field) -> str:
+    return f"({field.type} with {field.length:,} members)"
+
+
+def _within(groups: Iterator[list[Json]], blocks: int, size: int) -> list[Json]:
+    """As many as fit; a last line says that there is more."""
+    shown: list[Json] = []
+    for group in groups:
+        if len(shown) + len(group) >= blocks or _size(shown) + _size(group) > size:
+            return [*shown, note("There is more than fits here: all of it is on the page.")]
+        shown += group
+    return shown
+
+
+def _size(blocks: list[Json]) -> int:
+    """Characters of all texts."""
+    texts = [each.get("text") or {} for each in blocks]
+    texts += [part for each in blocks for part in (*each.get("fields", ()), *each.get("elements", ()))]
+    return sum(len(str(text.get("text", ""))) for text in texts)
+
+
+def _deadline(topic: Topic) -> Json:
+    """In the reader's own time, which Slack works out."""
+    at = topic.approval.expires_at
+    date = f"<!date^{at // 1000}^{{date_short_pretty}} {{time}}|{words.clock(at)}>"
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": f"Decide by {date}", "verbatim": True}]}
+
+
+def _buttons(message: Message, topic: Topic) -> list[Json]:
+    """The value says what people saw; it is looked up again, and never believed further."""
+    value = f"{message.thread} {topic.approval.args_sha256}"
+    allowed = [kind for kind in VERBS if kind in topic.approval.terms.decisions]
+    decide = [_button(kind, value, is_risky=topic.card.risk == "high") for kind in allowed]
+    return [*decide, {"type": "button", "action_id": "open", "text": label("Open"), "url": message.link}]
+
+
+def _button(kind: str, value: str, *, is_risky: bool) -> Json:
+    button: Json = {"type": "button", "action_id": kind, "text": label(VERBS[kind]), "value": value}
+    if kind != "approve":
+        return button
+    if not is_risky:
+        return {**button, "style": "primary"}
+    confirm = {
+        "title": label("Approve this?"),
+        "text": label("The risk is high. It runs as soon as enough people have agreed."),
+        "confirm": label("Approve"),
+        "deny": label("Look again"),
+        "style": "danger",
+    }
+    return {**button, "style": "danger", "confirm": confirm}
+
+
+def label(text: str) -> Json:
+    """Our own words, or a text that is made visible and short."""
+    return {"type": "plain_text", "text": text, "emoji": False}

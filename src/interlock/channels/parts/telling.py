@@ -1,0 +1,80 @@
+"""Hands one message to apprise, in a process of its own: python -m interlock.channels.parts.telling.
+
+Apprise's services connect by themselves, so the process is held to the rules from below: it connects to no address
+that the settings do not allow, whatever a name means or a redirect says, and it starts no other program. What apprise
+logs holds addresses and tokens, and ends with the process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from interlock.addresses import Egress, address_in, may_reach
+
+PROGRAMS = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.startfile", "pty.")
+
+
+class Job(NamedTuple):
+    """Whether each URL is understood, or whether each of them took the message."""
+
+    verb: Literal["check", "tell"]
+    urls: Sequence[str]
+    title: str = ""
+    body: str = ""
+    private: bool = False
+
+
+def main() -> None:
+    job = Job(*json.load(sys.stdin))
+    logging.disable(logging.CRITICAL)
+    sys.addaudithook(guard(Egress(private=job.private)))
+    json.dump(done(job), sys.stdout)
+
+
+def done(job: Job) -> list[bool]:
+    from apprise import Apprise, AppriseAsset, NotifyFormat  # noqa: PLC0415  by then the guard is in place
+
+    asset = AppriseAsset(
+        app_id="Interlock",
+        app_desc="Interlock",
+        app_url="",
+        async_mode=False,
+        http_redirects=False,
+        image_url_logo="",
+        image_url_mask="",
+        storage_mode="memory",
+    )
+    services = [Apprise.instantiate(url, asset=asset, suppress_exceptions=True) for url in job.urls]
+    if job.verb == "check":
+        return [service is not None for service in services]
+    return [
+        service is not None and service.notify(body=job.body, title=job.title, body_format=NotifyFormat.TEXT) is True
+        for service in services
+    ]
+
+
+def guard(egress: Egress) -> Callable[[str, tuple[object, ...]], None]:
+    """For the interpreter, which asks before each of these; what raises here does not happen."""
+
+    def asked(event: str, args: tuple[object, ...]) -> None:
+        match event, args:
+            case (("socket.connect" | "socket.sendto" | "socket.sendmsg"), (_, (str(host), *_))):
+                address = address_in(host)
+                if address is None or not may_reach(address, egress):
+                    raise PermissionError("Requests go to public addresses only.")
+            case (("socket.connect" | "socket.sendto" | "socket.sendmsg" | "socket.bind"), _):
+                raise PermissionError("Requests go to hosts only.")
+            case _ if event.startswith(PROGRAMS):
+                raise PermissionError("No program is started here.")
+            case _:
+                pass
+
+    return asked
+
+
+if __name__ == "__main__":
+    main()

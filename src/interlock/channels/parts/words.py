@@ -1,0 +1,130 @@
+"""The words of a message, the same in every channel: what is asked, what became of it, and why somebody is told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from interlock.core.approval import Approval
+from interlock.core.card import Field, head_and_tail, visible
+from interlock.core.event import TIME
+from interlock.core.message import Message, Topic
+from interlock.core.voting import needed, quorum
+
+MAX_NAME = 100  # characters of an argument's name
+MAX_WARNING = 500
+MAX_VALUE = 300  # characters of an argument; the page shows all of them
+
+
+def title(message: Message, limit: int = 150) -> str:
+    """One line: what this is about."""
+    return short(_title(message), limit)
+
+
+def standing(topic: Topic) -> str:
+    """One sentence: how it stands now, and who made it so."""
+    approval, decided = topic.approval, topic.approval.decision
+    if topic.status == "pending":
+        return asked(approval)
+    if decided is None:
+        return f"This is {topic.status}."
+    by = "Interlock" if decided.by == TIME else visible(decided.by)
+    via = f" through {visible(decided.via)}" if decided.via else ""
+    why = f" They wrote: {short(visible(decided.reason or decided.comment), MAX_VALUE)}" if _wrote(approval) else ""
+    return f"{_ENDED.get(topic.status, topic.status.capitalize())} {_deed(topic, by, via)}{why}".replace("  ", " ")
+
+
+def asked(approval: Approval) -> str:
+    """Who has to say yes, how many of them, and until when."""
+    have, need = len({vote.seat for vote in approval.votes}), quorum(approval)
+    votes = f" {have} of {need} have agreed." if need > 1 else ""
+    return f"It waits for {needed(approval)} until {clock(approval.expires_at)}.{votes}"
+
+
+def arguments(topic: Topic, limit: int = 20) -> list[tuple[str, str]]:
+    """Names and values of what the call would be made with; a last line counts what is left out."""
+    fields = [field for field in topic.card.fields if field.type not in ("object", "array") or not field.length]
+    shown = [(field.pointer.removeprefix("/") or field.name, _value(field)) for field in fields[:limit]]
+    more = len(fields) - len(shown)
+    return [
+        *((short(visible(name), MAX_NAME), value) for name, value in shown),
+        *([("…", f"{more} more on the page")] if more > 0 else []),
+    ]
+
+
+def warnings(topic: Topic) -> list[str]:
+    """What may deceive, in the words of the card."""
+    return [short(visible(each.message), MAX_WARNING) for each in topic.card.findings if each.level == "alarm"]
+
+
+def clock(at: int) -> str:
+    return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def short(text: str, limit: int) -> str:
+    """A visible text, cut in its middle, never inside an escape."""
+    if len(text) <= limit:
+        return text
+    head, tail = head_and_tail(text, limit - 5)
+    return f"{head} … {tail}"
+
+
+def _title(message: Message) -> str:
+    topic = message.topic
+    if topic is None:
+        if message.purpose == "group":
+            return f"{message.count} more calls wait for you"
+        return f"A test from Interlock, sent for {visible(message.by)}"
+    sentence = topic.card.sentence
+    match message.purpose:
+        case "remind":
+            return f"{'Changed' if message.revised else 'Reminder'}: {sentence}"
+        case "escalate":
+            return f"Escalated: {sentence}"
+        case "expired":
+            return f"Nobody decided in time: {sentence}"
+        case "ended":
+            return f"{_ENDED.get(topic.status, topic.status.capitalize()).rstrip('.')}: {sentence}"
+        case _:
+            return sentence
+
+
+_ENDED = {
+    "approved": "Approved.",
+    "rejected": "Rejected.",
+    "responded": "Answered.",
+    "expired": "Expired.",
+    "cancelled": "Withdrawn.",
+    "succeeded": "Done.",
+    "failed": "Failed.",
+    "unknown": "Nobody knows whether it ran.",
+}
+
+
+def _deed(topic: Topic, by: str, via: str) -> str:
+    decided = topic.approval.decision
+    match decided.kind if decided else "":
+        case "approve":
+            return f"{by} approved it{via}."
+        case "edit":
+            return f"{by} changed and approved it{via}."
+        case "respond":
+            return f"{by} answered it{via}."
+        case "reject":
+            return f"{by} rejected it{via}."
+        case "cancel":
+            return f"{by} withdrew it."
+        case "expire":
+            return "Nobody decided in time."
+        case _:
+            return ""
+
+
+def _wrote(approval: Approval) -> bool:
+    decided = approval.decision
+    return decided is not None and decided.by != TIME and bool(decided.reason or decided.comment)
+
+
+def _value(field: Field) -> str:
+    """What is cut says how long it is."""
+    text = field.text
+    return text if len(text) <= MAX_VALUE else f"{short(text, MAX_VALUE)} ({field.length:,} characters)"

@@ -1,0 +1,194 @@
+"""`interlock hook`: Claude Code starts it for each tool call. Whatever goes wrong, the answer is no, never silence.
+
+Nothing is imported here that an allowed read does not need: its start is what each call waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from interlock.cli.hook_door import Local
+from interlock.cli.notes import Notes
+from interlock.core.canonical import parse
+from interlock.core.errors import Error, InvalidRequest, Misconfigured
+from interlock.durations import parse_duration
+from interlock.integrations.claude_code import GRACE, LOCAL, UNDECIDED, Door, Hook, Wanted, Who
+from interlock.integrations.parts.claude_code_words import AFTER, Answer, Event, event_of, reads_of, said
+from interlock.wiring import absent, os_user
+
+BLOCKED = 2  # the exit status that Claude Code takes for a no; with any other error it lets the call through
+NOT_TOLD = 1  # after the tool there is nothing to block: shown to the user, and not to the model
+MAX_EVENT = 64 * 1024 * 1024  # bytes: after the tool they hold its result
+MAX_LEASE = 3_600_000
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The options of the command, by their names."""
+
+    database: str = ""
+    config: Path | None = None
+    workspace: str = "default"
+    url: str = ""
+    key: str = ""
+    reads: str = ""
+    pass_reads: bool = False
+    wait: str = "9m"
+    undecided: str = "deny"
+    lease: str = "10m"
+    agent: str = "claude-code"
+    notes: Path = Path("~/.cache/interlock/hooks")
+    insecure: bool = False
+
+
+def setup_of(words: Sequence[str]) -> Setup | None:
+    """Options as they are usually written. None: the parser of all commands has to look, and to complain."""
+    options = {f"--{each.name.replace('_', '-')}": each for each in fields(Setup)}
+    given: dict[str, object] = {}
+    left = iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        option = options.get(name)
+        if option is None or not word.isprintable():
+            return None
+        if option.type == "bool":
+            given[option.name] = True
+        else:
+            value = value if equals else next(left, "--")
+            given[option.name] = Path(value) if "Path" in str(option.type) else value
+        if (option.type == "bool" and equals) or value.startswith("--") or not value.isprintable():
+            return None
+    return Setup(**given)  # type: ignore[arg-type]  # by the types of its fields
+
+
+def quick(words: Sequence[str]) -> int | None:
+    """The exit status; None if the words are not only options."""
+    setup = setup_of(words)
+    return None if setup is None else asyncio.run(answer(setup))
+
+
+async def answer(setup: Setup) -> int:
+    """Exit 0 with the answer as JSON; 2, with the reason on standard error as well, where there is none."""
+    name = ""
+    try:
+        event = _event(sys.stdin.buffer.read(MAX_EVENT + 1))
+        name, setup = event.name, _reaching(setup)
+        wanted = _wanted(setup)
+        async with asyncio.timeout(wanted.wait + GRACE), _hook(setup, wanted) as hook:
+            await _tell(hook, event, await hook.answer(event))
+    except Exception as error:  # noqa: BLE001  a hook that ends in any other way lets the call through
+        return _blocked(name, error)
+    return 0
+
+
+def _event(data: bytes) -> Event:
+    """What is to run is bounded like all that the gate takes; what came of it may be larger."""
+    if len(data) > MAX_EVENT:
+        raise InvalidRequest("The event is too large.")
+    with suppress(ValueError):
+        told = json.loads(data)
+        if isinstance(told, Mapping) and told.get("hook_event_name") in AFTER:
+            return event_of(told)
+    return event_of(parse(data))
+
+
+def _reaching(setup: Setup) -> Setup:
+    """Where nothing is said, a server that the environment names comes before any database."""
+    if setup.database and not setup.url:
+        return setup
+    from interlock.settings import key_of_agent, server_url
+
+    return replace(setup, url=setup.url or server_url(), key=setup.key or key_of_agent())
+
+
+def _wanted(setup: Setup) -> Wanted:
+    if setup.undecided not in UNDECIDED:
+        raise InvalidRequest(f"--undecided is one of {', '.join(UNDECIDED)}.")
+    link = f"{setup.url.rstrip('/')}/a/{{id}}" if setup.url else LOCAL
+    return Wanted(reads_of(setup.reads), parse_duration(setup.wait) / 1000, setup.undecided, setup.pass_reads, link)
+
+
+@asynccontextmanager
+async def _hook(setup: Setup, wanted: Wanted) -> AsyncIterator[Hook]:
+    lease = parse_duration(setup.lease)
+    if not 0 < lease <= MAX_LEASE:
+        raise InvalidRequest("--lease is more than 0s and at most 1h.")
+    who = Who(setup.workspace, os_user(), (setup.agent,))
+    notes = Notes(setup.notes)
+    async with _server(setup, lease) if setup.url else _database(setup, lease) as door:
+        yield Hook(door, notes, who, wanted)
+
+
+@asynccontextmanager
+async def _database(setup: Setup, lease: int) -> AsyncIterator[Door]:
+    """One that is not there is refused: people would look for the call in another one."""
+    url = setup.database
+    if not url:
+        from interlock.settings import load_settings
+
+        url = load_settings(setup.config).storage.url
+    gone = absent(url)
+    if gone is not None:
+        raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: interlock migrate.")
+    door = Local(url, setup.workspace, setup.agent, lease)
+    await door.open()
+    try:
+        yield door
+    finally:
+        await door.close()
+
+
+@asynccontextmanager
+async def _server(setup: Setup, lease: int) -> AsyncIterator[Door]:
+    from interlock.bridge import Bridge
+    from interlock.library.choosing import Options, side_of
+    from interlock.library.sides import Program
+
+    program = Program(setup.workspace, setup.agent, os_user(), "hook", lease)
+    side = side_of(setup.url, program, Options(key=setup.key or None, insecure=setup.insecure), None)
+    bridge = Bridge()
+    try:
+        await side.open(bridge)
+        yield side
+    finally:
+        await side.close()
+        bridge.close()
+
+
+async def _tell(hook: Hook, event: Event, decided: Answer) -> None:
+    """A call that was started, and that nobody can be told of, will not run."""
+    try:
+        _print(said(event.name, decided))
+    except OSError:
+        if decided.args is not None:
+            await hook.withdrawn(event, decided.args)
+        raise
+
+
+def _blocked(name: str, error: Exception) -> int:
+    match error:
+        case Error():
+            reason = error.message
+        case TimeoutError():
+            reason = "The gate did not answer in time."
+        case _:
+            reason = f"The hook failed: {type(error).__name__}."
+    if name in AFTER:
+        sys.stderr.write(f"Interlock has no record of how this call ended. {reason}\n")
+        return NOT_TOLD
+    words = f"Interlock did not let this run. {reason}"
+    with suppress(OSError):
+        _print(said(name or "PreToolUse", Answer("deny", words)))
+    sys.stderr.write(f"{words}\n")
+    return BLOCKED
+
+
+def _print(told: Mapping[str, object]) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,128 @@
+"""Tells people what happened: follows the ledger, works out who is to be told where, and hands it to the channels.
+
+Each channel has a lane of its own, so one that is slow or down delays nobody else. Any number of couriers may run at
+once: what is due is claimed with a lease, and a message has the same id for every try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from interlock.channels.channel import Channel
+from interlock.core.approval import Approval
+from interlock.core.delivery import Delivery, Way
+from interlock.core.errors import Error
+from interlock.core.ports import Watch
+from interlock.core.routes import Contact, Routes, plan, ways_of
+from interlock.courier.lane import LOOK_EVERY, Lane, Log, Office, paused
+from interlock.stores.deliveries import Behind
+
+BREATH = 0.2  # seconds between looks at the ledger: what happens meanwhile is worked out together, if it still matters
+DEAD_EVERY = 10_000  # milliseconds between looks for what dead runners had in their hands
+
+People = Callable[[str], Awaitable[Sequence[Contact]]]
+Watching = Callable[[], AbstractAsyncContextManager[Watch]]
+T = TypeVar("T")
+
+
+class Courier:
+    """`people` are those of a workspace; `watch` waits for the ledger."""
+
+    def __init__(
+        self, office: Office, routes: Routes, channels: Mapping[str, Channel], people: People, watch: Watching
+    ) -> None:
+        self._office = office
+        self._store = office.store
+        self._routes = routes
+        self._people = people
+        self._watch = watch
+        self._looked: int | None = None
+        self.lanes = {name: Lane(name, channel, routes.means[name], office) for name, channel in channels.items()}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Without channels there is nobody to tell, and the ledger is left alone."""
+        if not self.lanes:
+            await stop.wait()
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow(stop))
+            for lane in self.lanes.values():
+                tasks.create_task(lane.run(stop))
+
+    async def sweep(self) -> int:
+        """Does everything that is due now; gives how many messages were handed over."""
+        await self.route()
+        return sum(await asyncio.gather(*(lane.sweep() for lane in self.lanes.values())))
+
+    async def route(self) -> None:
+        """Works out what is to be told of all that has happened."""
+        for behind in await self._store.behind():
+            if behind.mark < 0:
+                await self._store.begin(behind)
+        for behind in await self._store.behind():
+            try:
+                await self._route(behind)
+            except Error as error:  # it is tried again; others need not wait for it
+                self._office.log.tell("warning", "not_routed", workspace=behind.workspace, note=error.message)
+
+    async def release(self) -> None:
+        """Looks now and then whether somebody died with messages in their hands: they need not wait for the lease."""
+        now = self._office.clock()
+        if self._looked is None or not 0 <= now - self._looked < DEAD_EVERY:
+            if await self._store.release(self._office.is_dead):
+                self._wake()
+            self._looked = now
+
+    async def _route(self, behind: Behind) -> None:
+        plan = Plan(self._routes, await self._people(behind.workspace), self._office.log)
+        left: Behind | None = behind
+        while left is not None:
+            left = await self._store.route(left, plan)
+            if plan.found:
+                self._wake()
+
+    def _wake(self) -> None:
+        for lane in self.lanes.values():
+            lane.woken.set()
+
+    async def _follow(self, stop: asyncio.Event) -> None:
+        async with self._watch() as watch:
+            while not stop.is_set():
+                with suppress(Error):  # a database in trouble is tried again; what is not told yet stays in the ledger
+                    await self.route()
+                    await self.release()
+                await paused(stop, watch.changed(LOOK_EVERY))
+                await paused(stop, asyncio.sleep(BREATH))
+
+
+@dataclass
+class Plan:
+    """Who is to be told, for the people of one workspace. A call for which that fails keeps nobody from the others."""
+
+    routes: Routes
+    people: Sequence[Contact]
+    log: Log
+    found: bool = False
+
+    def prepare(self, approval: Approval) -> object:
+        return self._tried(approval, lambda: ways_of(approval, self.routes, self.people), None)
+
+    def __call__(self, approval: Approval, known: Sequence[Delivery], now: int, prepared: object) -> Sequence[Delivery]:
+        ways = cast("Mapping[Way, int] | None", prepared)
+        nothing: Sequence[Delivery] = ()
+        planned = self._tried(
+            approval, lambda: list(plan(approval, known, self.routes, self.people, now, ways)), nothing
+        )
+        self.found = self.found or bool(planned)
+        return planned
+
+    def _tried(self, approval: Approval, work: Callable[[], T], otherwise: T) -> T:
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001
+            self.log.failed("not_routed", error, approval_id=approval.id)
+            return otherwise

@@ -1,0 +1,1 @@
+"""Agents of other frameworks, one file each. They hold an Agent and translate; nobody imports them."""

@@ -1,0 +1,398 @@
+"""Agno: tools that ask before they run, and runs that pause in its own database until people have decided."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agno.exceptions import StopAgentRun
+from agno.tools import Toolkit
+from agno.tools.function import Function, FunctionCall, ToolResult
+
+from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.errors import CallMismatch, EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
+from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.core.pause import Pause
+from interlock.integrations.parts.edits import note
+from interlock.library.agent import Agent, Ran, short, told
+
+INJECTED = ("_agent", "_team", "_run_context", "_images", "_videos", "_audios", "_files")  # what Agno gives to a tool
+GATED = "interlock"  # the attribute of an entrypoint that says by whom it is gated
+
+
+@dataclass(frozen=True)
+class Gate:
+    """`Agent(tools=gate.tools(send_mail, toolkit), db=…)`. A tool without an effect counts as unknown, and asks.
+
+    Tools that are not reads pause the run before they start; a read that the policy asks about waits where it stands.
+    """
+
+    agent: Agent
+    effects: Mapping[str, str] = field(default_factory=dict)
+    specs: Mapping[str, ToolSpec] = field(default_factory=dict)
+    numbers: ContextVar[_Numbers | None] = field(default_factory=lambda: ContextVar("interlock_numbers", default=None))
+
+    def tools(self, *tools: Any) -> list[Function]:
+        """Python functions, Agno's Functions and Toolkits; a toolkit that has to be connected is connected before."""
+        return [self._gated(function) for tool in tools for function in _functions(tool)]
+
+    def member(self, name: str, tool_approvals: Mapping[str, bool] | None = None) -> Gate:
+        """For an agent of a team that this gate's agent leads."""
+        return replace(self, agent=self.agent.agent(name, tool_approvals))
+
+    # A run, as far as people let it go. One that is still paused was kept: any process can resume it
+
+    async def arun(self, agent: Any, input: Any, **more: Any) -> Any:
+        """`agent.arun(input, …)` of an agent or a team, and on for as long as nothing waits for people."""
+        return await self._go_on(agent, await agent.arun(input, **more))
+
+    async def acontinue_run(self, agent: Any, run: Any) -> Any:
+        """The same with a run that paused before, as Agno's database has it."""
+        went_on = await self._go_on(agent, run)
+        if not went_on.is_paused:
+            await self.agent.resumed(await self.agent.pause(run.run_id))  # whatever pause it was in is over
+        return went_on
+
+    async def resume(self, agent: Any, pause: Pause) -> Any:
+        """The same in a process that knows nothing but the pause."""
+        kept = json.loads(pause.state or b"{}")
+        run = await agent.aget_run_output(pause.run_id, session_id=kept.get("session_id"))
+        if run is None:
+            how = "Give the agent the db that it had, and an id or a name that stays the same."
+            raise Misconfigured(f"Agno's database has no run {pause.run_id} of this agent. {how}")
+        run = await self._go_on(agent, run)
+        await self.agent.resumed(pause)
+        return run
+
+    def run(self, agent: Any, input: Any, **more: Any) -> Any:
+        return self._go_on_sync(agent, agent.run(input, **more))
+
+    def continue_run(self, agent: Any, run: Any) -> Any:
+        went_on = self._go_on_sync(agent, run)
+        if not went_on.is_paused:
+            self.agent.resumed_sync(self.agent.pause_sync(run.run_id))
+        return went_on
+
+    async def _go_on(self, agent: Any, run: Any) -> Any:
+        gated = dict(_gates(agent))
+        while asked := _asked(run, gated):
+            outcomes = [await each.outcome() for each in asked]
+            if _pauses(agent, outcomes):
+                await self.agent.pause(run.run_id, _state(run))
+                return run
+            with self._looking_again(run, asked):
+                run = await agent.acontinue_run(run_response=run)
+        return run
+
+    def _go_on_sync(self, agent: Any, run: Any) -> Any:
+        gated, lock = dict(_gates(agent)), self.agent.lock
+        while asked := _asked(run, gated):
+            lock.open()
+            outcomes = [lock.bridge.run(each.outcome()) for each in asked]
+            if _pauses(agent, outcomes):
+                self.agent.pause_sync(run.run_id, _state(run))
+                return run
+            with self._looking_again(run, asked):
+                run = agent.continue_run(run_response=run)
+        return run
+
+    @contextmanager
+    def _looking_again(self, run: Any, asked: list[_Asked]) -> Iterator[None]:
+        """To Agno they are confirmed, whatever was decided: what comes of them is said when the tools are called."""
+        for each in asked:
+            each.confirm(run)
+        token = self.numbers.set(_Numbers.of_run(run, asked))
+        try:
+            yield
+        finally:
+            self.numbers.reset(token)
+
+    # A tool
+
+    def _gated(self, inner: Function) -> Function:
+        """The same tool to the model. What it does goes through the gate, with all that Agno does around a tool."""
+        if inner.external_execution:
+            raise Misconfigured(f"{inner.name} runs outside of Agno (external_execution): gate it where it runs.")
+        spec = self.specs.get(inner.name) or ToolSpec(inner.name, self.effects.get(inner.name, ""))
+        spec = spec if spec.schema is not None else replace(spec, schema=inner.parameters)
+        by = _Gated(self.agent, spec, inner, self.numbers)
+        outer = inner.model_copy(deep=True)
+        outer.entrypoint = by.entrypoint()
+        outer.skip_entrypoint_processing = True
+        outer.tool_hooks = outer.pre_hook = outer.post_hook = None
+        outer.cache_results, outer.approval_type = False, None
+        outer.requires_confirmation = spec.effect != "read" and not inner.requires_user_input
+        return outer
+
+
+@dataclass(frozen=True)
+class _Gated:
+    """One tool behind the gate: `inner` is the tool as it was."""
+
+    agent: Agent
+    spec: ToolSpec
+    inner: Function
+    numbers: ContextVar[_Numbers | None]
+
+    def entrypoint(self) -> Callable[..., Any]:
+        """Agno asks of what kind it is, and gives it the call as `fc`."""
+        if inspect.iscoroutinefunction(self.inner.entrypoint) or inspect.isasyncgenfunction(self.inner.entrypoint):
+
+            async def gated(fc: Any, **_: Any) -> Any:
+                return await self.run(fc)
+        else:
+
+            def gated(fc: Any, **_: Any) -> Any:  # type: ignore[misc]  # one of the two
+                return self.run_sync(fc)
+
+        setattr(gated, GATED, self)
+        return gated
+
+    async def run(self, fc: FunctionCall) -> Any:
+        ran: list[Args] = []
+
+        async def body(args: Args) -> Any:
+            ran.append(args)
+            unsure: list[EffectUnknown] = []
+            return _result(await self._inner_call(fc, args, unsure).aexecute(), unsure)
+
+        try:
+            call = self._proposed(fc)
+            outcome = await self.agent.attempt(call, self.spec, body)
+            while isinstance(outcome, Waiting):
+                await self.agent.wait(outcome.approval_id)
+                outcome = await self.agent.attempt(call, self.spec, body)
+        except Error as error:
+            return _instead(error, self.spec.name)
+        return self._said(call, outcome, ran)
+
+    def run_sync(self, fc: FunctionCall) -> Any:
+        ran: list[Args] = []
+
+        def body(args: Args) -> Any:
+            ran.append(args)
+            unsure: list[EffectUnknown] = []
+            return _result(self._inner_call(fc, args, unsure).execute(), unsure)
+
+        try:
+            call = self._proposed(fc)
+            outcome = self.agent.attempt_sync(call, self.spec, body)
+            while isinstance(outcome, Waiting):
+                self.agent.lock.bridge.run(self.agent.wait(outcome.approval_id))
+                outcome = self.agent.attempt_sync(call, self.spec, body)
+        except Error as error:
+            return _instead(error, self.spec.name)
+        return self._said(call, outcome, ran)
+
+    def _said(self, call: ToolCall, outcome: Ran | Outcome, ran: list[Args]) -> Any:
+        edited = note(call, self.spec, outcome, ran[-1] if ran else None)
+        result = outcome.result if isinstance(outcome, Ran) else _text(told(outcome, self.spec.name))
+        if not edited:
+            return result
+        if isinstance(result, ToolResult):
+            return result.model_copy(update={"content": f"{result.content}\n\n{edited}"})
+        return f"{result}\n\n{edited}"
+
+    def proposed(self, args: Any, run_id: str, session_id: str, call_id: str, number: int) -> ToolCall:
+        """A run of Agno is a run; its session is the thread. Models use an id again: then the call has a number."""
+        call_id = call_id if number <= 1 else f"{call_id}#{number}"
+        return self.agent.call(self.spec.name, args or {}, run_id, call_id, thread_id=short(session_id))
+
+    def _proposed(self, fc: FunctionCall) -> ToolCall:
+        context = fc.function._run_context
+        if context is None or not fc.call_id:
+            raise Misconfigured(f"{self.spec.name} was called outside of a run of Agno, or without an id.")
+        known = self.numbers.get()
+        number = known.of(context.run_id, fc.call_id) if known else _number(fc.call_id, context.messages)
+        return self.proposed(fc.arguments, context.run_id, context.session_id, fc.call_id, number)
+
+    def _inner_call(self, fc: FunctionCall, args: Args, unsure: list[EffectUnknown]) -> FunctionCall:
+        function = self.inner.model_copy(deep=True)
+        function.entrypoint = _noting(self.inner.entrypoint, unsure)
+        for name in INJECTED:
+            setattr(function, name, getattr(fc.function, name))
+        return FunctionCall(function=function, arguments=dict(args), call_id=fc.call_id)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A call before which the run stands still."""
+
+    by: _Gated
+    requirement: Any
+    run_id: str
+    session_id: str
+    number: int
+
+    @property
+    def tool(self) -> Any:
+        return self.requirement.tool_execution
+
+    async def outcome(self) -> Outcome:
+        tool = self.tool
+        call = self.by.proposed(tool.tool_args, self.run_id, self.session_id, tool.tool_call_id, self.number)
+        return await self.by.agent.lock.check(call, self.by.spec)
+
+    def confirm(self, run: Any) -> None:
+        self.requirement.confirm()
+        for tool in run.tools or ():
+            if tool.tool_call_id == self.tool.tool_call_id and tool.requires_confirmation:
+                tool.confirmed = True
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Which call of its id one is, while a run goes on: Agno does not show its messages to tools then."""
+
+    held: dict[tuple[str, str], int]
+    counts: Counter[tuple[str, str]]
+
+    @classmethod
+    def of_run(cls, run: Any, asked: list[_Asked]) -> _Numbers:
+        ids = [(each.run_id, call_id) for each in _runs(run) for call_id in _ids(each.messages)]
+        return cls({(each.run_id, each.tool.tool_call_id): each.number for each in asked}, Counter(ids))
+
+    def of(self, run_id: str, call_id: str) -> int:
+        """What it had when the run stood still; a new one has the next."""
+        held = self.held.pop((run_id, call_id), None)
+        if held is None:
+            self.counts[run_id, call_id] += 1
+        return held or self.counts[run_id, call_id]
+
+
+def _pauses(agent: Any, outcomes: list[Outcome]) -> bool:
+    """Without a database of Agno's there is nothing to go on from: then the tool waits where it stands."""
+    return agent.db is not None and any(isinstance(outcome, Waiting) for outcome in outcomes)
+
+
+def _asked(run: Any, gated: Mapping[tuple[str, str], _Gated]) -> list[_Asked]:
+    """The calls that a paused run stands before; none if it is not paused, or if something else holds it up."""
+    found: list[_Asked] = []
+    if not run.is_paused:
+        return found
+    messages = {each.run_id: each.messages for each in _runs(run)}
+    for requirement in run.active_requirements:
+        tool, run_id = requirement.tool_execution, requirement.member_run_id or run.run_id
+        by = gated.get((requirement.member_agent_id or "", tool.tool_name)) if tool else None
+        if by is None or not requirement.needs_confirmation:
+            return []
+        number = _number(tool.tool_call_id, messages.get(run_id))
+        found.append(_Asked(by, requirement, run_id, run.session_id, number))
+    return found
+
+
+def _runs(run: Any) -> Iterator[Any]:
+    """A run of a team has those of its members."""
+    yield run
+    for each in getattr(run, "member_responses", None) or ():
+        yield from _runs(each)
+
+
+def _gates(agent: Any, member: str = "") -> Iterator[tuple[tuple[str, str], _Gated]]:
+    """Every gated tool of an agent, or of a team and its members, by the member's id and the tool's name."""
+    if callable(agent.tools):
+        raise Misconfigured(
+            "The gate has to see the tools of the agent: give it a list, not a function that makes one."
+        )
+    for tool in agent.tools or ():
+        by = getattr(getattr(tool, "entrypoint", None), GATED, None)
+        if by is not None:
+            yield (member, tool.name), by
+    for each in getattr(agent, "members", None) or ():
+        yield from _gates(each, each.id or "")
+
+
+def _functions(tool: Any) -> list[Function]:
+    match tool:
+        case Toolkit():
+            found = {**tool.async_functions, **tool.functions}
+            if not found:
+                raise Misconfigured(f"The toolkit {tool.name} has no tools yet. Connect it before it is gated.")
+            return [_processed(function.model_copy(deep=True), tool) for function in found.values()]
+        case Function():
+            return [_processed(tool.model_copy(deep=True), tool.source_toolkit)]
+        case Mapping():
+            raise Misconfigured(f"{tool.get('type', 'This tool')} runs at the model's provider, where no gate stands.")
+        case _:
+            return [Function.from_callable(tool)]
+
+
+def _processed(function: Function, toolkit: Toolkit | None) -> Function:
+    function.process_entrypoint()
+    function.source_toolkit = toolkit
+    return function
+
+
+def _number(call_id: str, messages: Any) -> int:
+    return _ids(messages).count(call_id)
+
+
+def _ids(messages: Any) -> list[str]:
+    """Those of the calls that the model asked for in this run."""
+    said = [message for message in messages or () if message.tool_calls and not message.from_history]
+    return [str(call.get("id")) for message in said for call in message.tool_calls]
+
+
+def _noting(entrypoint: Any, unsure: list[EffectUnknown]) -> Any:
+    """The same, and a tool that does not know how it ended is heard, though Agno makes a text of every error."""
+    if inspect.isgeneratorfunction(entrypoint) or inspect.isasyncgenfunction(entrypoint):
+        return entrypoint
+
+    @contextmanager
+    def listening() -> Iterator[None]:
+        try:
+            yield
+        except EffectUnknown as error:
+            unsure.append(error)
+            raise
+
+    if inspect.iscoroutinefunction(entrypoint):
+
+        @functools.wraps(entrypoint)
+        async def noted(*args: Any, **kwargs: Any) -> Any:
+            with listening():
+                return await entrypoint(*args, **kwargs)
+
+        return noted
+
+    @functools.wraps(entrypoint)
+    def noted_sync(*args: Any, **kwargs: Any) -> Any:
+        with listening():
+            return entrypoint(*args, **kwargs)
+
+    return noted_sync
+
+
+def _result(done: Any, unsure: list[EffectUnknown]) -> Any:
+    """What the tool gave. Agno makes a text of an error: here it is one again, so that the record says so."""
+    if unsure:
+        raise unsure[-1]
+    if done.status != "success":
+        raise ToolFailed(done.error or "The tool failed.")
+    if inspect.isgenerator(done.result):
+        return "".join(str(part) for part in done.result)
+    return done.result
+
+
+def _instead(error: Error, tool: str) -> Any:
+    """The model is told what it can mend, and that a tool failed. Anything else ends the run."""
+    if isinstance(error, EffectUnknown):
+        return _text(told(Finished("unknown"), tool))
+    if isinstance(error, InvalidRequest | CallMismatch | ToolFailed):
+        return _text({"success": False, "error": error.message})
+    raise StopAgentRun(error.message) from error
+
+
+def _text(said: object) -> str:
+    return said if isinstance(said, str) else json.dumps(said)
+
+
+def _state(run: Any) -> bytes:
+    return json.dumps({"session_id": run.session_id}).encode()

@@ -1,0 +1,204 @@
+"""CrewAI: tools that ask before they run, and wait where they stand, since a crew cannot be paused inside a tool."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from crewai.tools.base_tool import BaseTool, Tool
+from crewai.tools.tool_failure import ToolFailure, ToolFailureReason
+from pydantic import PrivateAttr
+
+from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.canonical import canonical, digest
+from interlock.core.errors import Error, Misconfigured
+from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.library.agent import Agent, Ran, short, told
+
+
+def gated(
+    tools: Iterable[BaseTool],
+    agent: Agent,
+    effects: Mapping[str, str] | None = None,
+    secret: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[GatedTool]:
+    """`Agent(role="Clerk", tools=gated([send_mail], crew.agent("clerk"), effects={"get_weather": "read"}))`.
+
+    A tool of which nothing is said asks. `secret` names arguments that nobody may see.
+    """
+    tools, effects, secret = list(tools), effects or {}, secret or {}
+    unknown = {*effects, *secret} - {tool.name for tool in tools}
+    if unknown:
+        raise Misconfigured(f"There is no tool {', '.join(sorted(unknown))} among these.")
+    return [_gated(tool, agent, effects.get(tool.name, ""), secret.get(tool.name, ())) for tool in tools]
+
+
+def _gated(tool: BaseTool, agent: Agent, effect: str, secret: tuple[str, ...]) -> GatedTool:
+    if isinstance(tool, GatedTool):
+        raise Misconfigured(f"{tool.name} has a gate already.")
+    made = GatedTool(
+        name=tool.name,
+        description=tool.description,
+        env_vars=tool.env_vars,
+        args_schema=tool.args_schema,
+        result_schema=tool.result_schema,
+        cache_function=tool.cache_function if effect == "read" else never,
+        result_as_answer=tool.result_as_answer,
+        max_usage_count=tool.max_usage_count,
+        tool_failure_policy=tool.tool_failure_policy,
+    )
+    made.put(tool, agent, ToolSpec(tool.name, effect, _schema(tool), secret=secret))
+    return made
+
+
+def never(_args: Any = None, _result: Any = None) -> bool:
+    """For `cache_function`: of a call that changes something every one comes to the gate."""
+    return False
+
+
+class Reported(Exception):
+    """The tool did not raise, and says itself that it failed."""
+
+    def __init__(self, failure: ToolFailure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class GatedTool(BaseTool):
+    """The same tool for the model. One that a checkpoint brought back has no gate, and does not run."""
+
+    _tool: BaseTool | None = PrivateAttr(default=None)
+    _agent: Any = PrivateAttr(default=None)
+    _spec: Any = PrivateAttr(default=None)
+
+    def put(self, tool: BaseTool, agent: Agent, spec: ToolSpec) -> None:
+        self._tool, self._agent, self._spec = tool, agent, spec
+
+    def format_output_for_agent(self, raw_result: Any) -> str:
+        """In the tool's own way, but for what is not a result of it."""
+        tool = None if isinstance(raw_result, ToolFailure) else self._tool
+        return str(
+            super().format_output_for_agent(raw_result) if tool is None else tool.format_output_for_agent(raw_result)
+        )
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        """Waits for people as long as it takes, in this thread."""
+        try:
+            tool, agent, spec = self._gate()
+            live, bridge = agent.lock.open(), agent.lock.bridge
+            call = bridge.run(self._call(agent, spec, _plain(tool, args, kwargs)))
+            outcome = agent.attempt_sync(call, spec, _body(tool))
+            while isinstance(outcome, Waiting):
+                bridge.run(live.side.wait(outcome.approval_id))
+                outcome = agent.attempt_sync(call, spec, _body(tool))
+        except Exception as error:  # noqa: BLE001  CrewAI runs a tool that raises once more at once
+            return _failure(error)
+        return _given(outcome, self.name)
+
+    async def _arun(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            tool, agent, spec = self._gate()
+            if not agent.lock.is_open:
+                await asyncio.to_thread(agent.lock.open)
+            call = await self._call(agent, spec, _plain(tool, args, kwargs))
+            outcome = await agent.attempt(call, spec, _async_body(tool))
+            while isinstance(outcome, Waiting):
+                await agent.wait(outcome.approval_id)
+                outcome = await agent.attempt(call, spec, _async_body(tool))
+        except Exception as error:  # noqa: BLE001  as above
+            return _failure(error)
+        return _given(outcome, self.name)
+
+    def _gate(self) -> tuple[BaseTool, Agent, ToolSpec]:
+        if self._tool is None:
+            raise Misconfigured(f"{self.name} came back from a checkpoint without its gate. Give the crew gated tools.")
+        return self._tool, self._agent, self._spec
+
+    async def _call(self, agent: Agent, spec: ToolSpec, args: Mapping[str, object]) -> ToolCall:
+        """CrewAI tells a tool neither of its run nor of its call: the run is the program's, and like calls are counted.
+
+        The path is part of the id, so that no agent takes up what was approved for another one.
+        """
+        counted = await agent.lock.open().proposed(spec, args)
+        call_id = short(f"{digest(canonical(agent.path))[:16]}:{counted.call_id}")
+        named = replace(counted, call_id=call_id, thread_id=counted.run_id, setting="paused")
+        return replace(named, agent=agent.name, agent_path=agent.path)
+
+
+# The tool itself
+
+
+def _plain(tool: BaseTool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, object]:
+    """As JSON: what people see is what the tool is given later on."""
+    given = dict(zip(tool.args_schema.model_fields, args, strict=False)) | kwargs
+    if not tool.args_schema.model_fields:
+        return given
+    return dict(tool.args_schema.model_validate(given).model_dump(mode="json"))
+
+
+def _body(tool: BaseTool) -> Callable[[Args], Any]:
+    def run(args: Args) -> Any:
+        given = tool._run(**tool._validate_kwargs(dict(args)))
+        return _checked(asyncio.run(_awaited(given)) if inspect.isawaitable(given) else given)
+
+    return run
+
+
+def _async_body(tool: BaseTool) -> Callable[[Args], Awaitable[Any]]:
+    async def run(args: Args) -> Any:
+        if _is_async(tool):
+            return _checked(await tool._arun(**tool._validate_kwargs(dict(args))))
+        return await asyncio.to_thread(_body(tool), args)
+
+    return run
+
+
+def _is_async(tool: BaseTool) -> bool:
+    if isinstance(tool, Tool):
+        return inspect.iscoroutinefunction(tool.func)
+    return type(tool)._arun is not BaseTool._arun
+
+
+async def _awaited(given: Any) -> Any:
+    return await given
+
+
+def _checked(result: Any) -> Any:
+    if isinstance(result, ToolFailure):
+        raise Reported(result)
+    return result
+
+
+def _given(outcome: Ran | Outcome, name: str) -> Any:
+    """What did not run is a failure for CrewAI, so that it never becomes the answer of a task."""
+    match outcome:
+        case Ran(result) | Finished("succeeded", result):
+            return result
+        case _:
+            words = told(outcome, name)
+            words = words.get("error") if isinstance(words, Mapping) and "error" in words else words
+            return ToolFailure(message=words if isinstance(words, str) else canonical(words).decode())
+
+
+def _failure(error: Exception) -> ToolFailure:
+    """What the model is told; CrewAI records it as a failure, and does not run the tool again by itself."""
+    match error:
+        case Reported():
+            return error.failure
+        case Error():
+            return ToolFailure(message=error.message, code=error.code)
+        case _:
+            words = f"{type(error).__name__}: {error}"
+            return ToolFailure(message=words, reason=ToolFailureReason.EXCEPTION)
+
+
+def _schema(tool: BaseTool) -> dict[str, object] | None:
+    """People get a form; a name that the tool does not have would be dropped in silence, so it is refused."""
+    if not tool.args_schema.model_fields:
+        return None
+    schema: dict[str, object] = tool.args_schema.model_json_schema()
+    schema.pop("title", None)
+    return {"additionalProperties": False, **schema}

@@ -1,0 +1,296 @@
+"""LangChain and LangGraph: a middleware for `create_agent`, and the same gate for `ToolNode` and for plain graphs.
+
+A call that waits for people pauses the graph in its own checkpointer. Whatever it is resumed with, what counts is the
+decision that stands in Interlock.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import ToolMessage
+from langgraph.graph import END
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Send, interrupt
+from pydantic import Field
+
+from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.canonical import canonical, digest
+from interlock.core.errors import Error, InvalidRequest, Misconfigured
+from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.integrations.parts.langchain_interrupts import LOOK, Shape, decision_of
+from interlock.integrations.parts.langchain_resuming import resumer
+from interlock.integrations.parts.langchain_steps import (
+    INBOX,
+    Both,
+    Company,
+    Config,
+    Handler,
+    PausedInside,
+    Place,
+    Reported,
+    Step,
+    Way,
+    adone,
+    done,
+    reply,
+)
+from interlock.integrations.parts.langchain_tools import Known, known, turn_of, words_of
+from interlock.library.agent import Agent, Ran
+
+__all__ = ["Gate", "InterlockMiddleware", "approvals_field", "each_call", "gated_subagents", "resumer"]
+Who = Callable[[Config], str]
+SWITCHES = "tool_approvals"  # the key in a config, as the Open Agent Platform has it
+UNDO = 30.0  # seconds that one's own rejection is waited for while it can be undone
+
+
+@dataclass
+class Gate:
+    """One agent's gate. `effects` says what tools do: "read", "write", "destructive", or a ToolSpec that says more.
+
+    A tool in `delegates` hands over to another agent, whose calls have a gate of their own: it is asked about only if
+    it has an effect as well, and then once, before it begins. `reviewer` and `requester` name people by the config of
+    the run. With a `reviewer` the answers of front ends are decisions of that person; without one they decide nothing.
+    `from_config` takes the switches of `config["configurable"]["tool_approvals"]`: what it does not name is not asked.
+    """
+
+    agent: Agent
+    effects: Mapping[str, str | ToolSpec] = field(default_factory=dict)
+    delegates: Collection[str] = ()
+    shape: Shape = "hitl"
+    reviewer: Who | None = None
+    requester: Who | None = None
+    from_config: bool = False
+    messages_key: str = "messages"
+    _known: dict[str, Known] = field(default_factory=dict, init=False, repr=False)
+    _company: Company = field(default_factory=Company, init=False, repr=False)
+    _asking: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def tool_node(self, tools: Sequence[Any], **more: Any) -> ToolNode:
+        """A ToolNode whose calls go through this gate. Send it one call at a time: see `each_call`."""
+        return ToolNode(tools, wrap_tool_call=self.wrap_tool_call, awrap_tool_call=self.awrap_tool_call, **more)
+
+    def wrap_tool_call(self, request: Any, handler: Handler) -> Any:
+        step = self._step(request)
+        if not isinstance(step, Step):
+            return handler(request) if step is None else step
+        return step.said(done(self._way(step, handler)))
+
+    async def awrap_tool_call(self, request: Any, handler: Handler) -> Any:
+        step = self._step(request)
+        if not isinstance(step, Step):
+            return await handler(request) if step is None else step
+        with self._company.with_(step.place):
+            return step.said(await adone(self._way(step, handler)))
+
+    def run(self, tool: Any, args: Args, call_id: str = "") -> Any:
+        """For a node that calls a tool by itself: what the tool gave, or what there is to tell instead.
+
+        Without a `call_id` the same tool with the same arguments in one step is one call.
+        """
+        step = self._own_step(tool, args, call_id)
+        return step.plain(done(self._way(step, tool.invoke)))
+
+    async def arun(self, tool: Any, args: Args, call_id: str = "") -> Any:
+        step = self._own_step(tool, args, call_id)
+        with self._company.with_(step.place):
+            return step.plain(await adone(self._way(step, tool.ainvoke)))
+
+    # One call
+
+    def _step(self, request: Any) -> Step | ToolMessage | None:
+        """None: it is not this gate's. A message: there is nothing that could run."""
+        wanted = request.tool_call
+        name, ident = wanted["name"], wanted["id"]
+        if name in self.delegates and name not in self.effects:
+            return None
+        if request.tool is None and name not in self.effects:
+            return reply(wanted, f"Error: {name} is not a valid tool.", "error")
+        if not ident:
+            raise Misconfigured(f"The model gave its call of {name} no id, so its result could not be matched to it.")
+        turn, place = turn_of(request.state, self.messages_key, ident), Place.here()
+        known = self._looked_up(request.tool, name)
+        try:
+            args = known.plain(wanted["args"])
+            call_id = f"{turn.id if turn and turn.id else place.task}:{ident}"
+            call, spec = self._call(known, args, place, call_id, words_of(turn))
+        except InvalidRequest as error:
+            return reply(wanted, error.message, "error")
+        return Step(call, spec, place, request)
+
+    def _own_step(self, tool: Any, args: Args, call_id: str) -> Step:
+        place, known = Place.here(), self._looked_up(tool, tool.name)
+        plain = known.plain(args)
+        own = call_id or f"{place.task}:{tool.name}:{digest(canonical(plain))}"
+        call, spec = self._call(known, plain, place, own, "")
+        return Step(call, spec, place, None)
+
+    def _call(self, known: Known, args: Args, place: Place, call_id: str, says: str) -> tuple[ToolCall, ToolSpec]:
+        spec, more = known.spec, {"agent_says": says}
+        switches = place.values.get(SWITCHES) if self.from_config else None
+        if isinstance(switches, Mapping):
+            more["switch"] = "on" if switches.get(spec.name) is True else "off"
+            spec = spec if spec.effect else replace(spec, effect="write")
+        if self.requester is not None:
+            more["requester"] = self.requester(place.config)
+        return self.agent.call(spec.name, args, place.thread, call_id, **more), spec
+
+    def _looked_up(self, tool: Any, name: str) -> Known:
+        found = self._known.get(name)
+        if found is None or found.tool is not tool:
+            found = self._known[name] = known(tool, self.effects.get(name, ""), name)
+            if found.spec.name != name:
+                raise Misconfigured(f"The ToolSpec of {name} names another tool: {found.spec.name}.")
+            if name in self.delegates and found.spec.secret:
+                raise Misconfigured(f"{name} hands over to an agent: its arguments cannot be secret.")
+        return found
+
+    def _way(self, step: Step, handler: Handler) -> Way:
+        """From the model's wish to its result."""
+        delegated = step.call.tool in self.delegates
+        try:
+            outcome = yield from self._settled(step, None if delegated else handler)
+        except InvalidRequest as error:
+            return step.misfit(error)
+        except Reported as report:
+            return Ran(report.result)
+        except PausedInside as pause:
+            raise pause.cause from None
+        match outcome:
+            case Ran(permission) | Finished("succeeded", permission) if delegated:
+                again = isinstance(outcome, Finished)
+                return Ran((yield step.handed_over(handler, permission, again=again)))
+            case Ran():
+                return Ran(step.result)
+            case _:
+                return outcome
+
+    def _settled(self, step: Step, handler: Handler | None) -> Way:
+        """Leaves by an interrupt while people have to decide."""
+        outcome: Ran | Outcome = yield step.attempt(self.agent, handler)
+        problem = ""
+        if isinstance(outcome, Waiting) and self.reviewer is not None:
+            problem = yield from self._answered(step, outcome, self.reviewer)
+            outcome = yield step.attempt(self.agent, handler)
+        if isinstance(outcome, Waiting):
+            yield self._paused(step)
+            yield Both(lambda: None, lambda: self._company.others(step.place))
+            self._ask(step, outcome, problem)
+        return outcome
+
+    def _paused(self, step: Step) -> Both:
+        """Kept before the graph says so: who decides at once finds the run."""
+        kept = {SWITCHES: step.place.values.get(SWITCHES)} if self.from_config else {}
+        state, thread, agent = json.dumps(kept).encode(), step.place.thread, self.agent
+        return Both(lambda: agent.pause_sync(thread, state), lambda: agent.pause(thread, state))
+
+    def _ask(self, step: Step, waiting: Waiting, problem: str) -> None:
+        """Raises the interrupt. What earlier pauses were resumed with is passed over, since it was looked at."""
+        with self._asking:  # tools of one node in several threads share a list of answers
+            interrupt(step.question(waiting, problem, len(step.answers())).value(self.shape))
+
+    def _both(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Both:
+        def now() -> Any:
+            self.agent.lock.open()
+            return self.agent.lock.bridge.run(work())
+
+        return Both(now, work)
+
+    # What a person answered, where the graph says who that is
+
+    def _answered(self, step: Step, waiting: Waiting, reviewer: Who) -> Generator[Both, Any, str]:
+        """Decides as that person, if there is an answer to what was shown; gives what is wrong with it."""
+        with self._asking:
+            given = step.answers()
+        shown = yield step.place.shown()
+        if shown is None or shown.approval_id != waiting.approval_id or len(given) != shown.answered + 1:
+            return ""
+        if given[-1] == LOOK:
+            return ""
+        try:
+            name = reviewer(step.place.config)
+            if not name or step.spec.secret:
+                return f"This answer cannot count here. {INBOX}"
+            decision = decision_of(given[-1], step.spec, shown)
+            lock = self.agent.lock
+            yield self._both(lambda: lock.decide(waiting.approval_id, decision, name))
+            if decision.kind == "reject":
+                yield self._both(lambda: self.agent.wait(waiting.approval_id, UNDO))
+        except Error as error:
+            return error.message
+        return ""
+
+
+class InterlockMiddleware(AgentMiddleware):
+    """For `create_agent` and for deep agents; its options are those of `Gate`."""
+
+    def __init__(self, agent: Agent, effects: Mapping[str, str | ToolSpec] | None = None, **options: Any) -> None:
+        super().__init__()
+        self.gate = Gate(agent, effects or {}, **options)
+
+    def wrap_tool_call(self, request: Any, handler: Handler) -> Any:
+        return self.gate.wrap_tool_call(request, handler)
+
+    async def awrap_tool_call(self, request: Any, handler: Handler) -> Any:
+        return await self.gate.awrap_tool_call(request, handler)
+
+
+def each_call(node: str = "tools", messages_key: str = "messages") -> Callable[[Any], list[Send] | str]:
+    """For `add_conditional_edges`: every call of the last message to the node on its own, or the end.
+
+    So each call pauses on its own, and what ran is not run again when another one is resumed.
+    """
+
+    def route(state: Any) -> list[Send] | str:
+        messages = state[messages_key] if isinstance(state, Mapping) else getattr(state, messages_key)
+        calls = getattr(messages[-1], "tool_calls", ())
+        return [Send(node, [call]) for call in calls] or END
+
+    return route
+
+
+def approvals_field(tools: Sequence[str] = (), **more: Any) -> Any:
+    """A field for a graph's configuration, which the Open Agent Platform shows as one switch for each tool.
+
+    An empty map means that nothing is asked, unless a rule of the policy says so. Goes with `from_config=True`.
+    """
+    shown = {"type": "tool_approvals", "default": {}, "tools": list(tools), **more}
+    return Field(default_factory=dict, json_schema_extra={"x_oap_ui_config": shown})
+
+
+def gated_subagents(
+    agent: Agent,
+    specs: Sequence[Mapping[str, Any]] = (),
+    effects: Mapping[str, str | ToolSpec] | None = None,
+    **options: Any,
+) -> list[dict[str, Any]]:
+    """For `create_deep_agent(subagents=…)`: each gets a gate of its own, by its name below `agent`.
+
+    A spec may say `tool_approvals`, and `effects` that go before those of all. The general-purpose sub-agent, which
+    deep agents make by themselves and without any gate, is among them. One that is compiled already stays as it is.
+    """
+    named = {spec["name"] for spec in specs}
+    general = [] if GENERAL["name"] in named else [GENERAL]
+    return [_gated(agent, dict(spec), effects or {}, options) for spec in (*general, *specs)]
+
+
+GENERAL = {
+    "name": "general-purpose",
+    "description": "For research and for tasks of several steps, with all tools of the main agent.",
+    "system_prompt": "Complete your task with the tools that you have. Only your last message is seen: answer in it.",
+}
+
+
+def _gated(
+    agent: Agent, spec: dict[str, Any], effects: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    if "runnable" in spec:
+        return spec
+    below = agent.agent(spec["name"], spec.pop("tool_approvals", None))
+    gate = InterlockMiddleware(below, {**effects, **spec.pop("effects", {})}, **options)
+    return {**spec, "middleware": [*spec.get("middleware", ()), gate]}

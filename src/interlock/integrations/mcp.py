@@ -1,0 +1,125 @@
+"""The MCP gate: it stands between any MCP client and any MCP server, and asks people about calls of tools.
+
+    interlock mcp-gate -- COMMAND …
+
+Frames pass unchanged in both directions; only `tools/call` is looked at. See docs/frameworks/mcp-gate.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from mcp_types import PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
+
+from interlock.core.errors import Misconfigured
+from interlock.integrations.parts.mcp_call import Desk
+from interlock.integrations.parts.mcp_frames import error
+from interlock.integrations.parts.mcp_http import PATH, Door, HttpGate
+from interlock.integrations.parts.mcp_session import Offer, Session, Tell, Unanswered
+from interlock.library.agent import Agent
+
+__all__ = ["PATH", "Door", "McpGate", "Offer", "Waits", "mcp_gate"]
+MAX_LINE = 16 * 1024 * 1024  # bytes of a frame
+
+
+@dataclass(frozen=True)
+class Waits:
+    """`wait` are the seconds that a call is held; `public_url` is where people find the page of an approval."""
+
+    wait: float = 60.0
+    public_url: str = ""
+
+
+@dataclass(frozen=True)
+class McpGate:
+    """`run_id` is the run of this process: the same calls again are told apart within it."""
+
+    desk: Desk
+    offer: Offer
+    run_id: str
+    one_run: bool = False
+
+    async def over_stdio(self, say: Callable[[str], None], stop: asyncio.Event) -> bool:
+        """Until the client goes, the server does, or it is stopped; False if it was the server."""
+        reader, send = await _stdio()
+
+        async def tell(message: JSONRPCMessage, _: RequestId | None) -> None:
+            await send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+        session = Session(self.desk, self.offer, self.run_id, tell)
+        hearing = asyncio.create_task(_hear(reader, session))
+        others = [asyncio.create_task(event.wait()) for event in (session.ended, stop)]
+        try:
+            await asyncio.wait([hearing, *others], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            by_server = session.ended.is_set() and not hearing.done()
+            for task in (hearing, *others):
+                task.cancel()
+            await session.settle(stop)
+            await self.leave()  # clients kill what does not end at once, and a server may take its time
+            await session.close()
+        if by_server:
+            say(f"The MCP server is gone: {session.why}")
+        return not by_server
+
+    async def leave(self) -> None:
+        """Closes the queue; the run stays open while calls wait for people, so that the next start goes on with it."""
+        finished = not self.desk.waiting
+        await asyncio.to_thread(lambda: self.desk.agent.lock.close(finished=finished))
+
+    def over_http(self, door: Door) -> HttpGate:
+        """Each HTTP session is a run of its own, unless one was named for all."""
+
+        def opened(name: str, tell: Tell, unanswered: Unanswered | None) -> Session:
+            run_id = f"{self.run_id}:{name[:16]}" if name and not self.one_run else self.run_id
+            return Session(self.desk, self.offer, run_id, tell, unanswered)
+
+        return HttpGate(opened, door)
+
+
+@asynccontextmanager
+async def mcp_gate(agent: Agent, offer: Offer, waits: Waits, run_id: str = "") -> AsyncIterator[McpGate]:
+    """Opens the queue; what still waits when this ends is taken up by the next start of the same agent."""
+    if not offer.servers:
+        raise Misconfigured("There is no MCP server: name one (interlock mcp-gate -- COMMAND), or under mcp_servers:.")
+    lock = agent.lock
+    live = await asyncio.to_thread(lock.open)
+    key = await live.side.number_key()
+    gate = McpGate(Desk(agent, key, waits.wait, waits.public_url), offer, run_id or live.run_id, bool(run_id))
+    try:
+        yield gate
+    finally:
+        await gate.leave()
+
+
+async def _hear(reader: asyncio.StreamReader, session: Session) -> None:
+    while line := await reader.readline():
+        if not line.strip():
+            continue
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            await session.tell(error(None, PARSE_ERROR, "This is not a frame of JSON-RPC."), None)
+            continue
+        await session.hear(message)
+
+
+async def _stdio() -> tuple[asyncio.StreamReader, Callable[[bytes], Awaitable[None]]]:
+    """The wire alone has the standard streams from here on: what else is printed goes to standard error."""
+    loop = asyncio.get_running_loop()
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    reader = asyncio.StreamReader(limit=MAX_LINE)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), incoming)
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, outgoing)
+    writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+
+    async def send(line: bytes) -> None:
+        writer.write(line + b"\n")
+        await writer.drain()
+
+    return reader, send

@@ -1,0 +1,169 @@
+"""What LangGraph shows to people when it pauses, in the new shape and in the old one, and what their answers mean."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from interlock.core.call import Args, ToolSpec
+from interlock.core.canonical import canonical_args
+from interlock.core.decision import KINDS, MAX_COMMENT, Approve, Decision, Edit, Reject, Respond, Seen
+from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
+
+Shape = Literal["hitl", "legacy"]
+LOOK = "look again"  # what a thread is resumed with by a process that goes on with all of them: it decides nothing
+WORDS = {"accept": "approve", "ignore": "reject", "response": "respond"}  # the old shape's words for the same
+HARMLESS = re.compile(r"[\w .,:;'\"@$€%+/=?&-]*")
+PLAIN: Mapping[str, Any] = {
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One call that waits for people. `answered` is how many answers its task had when it was put."""
+
+    approval_id: str
+    args_sha256: str
+    spec: ToolSpec
+    args: Args
+    words: str
+    answered: int = 0
+
+    def value(self, shape: Shape) -> Any:
+        mark = {"approval_id": self.approval_id, "args_sha256": self.args_sha256, "answered": self.answered}
+        allowed = [kind for kind in KINDS if not self.spec.decisions or kind in self.spec.decisions]
+        if shape == "hitl":
+            request = {"name": self.spec.name, "args": self.args, "description": self.words}
+            review = {"action_name": self.spec.name, "allowed_decisions": allowed}
+            return {"action_requests": [request], "review_configs": [review], **mark}
+        config = {f"allow_{old}": kind in allowed for old, kind in WORDS.items() if old != "response"}
+        config |= {"allow_respond": "respond" in allowed, "allow_edit": "edit" in allowed}
+        request = {"action": self.spec.name, "args": self.args}
+        return [{"action_request": request, "config": config, "description": self.words, **mark}]
+
+
+def sentence_of(spec: ToolSpec, args: Args) -> str:
+    """Front ends show it as Markdown: words that could be markup, a link or a line of their own are left out."""
+    words = spec.sentence(args)
+    markup = any(part in words for part in ("://", "www.", "__"))
+    return f"Execute {spec.name}?" if markup or not HARMLESS.fullmatch(words) else words
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What was shown, as the checkpoint kept it."""
+
+    approval_id: str
+    args_sha256: str
+    answered: int
+
+
+def mark_of(value: object) -> Mark | None:
+    """None for an interrupt that is somebody else's."""
+    inner = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+    if not isinstance(inner, Mapping):
+        return None
+    match inner.get("approval_id"), inner.get("args_sha256"), inner.get("answered"):
+        case str(approval_id), str(sha256), int(answered):
+            return Mark(approval_id, sha256, answered)
+        case _:
+            return None
+
+
+def decision_of(answer: object, spec: ToolSpec, shown: Mark) -> Decision:
+    """An answer in either shape. Strict: what is not exactly one decision about this very call decides nothing."""
+    said = _one(answer)
+    for name in ("approval_id", "args_sha256"):
+        if said.get(name, getattr(shown, name)) != getattr(shown, name):
+            raise _invalid(f"The answer is for another call: its {name} differs.")
+    seen = Seen(shown.args_sha256)
+    kind = said.get("type")
+    match WORDS.get(kind, kind) if isinstance(kind, str) else None:
+        case "approve":
+            return Approve(seen)
+        case "edit":
+            return Edit(_edited(said, spec), seen)
+        case "respond":
+            return Respond(_text(said, kind, "an answer"), seen=seen)
+        case "reject":
+            return Reject(_text(said, kind, "")[:MAX_COMMENT], seen)
+        case _:
+            raise _invalid(f"The type of an answer is one of {', '.join((*KINDS, *WORDS))}.")
+
+
+def coerced(args: Args, schema: Mapping[str, Any] | None) -> dict[str, object]:
+    """Front ends with one text field for each argument send texts: read as what the schema asks for, where they fit."""
+    properties = (schema or {}).get("properties", {})
+    return {name: _coerced(value, properties.get(name), schema or {}) for name, value in args.items()}
+
+
+def _one(answer: object) -> Mapping[str, Any]:
+    inner = answer.get("decisions", answer) if isinstance(answer, Mapping) else answer
+    if isinstance(inner, list | tuple):
+        if len(inner) != 1:
+            raise _invalid(f"This question takes one decision, and the answer has {len(inner)}.")
+        inner = inner[0]
+    if not isinstance(inner, Mapping):
+        raise _invalid('An answer is an object with a type, such as {"type": "approve"}.')
+    return inner
+
+
+def _edited(said: Mapping[str, Any], spec: ToolSpec) -> bytes:
+    action = said.get("edited_action", said.get("args"))
+    if not isinstance(action, Mapping) or not isinstance(action.get("args"), Mapping):
+        raise _invalid("An edit carries the name of the tool and its arguments.")
+    if action.get("name", action.get("action")) != spec.name:
+        raise _invalid(f"An edit changes arguments, never the tool: it is {spec.name}.")
+    try:
+        return canonical_args(coerced(action["args"], spec.schema))
+    except InvalidRequest as error:
+        raise _invalid(error.message) from None
+
+
+def _text(said: Mapping[str, Any], kind: object, needed: str) -> str:
+    text = said.get("args" if kind in WORDS else "message")
+    if isinstance(text, str) and (text or not needed):
+        return text
+    if needed:
+        raise _invalid(f"It needs {needed} in words.")
+    return ""
+
+
+def _coerced(value: object, schema: object, root: Mapping[str, Any]) -> object:
+    if not isinstance(value, str) or not isinstance(schema, Mapping):
+        return value
+    wanted = set(_types(schema, root, 8))
+    if not wanted or "string" in wanted:
+        return value
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return value  # the gate refuses it, and says so to the person
+    fits = any(isinstance(found, PLAIN.get(name, ())) for name in wanted)
+    return value if not fits or (isinstance(found, bool) and "boolean" not in wanted) else found
+
+
+def _types(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """The JSON types that a schema takes, through references and alternatives."""
+    kinds = schema.get("type", ())
+    yield from [kinds] if isinstance(kinds, str) else kinds
+    if not kinds and "enum" in schema:
+        yield from {"string" for each in schema["enum"] if isinstance(each, str)}
+    inner = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
+    reference = schema.get("$ref", "")
+    inner += [root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})] if reference else []
+    for each in inner if depth else ():
+        yield from _types(each, root, depth - 1)
+
+
+def _invalid(message: str) -> InvalidDecision:
+    return InvalidDecision(f"{message} Nothing was decided.", [Problem("", message)])

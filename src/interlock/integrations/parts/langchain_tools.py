@@ -1,0 +1,143 @@
+"""A LangChain tool as people and the record know it: its schema, its arguments as plain JSON, its result as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.types import Command
+from pydantic import BaseModel, ValidationError
+
+from interlock.core.call import MAX_WORDS, Args, ToolSpec
+from interlock.core.canonical import canonical_args
+from interlock.core.errors import InvalidRequest, Misconfigured
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is looked up once for each tool. `model` is None where the schema is plain JSON, as of MCP tools."""
+
+    tool: Any
+    spec: ToolSpec
+    model: type[BaseModel] | None
+    fixed: frozenset[str]
+
+    def plain(self, args: Args) -> Args:
+        """The arguments as the tool will read them, fixed defaults included; as they came if they have no JSON form.
+
+        A default that is made anew each time is left to the tool, since a replayed call has to look the same.
+        """
+        if self.model is None:
+            return args
+        try:
+            made = self.model.model_validate(args)
+        except ValidationError as error:
+            raise InvalidRequest(f"{self.spec.name}: {_first(error)}") from None
+        given = made.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+        unset = set(self.fixed - made.model_fields_set)
+        fixed = made.model_dump(mode="json", by_alias=True, include=unset, warnings=False) if unset else {}
+        return {**fixed, **given} if _same(self.model, made, given) else args
+
+
+def known(tool: Any, said: str | ToolSpec, name: str) -> Known:
+    """Without what LangGraph injects: people do not see it, and the model does not write it."""
+    shape = None if tool is None else tool.tool_call_schema
+    model = shape if isinstance(shape, type) and issubclass(shape, BaseModel) else None
+    schema = model.model_json_schema() if model else shape if isinstance(shape, Mapping) else None
+    spec = said if isinstance(said, ToolSpec) else ToolSpec(name, said)
+    fields = model.model_fields.items() if model else ()
+    fixed = frozenset(name for name, each in fields if each.default_factory is None)
+    return Known(tool, spec if spec.schema else replace(spec, schema=_bare(schema)), model, fixed)
+
+
+def once(tool: Any, spec: ToolSpec, args: Args) -> Any:
+    """The tool for one call as it was approved: middleware behind the gate can neither repeat it nor change it."""
+    if not isinstance(tool, BaseTool):
+        return tool
+    guarded, left = tool.model_copy(), [canonical_args(args)]
+    shown = (spec.schema or {}).get("properties")
+    names = {*args, *(shown if isinstance(shown, Mapping) else ())}  # all others are injected
+
+    def check(wanted: Any) -> None:
+        given = {name: value for name, value in wanted["args"].items() if name in names}
+        if not left or canonical_args(given) != left.pop():
+            raise Misconfigured(
+                f"{spec.name}: middleware behind the gate repeated or changed a call. Put the gate last."
+            )
+
+    def invoke(wanted: Any, *more: Any, **others: Any) -> Any:
+        check(wanted)
+        return tool.invoke(wanted, *more, **others)
+
+    async def ainvoke(wanted: Any, *more: Any, **others: Any) -> Any:
+        check(wanted)
+        return await tool.ainvoke(wanted, *more, **others)
+
+    object.__setattr__(guarded, "invoke", invoke)
+    object.__setattr__(guarded, "ainvoke", ainvoke)
+    return guarded
+
+
+def turn_of(state: Any, key: str, call_id: str) -> AIMessage | None:
+    """The message of the model that holds the call."""
+    messages: Any = state if isinstance(state, list) else None
+    if messages is None:
+        messages = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+    for message in reversed(messages or ()):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            return message
+    return None
+
+
+def words_of(turn: AIMessage | None) -> str:
+    """What the model said beside its calls, without what cannot be stored."""
+    return str(turn.text).replace("\x00", "").encode("utf-8", "replace").decode()[:MAX_WORDS] if turn else ""
+
+
+def content_of(result: Any, call_id: str) -> object:
+    """What the record keeps of a result: what the model is told."""
+    match result:
+        case ToolMessage():
+            return result.content
+        case Command(update=Mapping() as update):
+            return next((m.content for m in update.get("messages", ()) if _is_about(m, call_id)), "done")
+        case Command():
+            return "done"
+        case list():
+            return [content_of(each, call_id) for each in result]
+        case _:
+            return result
+
+
+def text_of(value: object) -> str | list[Any]:
+    """As the content of a message: text, or the blocks that a tool gave."""
+    if isinstance(value, str):
+        return value
+    blocks = isinstance(value, Sequence) and value and all(isinstance(v, Mapping) and "type" in v for v in value)
+    return list(value) if blocks else json.dumps(value, ensure_ascii=False)  # type: ignore[call-overload]  # it is a list
+
+
+def _is_about(message: object, call_id: str) -> bool:
+    return isinstance(message, ToolMessage) and message.tool_call_id == call_id
+
+
+def _same(model: type[BaseModel], made: BaseModel, plain: Args) -> bool:
+    """Whether the plain form is read back as the same; a secret that prints as asterisks is not."""
+    try:
+        again = model.model_validate(plain)
+    except ValidationError:
+        return False
+    return again.model_dump(exclude_unset=True) == made.model_dump(exclude_unset=True)
+
+
+def _bare(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return schema and {name: value for name, value in schema.items() if name not in ("title", "description")}
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'arguments'}: {first['msg']}."

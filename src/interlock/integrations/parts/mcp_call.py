@@ -1,0 +1,351 @@
+"""`tools/call` at the gate: it is asked about, waited for in the way that the client can, and run at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, JSONRPCError, ProgressToken
+
+from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.canonical import canonical, canonical_args, digest, plain_json
+from interlock.core.errors import EffectUnknown, Error, InvalidRequest, ToolFailed
+from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.integrations.parts.mcp_frames import Object, Reply
+from interlock.integrations.parts.mcp_state import Numbers, State, is_sealed, seal, unseal
+from interlock.integrations.parts.mcp_upstream import Lost
+from interlock.integrations.parts.mcp_words import error_text, pending, result_of, said
+from interlock.library.agent import Agent, Ran
+
+TICK = 5.0  # seconds between two notices of progress
+SMALL = 1e-6  # a step of progress that leaves room for the server's own
+MAX_ROUNDS = 4  # of `wait` seconds each; stock clients give up after ten, or after five minutes
+VOID = "The server changed the definition of this tool. What was decided was about another one."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A tool as its server defines it now."""
+
+    spec: ToolSpec
+    has_shape: bool
+    run: Callable[[Args, Mapping[str, Any]], Awaitable[Reply]]  # may raise Lost
+
+
+class Caller(Protocol):
+    """Whoever calls, as far as waiting needs it."""
+
+    run_id: str
+    is_modern: bool
+    can_open: bool  # addresses, for its user
+    token: ProgressToken | None
+    gave_up: asyncio.Event
+    sent: bool  # to the server: from then on it may have had its effect
+
+    async def find(self, *, fresh: bool) -> Found | None: ...
+    async def notify(self, method: str, params: Object) -> None: ...
+    async def show(self, approval_id: str, message: str, url: str) -> None: ...
+
+
+class Cancelled(Exception):
+    pass
+
+
+class Answer(Exception):
+    def __init__(self, reply: Reply) -> None:
+        super().__init__("the server answered with an error")
+        self.reply = reply
+
+
+class Failed(ToolFailed):
+    """A server's own words for it are in the record; the client gets its frame unchanged."""
+
+    def __init__(self, reply: Reply) -> None:
+        words = reply.error.message[:2_000] if isinstance(reply, JSONRPCError) else error_text(reply.result)
+        super().__init__(words)
+        self.reply = reply
+
+
+class Refusal(Exception):
+    def __init__(self, message: str, code: int = INVALID_PARAMS) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+@dataclass
+class Claim:
+    """One call by its name for ever; `number` is None where a sealed state says which it is."""
+
+    call: ToolCall
+    name: str
+    number: int | None
+    carried: dict[str, Any]
+    rounds: int = 0
+    over: bool = False
+    ran: bool = False
+
+
+@dataclass
+class Desk:
+    """What all clients of one gate share."""
+
+    agent: Agent
+    key: bytes
+    wait: float = 60.0
+    public_url: str = ""
+    numbers: Numbers = field(default_factory=Numbers)
+    waiting: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)  # → call, approval
+
+    async def answer(self, caller: Caller, params: Mapping[str, Any]) -> Object:
+        """The result. Raises Answer, Refusal, or Cancelled where nobody waits for one any more."""
+        tool, arguments = _wanted(params)
+        try:
+            found = await caller.find(fresh=False)
+            if found is None or found.spec.effect != "read":
+                found = await caller.find(fresh=True)
+            if found is None:
+                raise Refusal(f"Unknown tool: {tool}")
+            claim = await self._claim(caller, found.spec, arguments, params)
+            try:
+                return await self._settled(caller, found, claim)
+            finally:
+                self._leave(claim, given=not caller.gave_up.is_set())
+        except (Lost, TimeoutError) as error:
+            raise Refusal(f"The MCP server is not there: {error}. Nothing was run.", INTERNAL_ERROR) from None
+        except Error as error:  # nothing was sent: what was is handled where it is
+            return said(f"{tool} was not run: {error.message}", failed=True)
+
+    # Which call it is
+
+    async def _claim(self, caller: Caller, spec: ToolSpec, args: Args, params: Mapping[str, Any]) -> Claim:
+        data = canonical_args(args)
+        state, carried = self._returned(caller, spec.name, data, params)
+        name = self._name(spec, data, carried)
+        await self._void_others(caller.run_id, spec.name, digest(data), name)
+        if state is not None and state.call_id.rpartition(":")[0] == name:
+            call = self._proposed(caller.run_id, spec.name, args, state.call_id, carried)
+            return Claim(call, name, None, carried, state.rounds)
+        if state is not None:
+            await self._void(state.run_id, state.call_id, state.approval_id)
+        number = self.numbers.take(caller.run_id, name)
+        try:
+            call = self._proposed(caller.run_id, spec.name, args, f"{name}:{number}", carried)
+        except InvalidRequest:
+            self.numbers.leave(caller.run_id, name, number, over=False)
+            raise
+        return Claim(call, name, number, carried)
+
+    def _returned(
+        self, caller: Caller, tool: str, data: bytes, params: Mapping[str, Any]
+    ) -> tuple[State | None, dict[str, Any]]:
+        """What an input of the client says about approval is not even looked at."""
+        sealed = params.get("requestState")
+        if not is_sealed(sealed):
+            return None, {key: params[key] for key in ("requestState", "inputResponses") if params.get(key) is not None}
+        try:
+            state = unseal(str(sealed), self.key, run_id=caller.run_id, tool=tool, args=data)
+        except InvalidRequest as error:
+            raise Refusal(error.message) from None
+        return state, state.carried
+
+    def _name(self, spec: ToolSpec, data: bytes, carried: Mapping[str, Any]) -> str:
+        """Keyed, since arguments may be secret. A tool that is defined otherwise makes it another call."""
+        parts = (spec.sha256.encode(), data, canonical(carried))
+        value = hmac.new(self.key, b"\x00".join(digest(part).encode() for part in parts), "sha256").hexdigest()
+        return f"{spec.name[:60]}:{value[:40]}"
+
+    def _proposed(self, run_id: str, tool: str, args: Args, call_id: str, carried: Mapping[str, Any]) -> ToolCall:
+        responses = carried.get("inputResponses")
+        says = f"Input that the server asked for: {plain_json(responses)}"[:20_000] if responses else ""
+        return self.agent.call(tool, args, run_id, call_id, agent_says=says)
+
+    async def _void_others(self, run_id: str, tool: str, args_sha256: str, name: str) -> None:
+        key = run_id, tool, args_sha256
+        known = self.waiting.get(key)
+        if known is not None and known[0].rpartition(":")[0] != name:
+            del self.waiting[key]
+            await self._void(run_id, *known)
+
+    async def _void(self, run_id: str, call_id: str, approval_id: str) -> None:
+        """What was decided about a tool that is another one now is no decision any more."""
+        name, _, number = call_id.rpartition(":")
+        self.numbers.leave(run_id, name, int(number), over=True)
+        with suppress(Error):  # it may be over already
+            await self.agent.lock.cancel(approval_id, VOID)
+
+    def _leave(self, claim: Claim, *, given: bool) -> None:
+        """It is over when its end was given to the client: what nobody waited for any more is given to the next."""
+        if claim.over and not given:
+            self.numbers.meet(claim.call.run_id, claim.call.call_id)
+            claim.over = False
+        number = int(claim.call.call_id.rpartition(":")[2]) if claim.number is None else claim.number
+        run_id, key = claim.call.run_id, (claim.call.run_id, claim.call.tool, digest(claim.call.args))
+        self.numbers.leave(run_id, claim.name, number, over=claim.over)
+        if claim.over:
+            self.waiting.pop(key, None)
+
+    # Its way
+
+    async def _settled(self, caller: Caller, found: Found, claim: Claim) -> Object:
+        """Looks at the tool again before each attempt, since people may have taken long."""
+        deadline = asyncio.get_running_loop().time() + self.wait
+        shown = False
+        now: Found | None = found
+        while True:
+            if now is None or now.spec.sha256 != found.spec.sha256:
+                return await self._changed(claim)
+            outcome = await self._attempt(caller, now, claim)
+            if isinstance(outcome, Mapping):
+                return dict(outcome)
+            if not isinstance(outcome, Waiting):
+                return self._final(outcome, found, claim)
+            left = deadline - asyncio.get_running_loop().time()
+            told = await self._told(caller, found, claim, outcome, left)
+            if told is not None:
+                return told
+            if not shown:
+                shown = True
+                await self._show(caller, claim, outcome.approval_id)
+            await self._hold(caller, outcome, left)
+            now = await caller.find(fresh=True)
+
+    async def _told(self, caller: Caller, found: Found, claim: Claim, outcome: Waiting, left: float) -> Object | None:
+        """What goes back to the client although nothing is decided; None while its call is held."""
+        self._note(claim, outcome)
+        if caller.gave_up.is_set():
+            raise Cancelled
+        if self._asks(caller) and claim.number is not None:
+            return self._input_required(claim, outcome.approval_id)
+        return self._unsettled(caller, found, claim, outcome.approval_id) if left <= 0 else None
+
+    async def _show(self, caller: Caller, claim: Claim, approval_id: str) -> None:
+        if self._shows(caller):
+            await caller.show(approval_id, self._words(claim), self._url(approval_id))
+
+    def _shows(self, caller: Caller) -> bool:
+        return caller.can_open and bool(self.public_url) and not caller.is_modern
+
+    async def _attempt(self, caller: Caller, found: Found, claim: Claim) -> Object | Outcome:
+        async def body(args: Args) -> object:
+            claim.ran = caller.sent = True
+            try:
+                reply = await found.run(args, claim.carried)
+            except Lost as error:
+                raise EffectUnknown(
+                    f"The MCP server gave no answer to {claim.call.tool} ({error}). It may have run: look before you "
+                    "call it again."
+                ) from None
+            if isinstance(reply, JSONRPCError) or reply.result.get("isError") is True:
+                raise Failed(reply)
+            return reply.result
+
+        try:
+            done = await self.agent.attempt(claim.call, found.spec, body)
+        except Failed as error:
+            claim.over = True
+            raise Answer(error.reply) from None
+        except InvalidRequest:
+            raise
+        except Error as error:
+            claim.over = claim.ran and not found.spec.idempotent
+            return said(_trouble(claim, error), failed=True)
+        if isinstance(done, Ran):
+            claim.over = found.spec.effect != "read" or self.numbers.has_met(claim.call.run_id, claim.call.call_id)
+            return dict(done.result)
+        return done
+
+    def _final(self, outcome: Outcome, found: Found, claim: Claim) -> Object:
+        run_id, call_id = claim.call.run_id, claim.call.call_id
+        met = claim.number is None or self.numbers.has_met(run_id, call_id)
+        claim.over = bool(getattr(outcome, "approval_id", ""))
+        earlier = isinstance(outcome, Finished) and not met
+        return result_of(outcome, claim.call.tool, has_shape=found.has_shape, earlier=earlier)
+
+    async def _changed(self, claim: Claim) -> Object:
+        known = self.waiting.pop((claim.call.run_id, claim.call.tool, digest(claim.call.args)), None)
+        if known is not None:
+            await self._void(claim.call.run_id, *known)
+        words = "The server changed or removed this tool meanwhile. Nothing was run: look at it as it is now, then call"
+        return said(f"{words} it again.", failed=True)
+
+    # Waiting
+
+    def _note(self, claim: Claim, outcome: Waiting) -> None:
+        self.numbers.meet(claim.call.run_id, claim.call.call_id)
+        key = claim.call.run_id, claim.call.tool, digest(claim.call.args)
+        self.waiting[key] = claim.call.call_id, outcome.approval_id
+
+    def _asks(self, caller: Caller) -> bool:
+        return caller.is_modern and caller.can_open and bool(self.public_url)
+
+    def _input_required(self, claim: Claim, approval_id: str, *, rounds: int = 0) -> Object:
+        call = claim.call
+        state = State(approval_id, call.run_id, call.call_id, call.tool, digest(call.args), rounds, claim.carried)
+        found: Object = {"resultType": "input_required", "requestState": seal(state, self.key)}
+        if rounds:
+            return found
+        params = {"mode": "url", "message": self._words(claim), "url": self._url(approval_id)}
+        return {**found, "inputRequests": {"interlock": {"method": "elicitation/create", "params": params}}}
+
+    def _unsettled(self, caller: Caller, found: Found, claim: Claim, approval_id: str) -> Object:
+        if claim.number is None and self._asks(caller) and claim.rounds + 1 < MAX_ROUNDS:
+            return self._input_required(claim, approval_id, rounds=claim.rounds + 1)
+        place = f"It is at {self._url(approval_id)}" if self.public_url else f"interlock approvals show {approval_id}"
+        return pending(claim.call.tool, approval_id, f"{place}.", has_shape=found.has_shape)
+
+    async def _hold(self, caller: Caller, outcome: Waiting, seconds: float) -> None:
+        """Until it is decided, the client gave up, or the time is over."""
+        ticking = asyncio.create_task(self._tick(caller))
+        giving_up = asyncio.create_task(caller.gave_up.wait())
+        deciding = asyncio.create_task(self.agent.wait(outcome.approval_id, seconds))
+        try:
+            await asyncio.wait([giving_up, deciding], return_when=asyncio.FIRST_COMPLETED)
+            if deciding.done():
+                deciding.result()
+        finally:
+            for task in (ticking, giving_up, deciding):
+                task.cancel()
+            await asyncio.gather(ticking, giving_up, deciding, return_exceptions=True)
+        if caller.gave_up.is_set():
+            raise Cancelled
+        if self._shows(caller) and not isinstance(deciding.result(), Waiting):
+            await caller.notify("notifications/elicitation/complete", {"elicitationId": outcome.approval_id})
+
+    async def _tick(self, caller: Caller) -> None:
+        step = 0
+        while caller.token is not None:
+            step += 1
+            params = {"progressToken": caller.token, "progress": step * SMALL, "message": "Waiting for approval."}
+            await caller.notify("notifications/progress", params)
+            await asyncio.sleep(TICK)
+
+    def _words(self, claim: Claim) -> str:
+        return f"{claim.call.tool} needs the approval of a person. Decide there; what is answered here decides nothing."
+
+    def _url(self, approval_id: str) -> str:
+        return f"{self.public_url.rstrip('/')}/a/{approval_id}"
+
+
+def _wanted(params: Mapping[str, Any]) -> tuple[str, Args]:
+    tool, arguments = params.get("name"), params.get("arguments")
+    if not isinstance(tool, str):
+        raise Refusal("A call names its tool.")
+    if arguments is not None and not isinstance(arguments, Mapping):
+        raise Refusal("The arguments of a call are an object.")
+    return tool, arguments or {}
+
+
+def _trouble(claim: Claim, error: Error) -> str:
+    """Before it was sent nothing ran; afterwards nobody can be sure, and that is what is said."""
+    if isinstance(error, EffectUnknown):
+        return error.message
+    if not claim.ran:
+        return f"{claim.call.tool} was not run: {error.message}"
+    return (
+        f"{claim.call.tool} was started, and its end is not on record ({error.message}). Look before you call it again."
+    )

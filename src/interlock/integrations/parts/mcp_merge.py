@@ -1,0 +1,200 @@
+"""Several servers behind one gate: lists are joined, and a request goes to the server that it is about."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp_types import METHOD_NOT_FOUND, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
+
+from interlock.integrations.parts.mcp_frames import LISTS, Object, Reply, envelope_of, error, is_modern, result
+from interlock.integrations.parts.mcp_upstream import Lost, Upstream
+from interlock.tools.mcp.definition import tool_name
+
+Listed = list[tuple[Upstream, Mapping[str, Any]]]
+REMOVED = ("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")  # in 2026-07-28
+FRESH = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what a list of 2026-07-28 says of itself
+
+
+class Merged:
+    def __init__(self, upstreams: Sequence[Upstream]) -> None:
+        self._upstreams = upstreams
+        self._prompts: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
+        self._resources: dict[str, Upstream] = {}
+        self._foreign: dict[str, tuple[Upstream, Any]] = {}
+        self._ids = itertools.count(1)
+
+    async def answer(self, asked: JSONRPCRequest) -> Reply:
+        """Raises Lost where no server is left that could answer."""
+        match asked.method:
+            case method if method in REMOVED and is_modern(asked):
+                return error(asked.id, METHOD_NOT_FOUND, "Method not found")
+            case "initialize" | "server/discover":
+                return await self._greeted(asked)
+            case "ping":
+                return result(asked.id, {})
+            case method if method in LISTS:
+                return await self._joined(asked, LISTS[method])
+            case "logging/setLevel" | "subscriptions/listen":
+                return (await self._asked_all(asked))[0][1]
+            case _:
+                return await self._routed(asked)
+
+    async def tools(self, envelope: Object) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
+        return exposed(await self._listed("tools/list", "tools", envelope))
+
+    # Requests of servers to the client: two may have the same id
+
+    def lend(self, upstream: Upstream, request_id: Any) -> str:
+        name = f"{upstream.name}/{next(self._ids)}"
+        self._foreign[name] = upstream, request_id
+        return name
+
+    def lent(self, name: object, *, over: bool = True) -> tuple[Upstream, Any] | None:
+        if not isinstance(name, str):
+            return None
+        return self._foreign.pop(name, None) if over else self._foreign.get(name)
+
+    def name_of(self, upstream: Upstream, request_id: Any) -> str | None:
+        return next((name for name, known in self._foreign.items() if known == (upstream, request_id)), None)
+
+    # All of them
+
+    async def _greeted(self, asked: JSONRPCRequest) -> Reply:
+        """Where one server speaks only the older revisions, all are spoken to in these, and the client falls back."""
+        if asked.method == "initialize":
+            await asyncio.gather(*(each.reopen() for each in self._upstreams if each.is_modern))
+        replies = await self._asked_all(asked)
+        good = [(up, reply.result) for up, reply in replies if isinstance(reply, JSONRPCResponse)]
+        bad = [reply for _, reply in replies if isinstance(reply, JSONRPCError)]
+        if not good or (bad and asked.method == "server/discover"):
+            _keep_open(replies)
+            return bad[0]
+        found: Object = {}
+        for upstream, each in good:
+            upstream.version = str(each.get("protocolVersion", ""))
+            found = _together(found, each)
+        words = [f"{up.name}: {each['instructions']}" for up, each in good if each.get("instructions")]
+        found |= {"instructions": "\n\n".join(words)} if words else {}
+        if asked.method == "initialize":
+            found["protocolVersion"] = _oldest([up.version for up, _ in good])
+            found["serverInfo"] = {"name": "interlock-mcp-gate", "version": "1"}
+        else:
+            versions = [set(each.get("supportedVersions") or ()) for _, each in good]
+            found["supportedVersions"] = sorted(set.intersection(*versions))
+        return result(asked.id, found)
+
+    async def _asked_all(self, asked: JSONRPCRequest) -> list[tuple[Upstream, Reply]]:
+        there = [each for each in self._upstreams if not each.is_gone]
+        answers = await asyncio.gather(*(each.ask(asked) for each in there), return_exceptions=True)
+        found = [(each, got) for each, got in zip(there, answers, strict=True) if not isinstance(got, BaseException)]
+        for got in answers:
+            if isinstance(got, BaseException) and not isinstance(got, Lost):
+                raise got
+        if not found:
+            raise Lost("; ".join(f"{each.name}: {each.why}" for each in self._upstreams))
+        return found
+
+    # Lists
+
+    async def _joined(self, asked: JSONRPCRequest, key: str) -> Reply:
+        listed = await self._listed(asked.method, key, envelope_of(asked))
+        if key in ("tools", "prompts"):
+            known = exposed(listed)
+            items = [{**item, "name": name} for name, (_, item) in known.items()]
+            self._prompts = known if key == "prompts" else self._prompts
+        else:
+            uri = "uri" if key == "resources" else "uriTemplate"
+            for upstream, item in reversed(listed):  # of two with one address the first counts
+                self._resources[str(item.get(uri))] = upstream
+            items = list({str(item.get(uri)): dict(item) for _, item in reversed(listed)}.values())[::-1]
+        return result(asked.id, {key: items, **(FRESH if is_modern(asked) else {})})
+
+    async def _listed(self, method: str, key: str, envelope: Object) -> Listed:
+        """A server that has none of a kind, or is gone, has an empty list."""
+        there = [each for each in self._upstreams if not each.is_gone]
+        lists = await asyncio.gather(*(each.listed(method, key, envelope) for each in there), return_exceptions=True)
+        return [
+            (upstream, item)
+            for upstream, items in zip(there, lists, strict=True)
+            if isinstance(items, list)
+            for item in items
+        ]
+
+    # One of them
+
+    async def _routed(self, asked: JSONRPCRequest) -> Reply:
+        target = await self._target(asked)
+        if target is not None:
+            upstream, frame = target
+            return await upstream.ask(frame)
+        errors = []
+        for upstream in self._upstreams:
+            if not upstream.is_gone:
+                reply = await upstream.ask(asked)
+                if isinstance(reply, JSONRPCResponse):
+                    return reply
+                errors.append(reply)
+        told = [each for each in errors if each.error.code != METHOD_NOT_FOUND]
+        return told[0] if told else error(asked.id, METHOD_NOT_FOUND, "Method not found")
+
+    async def _target(self, asked: JSONRPCRequest) -> tuple[Upstream, JSONRPCRequest] | None:
+        """Whom it is about; None where that is not known, so that each is asked in turn."""
+        params = asked.params or {}
+        about = params.get("ref") if asked.method == "completion/complete" else params
+        if not isinstance(about, Mapping):
+            return None
+        name, uri = about.get("name"), about.get("uri")
+        if isinstance(uri, str) and uri in self._resources:
+            return self._resources[uri], asked
+        if not isinstance(name, str) or asked.method not in ("prompts/get", "completion/complete"):
+            return None
+        if name not in self._prompts:
+            self._prompts = exposed(await self._listed("prompts/list", "prompts", envelope_of(asked)))
+        if name not in self._prompts:
+            return None
+        upstream, prompt = self._prompts[name]
+        own = {**about, "name": prompt["name"]}
+        changed = {**params, "ref": own} if asked.method == "completion/complete" else own
+        return upstream, asked.model_copy(update={"params": changed})
+
+
+def _keep_open(replies: Sequence[tuple[Upstream, Reply]]) -> None:
+    """A server that does not know the newer revision can be spoken to in an older one as it is."""
+    for upstream, reply in replies:
+        if isinstance(reply, JSONRPCError):
+            upstream.is_modern = False
+
+
+def exposed(listed: Listed) -> dict[str, tuple[Upstream, Mapping[str, Any]]]:
+    """Names stay as they are; only those that two servers have get the server's name before them."""
+    counts = Counter(str(item.get("name")) for _, item in listed)
+    found: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
+    for upstream, item in listed:
+        name = str(item.get("name"))
+        name = name if counts[name] == 1 else tool_name(upstream.server.prefix or upstream.name, name)
+        found.setdefault(name, (upstream, item))
+    return found
+
+
+def _together(one: Object, other: Mapping[str, Any]) -> Object:
+    """What either can do, both together can."""
+    joined = dict(one)
+    for key, value in other.items():
+        known = joined.get(key)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            joined[key] = _together(dict(known), value)
+        elif isinstance(known, bool) and isinstance(value, bool):
+            joined[key] = known or value
+        else:
+            joined.setdefault(key, value)
+    return joined
+
+
+def _oldest(versions: Sequence[str]) -> str:
+    known = [version for version in KNOWN_PROTOCOL_VERSIONS if version in versions]
+    return known[0] if known else versions[0]

@@ -1,0 +1,161 @@
+"""One server as one client of the gate reaches it: frames go there and come back, and the gate may ask by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import anyio
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
+
+from interlock.configuration import McpServer
+from interlock.integrations.parts.mcp_frames import OURS, Object, Reply, headers_of, is_modern, request
+from interlock.tools.mcp.transport import Complaints, reached
+
+MAX_TOOLS = 1_000
+MAX_PAGES = 100
+ANSWER = 30.0  # seconds for a list that the gate asks for
+SHORT = 8  # characters: what is shorter is no secret that could be told from other words
+GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+
+
+class Lost(Exception):
+    """The server is gone, or was never there; its words are for people."""
+
+
+class Upstream:
+    def __init__(
+        self,
+        name: str,
+        server: McpServer,
+        hear: Callable[[Upstream, JSONRPCMessage], Awaitable[None]],
+        lost: Callable[[Upstream], Awaitable[None]],
+    ) -> None:
+        """`hear` gets every frame that answers nothing the gate waits for; `lost` is told once, at the end."""
+        self.name = name
+        self.server = server
+        self.version = ""  # what a handshake agreed on
+        self.is_modern: bool | None = None  # the first request of a connection says it; some servers keep to that
+        self._hear = hear
+        self._lost = lost
+        self._write: Any = None
+        self._open = asyncio.Event()
+        self._why = ""
+        self._asked: dict[RequestId, asyncio.Future[Reply]] = {}
+        self._count = 0
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        return bool(self._why)
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"mcp {self.name}")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def reopen(self) -> None:
+        """A new connection; whoever waits on the old one is told that it is gone."""
+        await self.close()
+        self._task, self._why, self.version, self.is_modern = None, "", "", None
+        self._open = asyncio.Event()
+
+    async def send(self, message: JSONRPCMessage, schema: object = None) -> None:
+        """Raises Lost. `schema` is that of a tool that is called."""
+        self.start()
+        if self.is_modern is None and isinstance(message, JSONRPCRequest):
+            self.is_modern = is_modern(message)
+        await self._open.wait()
+        if self._why:
+            raise Lost(self._why)
+        headers = headers_of(message, self.version, schema) if self.server.url else {}
+        metadata = ClientMessageMetadata(headers=headers) if headers else None
+        try:
+            await self._write.send(SessionMessage(message, metadata))
+        except GONE:
+            raise Lost("it ended the connection") from None
+
+    async def ask(self, message: JSONRPCRequest, schema: object = None) -> Reply:
+        """Sends a request and waits for what answers it; raises Lost if nothing can come any more."""
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._asked[message.id] = answer
+        try:
+            await self.send(message, schema)
+            return await answer
+        finally:
+            self._asked.pop(message.id, None)
+
+    async def own(self, method: str, params: Object) -> Reply:
+        """A request that the client knows nothing of."""
+        self._count += 1
+        async with asyncio.timeout(ANSWER):
+            return await self.ask(request(f"{OURS}{self._count}", method, params))
+
+    async def listed(self, method: str, key: str, envelope: Object) -> list[Mapping[str, Any]] | JSONRPCError:
+        """All pages, as they were sent."""
+        found: list[Mapping[str, Any]] = []
+        more: Object = {}
+        for _ in range(MAX_PAGES):
+            reply = await self.own(method, {**envelope, **more})
+            if isinstance(reply, JSONRPCError):
+                return reply
+            found += [each for each in reply.result.get(key) or () if isinstance(each, Mapping)]
+            cursor = reply.result.get("nextCursor")
+            if not isinstance(cursor, str) or len(found) > MAX_TOOLS:
+                break
+            more = {"cursor": cursor}
+        return found
+
+    async def _run(self) -> None:
+        complaints = Complaints()
+        ended = "it ended the connection"
+        try:
+            async with reached(self.server, complaints, lambda: None) as (read, write):
+                self._write = write
+                self._open.set()
+                async for message in read:
+                    if isinstance(message, SessionMessage):
+                        await self._take(message.message)
+        except Exception as error:  # noqa: BLE001  whatever ended it: all who wait are told
+            cause: BaseException = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            ended = str(cause) or type(cause).__name__
+        finally:
+            said = complaints.last()
+            self._why = self._hidden(f"{ended} ({said})" if said else ended)
+            self._open.set()
+            for answer in self._asked.values():
+                if not answer.done():
+                    answer.set_exception(Lost(self._why))
+        with suppress(*GONE):
+            await self._lost(self)
+
+    async def _take(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            answer = self._asked.get(message.id) if message.id is not None else None
+            if answer is not None:
+                if not answer.done():
+                    answer.set_result(message)
+                return
+            if isinstance(message.id, str) and message.id.startswith(OURS):
+                return
+        await self._hear(self, message)
+
+    @property
+    def why(self) -> str:
+        return self._why
+
+    def _hidden(self, text: str) -> str:
+        secrets = {*self.server.headers.values(), *self.server.env.values(), self.server.url}
+        for secret in sorted(secrets, key=len, reverse=True):
+            if len(secret) >= SHORT:
+                text = text.replace(secret, "…")
+        return text

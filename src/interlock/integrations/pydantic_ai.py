@@ -1,0 +1,303 @@
+"""Pydantic AI: every tool of an agent goes by the gate; its run pauses for people, or waits where it stands."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
+
+from pydantic import ValidationError
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import (
+    AgentRunResult,
+    ApprovalRequired,
+    CallDeferred,
+    DeferredToolRequests,
+    DeferredToolResults,
+    ModelMessagesTypeAdapter,
+    ModelRetry,
+    RunContext,
+    ToolDenied,
+    ToolReturn,
+    UserError,
+)
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_core import to_json, to_jsonable_python
+
+from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.canonical import canonical_args
+from interlock.core.errors import BindingBroken, EffectUnknown, InvalidRequest, Misconfigured
+from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
+from interlock.core.pause import Pause
+from interlock.library.agent import Agent, Ran, told
+
+Effects = Mapping[str, str | ToolSpec]
+Wait = Literal["", "pause", "inline"]
+LOST = (-32000, -32001)  # what MCP says when the connection was closed, and when no answer came in time
+MARK = "interlock"  # in the metadata of a tool: it stands behind a gate; in that of a request: what it waits for
+
+
+@dataclass
+class Gate(AbstractCapability[Any]):
+    """All tools of an agent, whoever gave them to it; what ends a run (an output tool) is free.
+
+    `Agent(model, capabilities=[Gate(lock.agent("support"), effects={"get_weather": "read"})])`. A tool of which
+    nothing is said asks. `wait`: "pause" ends the run with DeferredToolRequests and keeps it; "inline" waits inside
+    the call, which is all that a sub-agent can do.
+    """
+
+    agent: Agent
+    effects: Effects = field(default_factory=dict)
+    wait: Wait = ""
+
+    def __post_init__(self) -> None:
+        self.wait = way(self.agent, self.wait)
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Next to the tools, so that what other capabilities make of a call is what people see."""
+        return CapabilityOrdering(position="innermost")
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        return Gated(toolset, self.agent, self.effects, self.wait)
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        await keep(self.agent, result)
+        return result
+
+
+def gated(toolset: AbstractToolset[Any], agent: Agent, effects: Effects | None = None, wait: Wait = "") -> Gated:
+    """One toolset, a local one or that of an MCP server. To pause, `keep` what the run ended with."""
+    return Gated(toolset, agent, effects or {}, way(agent, wait))
+
+
+async def keep(agent: Agent, result: AgentRunResult[Any]) -> Pause | None:
+    """Keeps a run that waits for people until somebody goes on with it; None for any other. A Gate does it itself."""
+    if not isinstance(result.output, DeferredToolRequests):
+        return None
+    waiting = [call_id for call_id, more in result.output.metadata.items() if MARK in more]
+    if not waiting:
+        return None
+    messages = ModelMessagesTypeAdapter.dump_json(result.all_messages())
+    return await agent.pause(result.conversation_id, json.dumps(waiting).encode() + b"\n" + messages)
+
+
+async def resume(
+    agent: PydanticAgent[Any, Any], pause: Pause, results: DeferredToolResults | None = None, **more: Any
+) -> AgentRunResult[Any]:
+    """Goes on with a run that was kept. What still waits pauses again; what is known already is not run again.
+
+    `results` are for calls that the run deferred for reasons of its own; `more` goes to the agent's `run`.
+    """
+    waiting, _, messages = pause.state.partition(b"\n")
+    given = results or DeferredToolResults()
+    look_again = DeferredToolResults(approvals=dict.fromkeys(json.loads(waiting), True), metadata=given.metadata)
+    look_again.calls.update(given.calls)
+    look_again.approvals = {**given.approvals, **look_again.approvals}
+    history = ModelMessagesTypeAdapter.validate_json(messages)
+    return await agent.run(
+        message_history=history, deferred_tool_results=look_again, conversation_id=pause.run_id, **more
+    )
+
+
+@dataclass
+class Gated(WrapperToolset[Any]):
+    """Made by `gated` or by a Gate. An approval that the framework hands in only means: look again."""
+
+    agent: Agent
+    effects: Effects
+    wait: Wait
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """A tool that requires approval by its own definition always asks, and asks at the gate."""
+        return {name: _marked(tool) for name, tool in (await super().get_tools(ctx)).items()}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        wanted = _wanted(name, tool_args, ctx, tool, self)
+        try:
+            outcome = await wanted.attempt()
+            while isinstance(outcome, Waiting) and self.wait == "inline":
+                await self.agent.wait(outcome.approval_id)
+                outcome = await wanted.attempt()
+        except InvalidRequest as error:
+            raise ModelRetry(error.message) from error
+        except EffectUnknown as error:
+            raise ToolFailed(_text(Finished("unknown"), name)) from error
+        except BindingBroken as error:
+            raise ToolFailed(f"{name} is not the tool any more that was approved. It was not run.") from error
+        return _result(outcome, name)
+
+    def spec(self, name: str, tool: ToolsetTool[Any]) -> ToolSpec:
+        """What the tool says of itself is part of it: a server that changes it voids what was approved."""
+        known, definition = self.effects.get(name, ""), tool.tool_def
+        schema = {"description": definition.description or "", **definition.parameters_json_schema}
+        if isinstance(known, ToolSpec):
+            return replace(known, name=name, schema=known.schema or schema)
+        return ToolSpec(name, known, schema)
+
+
+def way(agent: Agent, wait: Wait) -> Wait:
+    """How a call waits. The run of a sub-agent lives inside a call of its parent, and cannot be kept."""
+    if wait not in ("", "pause", "inline"):
+        raise Misconfigured(f'wait is "pause" or "inline", not {wait!r}.')
+    if len(agent.path) == 1:
+        return wait or "pause"
+    if wait == "pause":
+        raise Misconfigured(f'{agent.name} is a sub-agent: its calls wait where they stand. Say wait="inline".')
+    return "inline"
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """One call: `written` is what people see, and `args` are what the tool gets if they leave it so."""
+
+    name: str
+    written: Args
+    args: dict[str, Any]
+    ctx: RunContext[Any]
+    tool: ToolsetTool[Any]
+    gate: Gated
+
+    async def attempt(self) -> Ran | Outcome:
+        call, spec = self.call(), self.gate.spec(self.name, self.tool)
+        return await self.gate.agent.attempt(call, spec, lambda approved: self.run(call, spec, approved))
+
+    def call(self) -> ToolCall:
+        conversation = self.ctx.conversation_id
+        if not conversation:
+            raise UserError("A gated agent needs the id of its conversation: agent.run(…, conversation_id=…).")
+        switch = "" if (self.tool.tool_def.metadata or {}).get(MARK) == "gated" else "on"
+        return self.gate.agent.call(self.name, self.written, conversation, self.call_id(), switch=switch)
+
+    def call_id(self) -> str:
+        """The framework's, which stays when a run goes on; with more, since models repeat ids such as call_1."""
+        own, found = str(self.ctx.tool_call_id), _asked(self.ctx)
+        if found is None:
+            return "/".join((*self.gate.agent.path[1:], own))
+        answer = found[0].provider_response_id
+        before = sum(own == part.tool_call_id for message in self.ctx.messages for part in _calls(message)) - 1
+        parts = (*self.gate.agent.path[1:], answer, own, before and str(before))
+        return "/".join(part for part in parts if part)
+
+    async def run(self, call: ToolCall, spec: ToolSpec, approved: Args) -> Any:
+        if canonical_args(approved) == call.args:
+            return await self.body(self.args)
+        result = await self.body(await self.edited(approved))
+        note = f"A reviewer changed the arguments of this call. {self.name} ran with: {_shown(call, spec, approved)}"
+        if not isinstance(result, ToolReturn):
+            return ToolReturn(result, content=note)
+        before = [result.content] if isinstance(result.content, str) else [*(result.content or [])]
+        return replace(result, content=[*before, note])
+
+    async def edited(self, approved: Args) -> dict[str, Any]:
+        """The arguments as a reviewer left them. They fit the schema; a tool's own checks can know more."""
+        try:
+            args = _validated(to_json(approved).decode(), self.ctx, self.tool)
+            if self.tool.args_validator_func is not None:
+                checked = self.tool.args_validator_func(self.ctx, **args)
+                if inspect.isawaitable(checked):
+                    await checked
+        except (ValidationError, ModelRetry, ToolFailed) as error:
+            said = f"A reviewer changed the arguments of {self.name} into some that it does not take: it was not run."
+            raise ToolFailed(said) from error
+        return args
+
+    async def body(self, args: dict[str, Any]) -> Any:
+        """An allowed read is left to the framework; about what was started at the gate the record has to be right."""
+        try:
+            return await self.gate.wrapped.call_tool(self.name, args, self.ctx, self.tool)
+        except (ApprovalRequired, CallDeferred) as error:
+            if self.gate.agent.lock.execution() is None:
+                raise
+            said = (
+                f"{self.name} was approved, and then asked for itself. Leave that to the gate; only a read can defer."
+            )
+            raise UserError(said) from error
+        except ModelRetry as error:
+            if self.gate.agent.lock.execution() is None or not _given_up(error):
+                raise
+            raise EffectUnknown(error.message) from error
+
+
+def _wanted(name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any], gate: Gated) -> _Wanted:
+    """What the model wrote; or what a hook of the agent's own made of it, so that people see what would run."""
+    found = _asked(ctx)
+    if found is not None:
+        given = found[1].args or {}
+        try:
+            read = _validated(given, ctx, tool)
+            if read == tool_args or read != _validated(given, ctx, tool):  # or a default that is never the same
+                return _Wanted(name, found[1].args_as_dict(), read, ctx, tool, gate)
+        except (ValidationError, ModelRetry):
+            pass  # a hook made them fit
+    return _Wanted(name, cast(Args, to_jsonable_python(tool_args)), tool_args, ctx, tool, gate)
+
+
+def _validated(args: str | dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]) -> dict[str, Any]:
+    read = tool.args_validator.validate_json if isinstance(args, str) else tool.args_validator.validate_python
+    return cast(dict[str, Any], read(args, context=ctx.validation_context))
+
+
+def _given_up(error: ModelRetry) -> bool:
+    """Whether a tool ran out of time or lost its server, rather than failed: it may run on, or have run."""
+    told = getattr(error.__cause__, "error", None)
+    timed_out = isinstance(error.__context__, TimeoutError) and error.__suppress_context__
+    return timed_out or getattr(told, "code", None) in LOST
+
+
+def _marked(tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
+    definition = tool.tool_def
+    known = definition.metadata or {}
+    if MARK in known:
+        raise UserError(f"{definition.name} stands behind two gates. Keep the Gate of the agent, or the gated toolset.")
+    if definition.kind not in ("function", "unapproved"):
+        return tool
+    mark = "asks" if definition.kind == "unapproved" else "gated"
+    return replace(tool, tool_def=replace(definition, kind="function", metadata={**known, MARK: mark}))
+
+
+def _asked(ctx: RunContext[Any]) -> tuple[ModelResponse, ToolCallPart] | None:
+    """The call in the model's last answer; None for one that code made in the model's name."""
+    last = next((message for message in reversed(ctx.messages) if isinstance(message, ModelResponse)), None)
+    found = [part for part in _calls(last) if part.tool_call_id == ctx.tool_call_id]
+    return (last, found[0]) if last and found else None
+
+
+def _calls(message: object) -> list[ToolCallPart]:
+    return list(message.tool_calls) if isinstance(message, ModelResponse) else []
+
+
+def _shown(call: ToolCall, spec: ToolSpec, approved: Args) -> str:
+    """To the model: where something is secret, the names of what was changed will do."""
+    if not spec.secret:
+        return json.dumps(approved, ensure_ascii=False)
+    names = sorted({*approved, *call.value})
+    return "other values of " + ", ".join(name for name in names if approved.get(name) != call.value.get(name))
+
+
+def _result(outcome: Ran | Outcome, tool: str) -> Any:
+    match outcome:
+        case Ran(result):
+            return result
+        case Waiting(approval_id):
+            raise ApprovalRequired(metadata={MARK: approval_id})
+        case Finished("succeeded", {"kind": "tool-return", "return_value": value}):
+            return value
+        case Finished("succeeded", result):
+            return result
+        case Answered(message):
+            return message
+        case Refused():
+            return ToolDenied(_text(outcome, tool))
+        case _:
+            raise ToolFailed(_text(outcome, tool))
+
+
+def _text(outcome: Outcome, tool: str) -> str:
+    return json.dumps(told(outcome, tool), ensure_ascii=False)

@@ -1,0 +1,229 @@
+"""An agent of this program as an integration knows it: where it stands, and one call of it on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from interlock.bridge import Bridge
+from interlock.core.call import Args, ToolCall, ToolSpec, propose
+from interlock.core.canonical import canonical, digest, read
+from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
+from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting, declined
+from interlock.core.pause import Pause, check_pause
+from interlock.library.functions import stored_result
+from interlock.library.live import Go, Live
+from interlock.library.resuming import Resuming
+
+if TYPE_CHECKING:
+    from interlock.library.interlock import Interlock
+
+T = TypeVar("T")
+LONG = 150  # characters of an id that is taken as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """It ran just now, here. What a framework's tool gave stays as it is; the record has it as JSON."""
+
+    result: Any
+
+
+@dataclass(frozen=True)
+class Agent:
+    """`path` are the agents from the outermost to this one: a sub-agent can tighten what asks, and never loosen it."""
+
+    lock: Interlock
+    path: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path[-1]
+
+    def agent(self, name: str, tool_approvals: Mapping[str, bool] | None = None) -> Agent:
+        """A sub-agent of this one, with switches of its own."""
+        if tool_approvals is not None and name in self.path:
+            raise Misconfigured(
+                f"An agent above this one is called {name} too, and switches go by name. Choose another."
+            )
+        self.lock.agent(name, tool_approvals)
+        return Agent(self.lock, (*self.path, name))
+
+    def call(self, tool: str, args: object, run_id: str, call_id: str, **more: Any) -> ToolCall:
+        """`(run_id, call_id)` names it for ever: the same ids with the same arguments are the same call.
+
+        Ids of any length will do. The run is the framework's own: its thread, conversation or session.
+        """
+        program = self.lock.program
+        known: dict[str, Any] = {"workspace": program.workspace, "requester": program.user, "setting": "paused"}
+        known |= {"agent": self.name, "agent_path": self.path, "thread_id": short(run_id)}
+        return propose(tool, args, short(run_id), short(call_id), **(known | more))
+
+    async def attempt(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Awaitable[Any]]) -> Ran | Outcome:
+        """Runs the call if it may run now, with the arguments that were approved, and never a second time.
+
+        Gives Ran, Waiting (for people), Refused, Answered, or Finished (it ran before); never Proceed. An error of
+        the tool itself is recorded and raised as it is; after EffectUnknown nobody knows whether it ran. Raises
+        InvalidRequest for arguments that do not fit.
+        """
+        live = await self._live()
+        step = await live.begun(call, spec)
+        if not isinstance(step, Go):
+            return step
+        args: Args = read(step.args)  # type: ignore[assignment]  # a call has an object
+        return Ran(await carried_out(live, step, spec, lambda: body(args)))
+
+    def attempt_sync(self, call: ToolCall, spec: ToolSpec, body: Callable[[Args], Any]) -> Ran | Outcome:
+        """The same from synchronous code; the tool runs in the thread of the caller."""
+        live, bridge = self.lock.open(), self.lock.bridge
+        step = bridge.run(live.begun(call, spec))
+        if not isinstance(step, Go):
+            return step
+        args: Args = read(step.args)  # type: ignore[assignment]  # a call has an object
+        return Ran(carried_out_sync(live, step, spec, lambda: body(args), bridge))
+
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
+        """Until it needs no more waiting; holds nothing but this coroutine."""
+        return await self.lock.wait(approval_id, timeout)
+
+    async def result(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
+        """What to tell the model, for a loop of one's own: waits for people where it stands, as long as it takes.
+
+        The function, sync or async, gets the approved arguments by name. What it raises is recorded and raised.
+        """
+
+        async def body(args: Args) -> Any:
+            given = function(**args)
+            return await given if inspect.isawaitable(given) else given
+
+        try:
+            outcome = await self.attempt(call, spec, body)
+            while isinstance(outcome, Waiting):
+                await self.wait(outcome.approval_id)
+                outcome = await self.attempt(call, spec, body)
+        except InvalidRequest as error:
+            return misfit(error)
+        return outcome.result if isinstance(outcome, Ran) else told(outcome, call.tool)
+
+    def result_sync(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> object:
+        """The same from synchronous code; the function runs in the thread of the caller."""
+        try:
+            outcome = self.attempt_sync(call, spec, lambda args: function(**args))
+            while isinstance(outcome, Waiting):
+                self.lock.bridge.run(self.lock.open().side.wait(outcome.approval_id))
+                outcome = self.attempt_sync(call, spec, lambda args: function(**args))
+        except InvalidRequest as error:
+            return misfit(error)
+        return outcome.result if isinstance(outcome, Ran) else told(outcome, call.tool)
+
+    # Runs that stand still: they belong to the outermost agent
+
+    async def pause(self, run_id: str, state: bytes = b"") -> Pause:
+        """Keeps that the run stands still, and what is needed to go on with it; takes the place of an older pause.
+
+        It survives the end of the program. What `state` is, is the framework's own business: at most 4 MiB.
+        """
+        check_pause(run_id, state)
+        return await (await self._live()).side.pause(self.path[0], short(run_id), run_id, bytes(state))
+
+    def pause_sync(self, run_id: str, state: bytes = b"") -> Pause:
+        check_pause(run_id, state)
+        side = self.lock.open().side
+        return self.lock.bridge.run(side.pause(self.path[0], short(run_id), run_id, bytes(state)))
+
+    async def paused(self) -> list[Pause]:
+        """Those that wait longest first, without their state; at most 10,000."""
+        return list(await (await self._live()).side.paused(self.path[0]))
+
+    async def ready(self, timeout: float | None = None, limit: int = 10) -> list[Pause]:
+        """Runs of which nothing waits for people any more, for this program alone until its lease ends.
+
+        Waits for the first one: up to `timeout` seconds, or for ever. `resume_all` also keeps the lease.
+        """
+        return list(await (await self._live()).side.ready(self.path[0], timeout, limit))
+
+    async def resumed(self, pause: Pause) -> None:
+        """The run went on and needs no pause any more. One that paused again meanwhile stays."""
+        await (await self._live()).side.resumed(self.path[0], short(pause.run_id), pause.fence)
+
+    def resumed_sync(self, pause: Pause) -> None:
+        side = self.lock.open().side
+        self.lock.bridge.run(side.resumed(self.path[0], short(pause.run_id), pause.fence))
+
+    async def resume_all(
+        self, resume: Callable[[Pause], Awaitable[object]], stop: asyncio.Event | None = None, at_once: int = 10
+    ) -> None:
+        """Goes on with every run as soon as it can, until `stop` is set; then waits for those that are under way.
+
+        `resume` may be called again for a run that it went on with before: after a crash, or when it raised. What
+        it raises is logged, and the run is tried again after a while.
+        """
+        await Resuming(await self._live(), self.path[0], short, resume, at_once).run(stop or asyncio.Event())
+
+    async def _live(self) -> Live:
+        return self.lock.open() if self.lock.is_open else await asyncio.to_thread(self.lock.open)
+
+
+def told(outcome: Outcome, tool: str) -> object:
+    """What the model is told of a call that did not run just now: a result from before, an answer, or why not."""
+    match outcome:
+        case Finished("succeeded", result):
+            return result
+        case Finished("failed", _, error):
+            return {"success": False, "status": "failed", "error": error}
+        case Finished(status):
+            said = f"{tool} was started and nobody knows how it ended. Do not call it again: a person has to look."
+            return {"success": False, "status": status, "error": said}
+        case Answered(message):
+            return message
+        case Refused():
+            return declined(outcome, tool)
+        case _:
+            raise TypeError(f"There is nothing to tell of {outcome!r} yet.")
+
+
+def misfit(error: InvalidRequest) -> dict[str, object]:
+    """What the model is told of arguments that do not fit: nobody was asked, and it may try again."""
+    return {"success": False, "status": "invalid", "error": error.message}
+
+
+def short(name: str) -> str:
+    """A framework's id as one of ours: what is long or cannot be seen becomes its digest."""
+    return name if 0 < len(name) <= LONG and name.isprintable() else f"sha256:{digest(canonical(name))}"
+
+
+async def carried_out(live: Live, go: Go, spec: ToolSpec, run: Callable[[], Awaitable[T]]) -> T:
+    with live.running(go):
+        try:
+            result = await run()
+        except EffectUnknown:
+            await live.interrupted(go)
+            raise
+        except Exception as error:
+            await live.failed(go, spec, error)
+            raise
+        except BaseException:
+            await asyncio.shield(live.interrupted(go))
+            raise
+    await live.succeeded(go, stored_result(result))
+    return result
+
+
+def carried_out_sync(live: Live, go: Go, spec: ToolSpec, run: Callable[[], T], bridge: Bridge) -> T:
+    with live.running(go):
+        try:
+            result = run()
+        except EffectUnknown:
+            bridge.run(live.interrupted(go))
+            raise
+        except Exception as error:
+            bridge.run(live.failed(go, spec, error))
+            raise
+        except BaseException:
+            bridge.run(live.interrupted(go))
+            raise
+    bridge.run(live.succeeded(go, stored_result(result)))
+    return result

@@ -1,0 +1,343 @@
+"""Reaching people, put together: the channels of the configuration, who is told where, and who answers through them."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import time
+from hashlib import sha256
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from interlock.channels.channel import Answering, Channel, Kit, Listening, Proving, Reply, opened
+from interlock.configuration import DASHBOARD, QuietHours, Settings
+from interlock.core.binding import LIVES, Claim, read, signed
+from interlock.core.card import visible
+from interlock.core.decision import Decision, Reviewer
+from interlock.core.delivery import Delivery, Way, is_revised, trial_of
+from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
+from interlock.core.message import Message, Purpose, Recipient, Topic
+from interlock.core.policy import People
+from interlock.core.ports import User
+from interlock.core.routes import Contact, Means, Quiet, Routes, gaps
+from interlock.courier import Courier, Log, Office
+from interlock.faults import plan as faulty
+from interlock.inbox import View, covers_of
+from interlock.runner import is_dead, this_runner
+from interlock.stores.answering import Place
+from interlock.stores.store import SqlStore
+from interlock.stores.transaction import TOLD
+from interlock.workspaces import Doors, Workspaces
+
+Chore = Callable[[asyncio.Event], Awaitable[None]]
+LINK_LIVES = 7 * 24 * 3_600_000  # milliseconds that a link lets somebody look at a call that has ended
+MAX_RESULT = 200  # characters of a result that a message shows
+_TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([0-9a-f-]{36})\.([0-9]{1,16})\.[0-9a-f]{32}", re.ASCII)
+WAITING = 0.05  # seconds between looks at what somebody else is doing for the same key
+
+
+class Token(NamedTuple):
+    """What a link in a message proves: that it was made for this person, about this delivery."""
+
+    delivery: Delivery
+    person: Recipient
+    expires_at: int
+
+
+@dataclass(frozen=True)
+class Reach:
+    """`channels` are those of the configuration, by name; it is also where they take what people say."""
+
+    settings: Settings
+    store: SqlStore
+    workspaces: Workspaces
+    channels: Mapping[str, Channel]
+    routes: Routes
+    log: Log
+    public_url: str
+
+    # What keeps running
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            for channel in self.channels.values():
+                await channel.close()
+
+    @property
+    def chores(self) -> list[Chore]:
+        """For a process that does the work."""
+        listening = [_listen(name, each, self) for name, each in self.channels.items() if isinstance(each, Listening)]
+        return [self.courier().run, *listening]
+
+    def courier(self) -> Courier:
+        point = faulty(self.settings.fault)
+        office = Office(self.store.deliveries, self.store.clock, this_runner(), self.compose, self.log, is_dead=is_dead)
+        return Courier(
+            replace(office, point=point) if point else office,
+            self.routes,
+            self.channels,
+            self.contacts,
+            lambda: self.store.watch("", TOLD),
+        )
+
+    async def contacts(self, workspace: str) -> Sequence[Contact]:
+        users = [user for user in (await self._doors(workspace)).people.values() if user.removed_at is None]
+        now = self.store.clock()
+        away = [user for user in users if now < (user.away_until or 0)]
+        return [_contact(user, away, now) for user in users]
+
+    # What is said
+
+    async def compose(self, delivery: Delivery) -> Message:
+        """Made from what is stored at this moment, so that nothing of it has to be kept."""
+        to = await self._recipient(delivery)
+        link, topic, count, by = f"{self.public_url}/inbox", None, 0, ""
+        if delivery.approval_id:
+            topic = await self.topic(delivery.workspace, delivery.approval_id)
+            link = await self._link(delivery, topic)
+        elif delivery.reason == "group":
+            count = int(delivery.wanted)
+        else:
+            by = delivery.wanted
+        return Message(
+            delivery.message_id,
+            f"{delivery.workspace}.{delivery.id}",
+            delivery.workspace,
+            _purpose(delivery, topic),
+            to,
+            link,
+            self.store.clock(),
+            topic,
+            count,
+            by,
+            is_revised(delivery),
+        )
+
+    async def topic(self, workspace: str, approval_id: str) -> Topic:
+        view = await (await self._doors(workspace)).inbox.show(workspace, approval_id)
+        payload, spec = view.stored.payload, view.spec
+        args = (payload.shown if payload.shown is not None else payload.args) or b"{}"
+        return Topic(view.stored.approval, view.status, view.card, spec.schema, _result(view), args, spec.secret)
+
+    async def _recipient(self, delivery: Delivery) -> Recipient:
+        way = delivery.way
+        user = (await self._doors(delivery.workspace)).people.get(way.person) if way.person else None
+        if way.person and (user is None or user.removed_at is not None):
+            raise NotFound(f"{visible(way.person)} is not a member of the workspace any more.")
+        return Recipient(way.person, user.email if user else "", way.place)
+
+    # Links
+
+    async def _link(self, delivery: Delivery, topic: Topic) -> str:
+        url = f"{self.public_url}/a/{topic.approval.id}"
+        if not delivery.way.person:
+            return url
+        expires_at = topic.approval.expires_at + LINK_LIVES
+        return f"{url}?t={await self._signed(delivery, expires_at)}"
+
+    async def token(self, text: str) -> Token:
+        """Looks, and spends nothing. Raises NotFound for whatever is no link of ours, Expired if its time is over."""
+        refusal = NotFound("This link does not hold. Open the inbox instead.")
+        shape = _TOKEN.fullmatch(text)
+        if shape is None:
+            raise refusal
+        workspace, delivery_id, expires = shape.groups()
+        try:
+            delivery = await self.store.deliveries.get(workspace, delivery_id)
+        except NotFound:
+            raise refusal from None
+        if not hmac.compare_digest(text, await self._signed(delivery, int(expires))):
+            raise refusal
+        if self.store.clock() >= int(expires):
+            raise Expired("The time of this link is over. Open the inbox instead.")
+        return Token(delivery, await self._recipient(delivery), int(expires))
+
+    async def _signed(self, delivery: Delivery, expires_at: int) -> str:
+        key = await self.store.secret_key(delivery.workspace)
+        said = "\n".join((delivery.workspace, delivery.id, delivery.approval_id, delivery.way.person, str(expires_at)))
+        proof = hmac.digest(hmac.digest(key, b"links", sha256), said.encode(), sha256).hex()[:32]
+        return f"{delivery.workspace}.{delivery.id}.{expires_at}.{proof}"
+
+    def proving(self, delivery: Delivery) -> Proving | None:
+        """The channel, if a code that comes through it proves who somebody is."""
+        channel: object = self.channels.get(delivery.way.channel)
+        return channel if isinstance(channel, Proving) and channel.has_codes else None
+
+    async def claim(self, workspace: str, link: str) -> Claim:
+        """Who somebody says to be elsewhere, with a link that was made for them. Raises NotFound."""
+        claim = read(await self.store.secret_key(workspace), workspace, link, self.store.clock())
+        self.channel(claim.channel)
+        return claim
+
+    # Tests
+
+    async def test(self, workspace: str, name: str, person: str) -> Message:
+        """Sends one now, and raises what went wrong. To a channel for persons, whoever asks is the one who is told."""
+        channel, means = self.channel(name), self.routes.means[name]
+        way = Way(name, "", person if means.personal else "")
+        delivery = trial_of(workspace, str(uuid.uuid4()), way, person, self.store.clock())
+        message = await self.compose(delivery)
+        await channel.send(message)
+        return message
+
+    def channel(self, name: str) -> Channel:
+        if name not in self.channels:
+            there = ", ".join(self.channels) or "none"
+            raise NotFound(f"There is no channel {visible(name)!r}. Configured are: {there}.")
+        return self.channels[name]
+
+    def answering(self, name: str) -> Answering:
+        """Whoever asks is not known yet, and does not learn which channels there are."""
+        channel: object = self.channels.get(name)
+        if not isinstance(channel, Answering):
+            raise NotFound("Nothing is taken at this address.")
+        return channel
+
+    async def _doors(self, workspace: str) -> Doors:
+        return await self.workspaces.doors(workspace)
+
+
+@dataclass(frozen=True)
+class FrontDesk:
+    """Where one channel takes what people say: the Reception of `channels/channel.py`."""
+
+    reach: Reach
+    channel: str
+
+    async def delivery(self, thread: str) -> Delivery:
+        workspace, _, delivery_id = thread.partition(".")
+        found = await self.reach.store.deliveries.get(workspace, delivery_id)
+        if found.way.channel != self.channel:
+            raise NotFound("There is no delivery with this id.", delivery_id=delivery_id)
+        return found
+
+    async def person(self, workspace: str, outside: str, email: str = "") -> Reviewer | None:
+        name = await self.reach.store.deliveries.identity(workspace, self.channel, outside)
+        if name:
+            return await self.member(workspace, name)
+        people = (await self.reach.workspaces.doors(workspace)).people.values()
+        there = [user for user in people if user.removed_at is None]
+        same = [user.name for user in there if email and user.email.casefold() == email.casefold()]
+        return await self.member(workspace, same[0]) if len(same) == 1 else None
+
+    async def member(self, workspace: str, name: str) -> Reviewer | None:
+        doors = await self.reach.workspaces.doors(workspace)
+        user = doors.people.get(name)
+        if user is None or user.removed_at is not None:
+            return None
+        covers = covers_of(doors.people.values(), user.name, user.teams, self.now())
+        return Reviewer(user.name, user.role, user.teams, self.channel, covers)
+
+    async def topic(self, workspace: str, approval_id: str) -> Topic:
+        return await self.reach.topic(workspace, approval_id)
+
+    async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Topic:
+        doors = await self.reach.workspaces.doors(workspace)
+        await doors.inbox.decide(workspace, approval_id, decision, reviewer)
+        return await self.topic(workspace, approval_id)
+
+    async def once(self, workspace: str, key: str, work: Callable[[], Awaitable[Reply]], digest: str = "") -> Reply:
+        """Whoever comes while it is being done waits for it."""
+        answers, place = self.reach.store.answers, Place(workspace, f"channel:{self.channel}", key)
+        while True:
+            kept = await answers.claim(place, digest or key)
+            if kept.digest != (digest or key):
+                raise Conflict("This id was used for something else before. Use a new id for each message.")
+            if kept.mark:
+                break
+            if kept.status:
+                return Reply(kept.status, kept.body)
+            await asyncio.sleep(WAITING)
+        try:
+            reply = await work()
+        except BaseException:
+            await answers.drop(place, kept.mark)
+            raise
+        await answers.keep(place, kept.mark, reply.status, reply.body)
+        return reply
+
+    async def binding_link(self, workspace: str, outside: str) -> str:
+        claim = Claim(self.channel, outside, self.now() + LIVES)
+        token = signed(await self.reach.store.secret_key(workspace), workspace, claim)
+        return f"{self.reach.public_url}/settings/me?link={token}"
+
+    def now(self) -> int:
+        return self.reach.store.clock()
+
+
+def reach_of(settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log) -> Reach:
+    """Raises Misconfigured for channels that cannot be right: at the start, and not at night."""
+    server = settings.server
+    public_url = server.public_url.rstrip("/") or f"http://{server.host}:{server.port}"
+    channels: dict[str, Channel] = {}
+    means: dict[str, Means] = {}
+    for name, channel in settings.channels.items():
+        channels[name], means[name] = opened(name, channel.kind, Kit(name, channel.settings, public_url))
+    routes = routes_of(settings, means)
+    if missing := gaps(routes):
+        raise Misconfigured("Some calls would reach nobody: " + "; ".join(missing) + ". See: interlock doctor")
+    return Reach(settings, store, workspaces, channels, routes, log, public_url)
+
+
+def routes_of(settings: Settings, means: Mapping[str, Means]) -> Routes:
+    routing, escalation = settings.routing, settings.escalation
+    actions = {name: settings.actions[name].team for name in settings.actions if settings.actions[name].team}
+    ways = dict(routing.team_routing)
+    for action, team in actions.items():
+        if team in ways:
+            ways.setdefault(action, ways[team])
+    return Routes(
+        means,
+        routing.default_channel,
+        routing.priority_map,
+        ways,
+        _quiet(routing.quiet_hours),
+        escalation.channel if escalation.channel != DASHBOARD else "",
+        escalation.notify_on_expiry,
+    )
+
+
+def _quiet(hours: QuietHours | None) -> Quiet | None:
+    if hours is None:
+        return None
+    return Quiet(time.fromisoformat(hours.start), time.fromisoformat(hours.end), ZoneInfo(hours.timezone))
+
+
+def _contact(user: User, away: Sequence[User], now: int) -> Contact:
+    """`away` are those who are away now: few, where there are many people."""
+    covers = covers_of(away, user.name, user.teams, now)
+    is_away = user in away and user.away_to not in (None, People())
+    return Contact(user.name, user.role, user.teams, bool(user.email), is_away, covers)
+
+
+def _purpose(delivery: Delivery, topic: Topic | None) -> Purpose:
+    if topic is None:
+        return "group" if delivery.reason == "group" else "test"
+    if delivery.reason == "expired":
+        return "expired"
+    if not topic.is_open:
+        return "ended"
+    if not delivery.said:
+        return "escalate" if delivery.reason == "escalated" else "ask"
+    return "remind" if delivery.is_loud else "changed"
+
+
+def _result(view: View) -> str:
+    """What came of it, in one line. The result itself is what a tool gave, and may hold anything."""
+    payload = view.stored.payload
+    if view.status == "failed":
+        return visible((payload.error or "")[:MAX_RESULT])
+    return ""
+
+
+def _listen(name: str, channel: Listening, reach: Reach) -> Chore:
+    desk = FrontDesk(reach, name)
+    return lambda stop: channel.listen(desk, stop)

@@ -1,0 +1,69 @@
+"""The process that verifies: told on standard input which ledger, it says line by line how far it is and what it found.
+
+The address of the database may hold a password, so it is no argument, which everybody on the machine could read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from time import monotonic
+from typing import Any
+
+from interlock.audit import verify
+from interlock.core.card import visible
+from interlock.core.errors import Error
+from interlock.core.laws import Fault
+from interlock.core.ledger import Head
+from interlock.wiring import wire
+
+EVERY = 0.2  # seconds between two words about the progress
+MOST_FAULTS = 100  # that are told; one altered entry breaks every link behind it
+LONGEST_MESSAGE = 1_000
+KINDLY = 5  # the server comes first
+
+
+def main() -> None:
+    os.nice(KINDLY)
+    wanted = json.load(sys.stdin)
+    try:
+        _tell(report=asyncio.run(_verified(**wanted)))
+    except Error as error:
+        _tell(problem=error.message)
+
+
+async def _verified(url: str, workspace: str, head: dict[str, Any] | None) -> dict[str, object]:
+    last = 0.0
+
+    def progress(done: int, of: int) -> None:
+        nonlocal last
+        if monotonic() - last >= EVERY:
+            last = monotonic()
+            _tell(done=done, of=of)
+
+    store = wire(url).store
+    await store.open()
+    try:
+        report = await verify(store, workspace, Head(**head) if head else None, progress)
+    finally:
+        await store.close()
+    told = report.to_json()
+    return {
+        **told,
+        "faults": [_fault(fault) for fault in report.faults[:MOST_FAULTS]],
+        "fault_count": len(report.faults),
+    }
+
+
+def _fault(fault: Fault) -> dict[str, object]:
+    return {"seq": fault.seq, "message": visible(fault.message)[:LONGEST_MESSAGE]}
+
+
+def _tell(**fields: object) -> None:
+    print(json.dumps(fields), flush=True)  # noqa: T201  whoever started it reads this
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,388 @@
+"""Deliveries: made from the ledger under a mark, claimed with a lease, and recorded with what became of them.
+
+An event is its own outbox row: it is numbered in commit order, so whoever follows the ledger misses none. What is to
+be told is worked out beside the transactions that change approvals, and kept together with the mark.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from asyncio import Future, Lock, get_running_loop, sleep
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, cast
+
+from interlock.core import delivery as deliveries
+from interlock.core.approval import Approval
+from interlock.core.delivery import Delivery
+from interlock.core.errors import Conflict, StoreUnavailable
+from interlock.core.event import TIME, Event
+from interlock.core.ports import Clock, IsDead
+from interlock.stores.claiming import Bounds, Taken, alone, claim
+from interlock.stores.delivery_rows import delivery_of, one, save
+from interlock.stores.rows import Row
+from interlock.stores.transaction import Transaction
+from interlock.stores.writer import Read, Work
+
+MARK = "deliveries"
+EVENTS = 500  # looked at for one lot
+LOT = 50  # approvals whose deliveries are worked out in one transaction
+FAR = 5_000  # entries without news, after which the mark is written all the same
+GATHER = 0.005  # seconds in which others may come through, to be recorded together
+WORKSPACES = 1_000
+SENDING = 1_000
+OURS = frozenset({"delivered", "delivery_parked", "delivery_again"})  # what deliveries themselves leave in the ledger
+
+TELLING = ("pending", "expired")  # whoever has not heard of a call that is anything else need not hear of it
+Step = Callable[[Delivery, int], Delivery]
+Prepared = tuple[int, object]  # for which version of the approval, and what was worked out
+Finish = tuple[Delivery, Step, Future[Delivery | None]]
+
+
+class Behind(NamedTuple):
+    """A workspace whose ledger has entries that nobody was told of; a mark of -1 says that nobody ever was."""
+
+    workspace: str
+    mark: int
+    head: int
+
+
+Place = tuple[int, str]  # time and id of the last one that was seen
+NEWEST: Place = (2**62, "")
+
+
+class Listed(NamedTuple):
+    items: Sequence[Delivery]
+    next: Place | None
+
+
+class Plan(Protocol):
+    """Works out the deliveries of an approval: those that are new, without an id, or changed."""
+
+    def prepare(self, approval: Approval) -> object:
+        """Whatever takes long; beside the transaction, and good while the approval stays as it is."""
+
+    def __call__(
+        self, approval: Approval, known: Sequence[Delivery], now: int, prepared: object
+    ) -> Iterable[Delivery]: ...
+
+
+class Identity(NamedTuple):
+    channel: str
+    outside: str
+    person: str
+    at: int
+
+
+class Switch(NamedTuple):
+    """A channel that is off, since when and why."""
+
+    channel: str
+    off_at: int
+    why: str
+
+
+class Database(Protocol):
+    clock: Clock
+
+    async def fetch(self, name: str, *values: object) -> list[Row]: ...
+    async def write(self, work: Work) -> Any: ...
+
+
+class SqlDeliveries:
+    """The steps of one workspace take turns: two in one batch could not see what the other one has changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._turns: dict[str, Lock] = defaultdict(Lock)
+        self._finishing: dict[str, list[Finish]] = defaultdict(list)
+        self._passed: dict[str, int] = {}  # up to where there is nothing new: the mark costs a write
+
+    # From the ledger
+
+    async def behind(self) -> Sequence[Behind]:
+        found = [Behind(*row) for row in await self._database.fetch("unrouted", WORKSPACES)]
+        return [each for each in found if each.head > self._passed.get(each.workspace, -1)]
+
+    async def begin(self, behind: Behind) -> None:
+        """The first time: of what happened before there was a channel, only what still waits is told."""
+        first = await self._database.fetch("first_pending", behind.workspace, behind.workspace)
+        start = first[0][0] - 1 if first else behind.head
+
+        def run(tx: Transaction) -> None:
+            alone(tx, behind.workspace)
+            if not tx.fetch("mark", behind.workspace, MARK):
+                tx.write("write_mark", behind.workspace, MARK, start)
+
+        await self._write(behind.workspace, run, ("mark", behind.workspace, MARK))
+
+    async def route(self, behind: Behind, plan: Plan) -> Behind | None:
+        """Works out a lot; gives what is left, or None. Somebody else's lot that came first is as good as this one.
+
+        What was decided before anybody was told of it does not matter, and costs no transaction.
+        """
+        workspace, mark, head = behind
+        order: dict[str, None] = {}
+        end = since = max(mark, self._passed.get(workspace, -1))
+        found = await self._database.fetch("told_since", workspace, since, since + EVENTS)
+        for seq, approval_id, kind, status, known in found:
+            if len(order) == LOT and approval_id not in order:
+                break
+            order.update({approval_id: None} if kind not in OURS and (known or status in TELLING) else {})
+            end = seq
+        if not order and end - mark < FAR:
+            self._passed[workspace] = end
+            return behind if since < end < head else None
+
+        prepared = await self._prepared(workspace, order, plan)
+
+        def run(tx: Transaction) -> bool:
+            alone(tx, workspace)
+            found = tx.fetch("mark", workspace, MARK)
+            if (found[0][0] if found else -1) != mark:
+                return False
+            for approval_id in order:
+                _plan(tx, workspace, approval_id, plan, prepared[approval_id])
+            tx.write("write_mark", workspace, MARK, end)
+            return True
+
+        reads = (("mark", workspace, MARK), *((name, workspace, each) for each in order for name in _READ))
+        async with self._turns[workspace]:
+            went_on = await self._database.write(Work(run, workspace, reads, brief=False))
+        return behind._replace(mark=end) if went_on and end < head else None
+
+    async def _prepared(self, workspace: str, ids: Iterable[str], plan: Plan) -> dict[str, Prepared]:
+        """There may be thousands of people: nobody who decides is to wait while they are gone through."""
+        reads = tuple(("approval", workspace, each) for each in ids)
+        look = Work(lambda tx: [tx.approval(*key) for _, *key in reads], workspace, reads)
+        found = await self._database.write(look)
+        prepared = {}
+        for approval in cast(list[Approval], found):
+            prepared[approval.id] = (approval.version, plan.prepare(approval))
+            await sleep(0)
+        return prepared
+
+    # To the channels
+
+    async def claim(self, channel: str, runner: str, limit: int, most: int) -> Sequence[Delivery]:
+        """Up to `limit` that are due, for this runner alone; `most` are messages a minute for one person or place.
+
+        Workspaces share what there is room for, so that one with much to say does not silence the others.
+        """
+        now = self._database.clock()
+        due = [workspace for workspace, due_at in await self._due(channel) if due_at <= now]
+        random.shuffle(due)
+        taken: list[Delivery] = []
+        while due and len(taken) < limit:
+            share = -(-(limit - len(taken)) // len(due))
+            taken += await self._claim(due.pop(), channel, runner, Bounds(share, most))
+        return taken
+
+    async def _claim(self, workspace: str, channel: str, runner: str, bounds: Bounds) -> Sequence[Delivery]:
+        while True:
+            async with self._turns[workspace]:
+                taken = cast(Taken, await self._database.write(claim(workspace, channel, runner, bounds)))
+            if taken.deliveries or not taken.more:
+                return taken.deliveries
+
+    async def next_due(self, channel: str) -> int | None:
+        return min((due_at for _, due_at in await self._due(channel)), default=None)
+
+    async def _due(self, channel: str) -> Sequence[tuple[str, int]]:
+        return cast(Sequence[tuple[str, int]], await self._database.fetch("due_workspaces", channel, WORKSPACES))
+
+    async def finish(self, done: Delivery, step: Step) -> Delivery | None:
+        """Records what became of a try, unless somebody else has it by now. Whoever waits meanwhile goes along."""
+        waiting: Finish = (done, step, get_running_loop().create_future())
+        self._finishing[done.workspace].append(waiting)
+        async with self._turns[done.workspace]:
+            await sleep(GATHER if done.workspace in self._finishing else 0)
+            batch = self._finishing.pop(done.workspace, [])
+            if batch:
+                await self._finish(done.workspace, batch)
+        return await waiting[2]
+
+    async def _finish(self, workspace: str, batch: Sequence[Finish]) -> None:
+        """A delivery that is there twice is seen as the first step left it."""
+
+        def run(tx: Transaction) -> list[Delivery | None]:
+            alone(tx, workspace)
+            seen: dict[str, Delivery] = {}
+            return [_finished(tx, done, step, seen) for done, step, _ in batch]
+
+        results: list[Delivery | None] = []
+        error: Exception = StoreUnavailable("It was not recorded, because the program stops.")
+        try:
+            reads = tuple(("delivery", workspace, done.id) for done, _, _ in batch)
+            results = await self._database.write(Work(run, workspace, reads))
+        except Exception as raised:  # noqa: BLE001  each of those who wait hears of it
+            error = raised
+        finally:
+            for place, (_, _, future) in enumerate(batch):
+                if future.done():
+                    continue
+                if results:
+                    future.set_result(results[place])
+                else:
+                    future.set_exception(error)
+
+    async def release(self, is_dead: IsDead) -> int:
+        """What is in the hands of runners that died is due again, at once."""
+        released = 0
+        for workspace, delivery_id, runner in await self._database.fetch("sending_deliveries", SENDING):
+            held = await self.get(workspace, delivery_id) if is_dead(runner) else None
+            if held is not None and held.status == "sending" and held.runner == runner:
+                released += await self.finish(held, deliveries.lost) is not None
+        return released
+
+    # For people
+
+    async def get(self, workspace: str, delivery_id: str) -> Delivery:
+        return one(await self._database.fetch("delivery", workspace, delivery_id), delivery_id)
+
+    async def of_approval(self, workspace: str, approval_id: str) -> Sequence[Delivery]:
+        return [delivery_of(row) for row in await self._database.fetch("deliveries_of", workspace, approval_id)]
+
+    async def listed(self, workspace: str, status: str, before: Place = NEWEST, limit: int = 100) -> Sequence[Delivery]:
+        """The newest first."""
+        at, last = before
+        found = await self._database.fetch("listed_deliveries", workspace, status, at, at, last, limit)
+        return [delivery_of(row) for row in found]
+
+    async def page(self, workspace: str, status: str, channel: str, before: Place, limit: int) -> Listed:
+        """The newest first. Of one channel, what is found among the next 1,000: then there may be few, and yet more."""
+        look_at = 1_000 if channel else limit
+        found = await self.listed(workspace, status, before, look_at)
+        items = [each for each in found if not channel or each.way.channel == channel][:limit]
+        if len(items) == limit:
+            return Listed(items, _place(items[-1]))
+        return Listed(items, _place(found[-1]) if len(found) == look_at else None)
+
+    async def add(self, delivery: Delivery) -> Delivery:
+        """One that comes from no event, such as a test."""
+        await self._write(delivery.workspace, lambda tx: save(tx, delivery))
+        return delivery
+
+    async def again(self, workspace: str, delivery_id: str, by: str) -> Delivery:
+        def run(tx: Transaction) -> Delivery:
+            alone(tx, workspace)
+            stored = one(tx.fetch("delivery", workspace, delivery_id), delivery_id)
+            changed = deliveries.again(stored, tx.moment(workspace).now)
+            tx.tell(workspace, [_event("delivery_again", changed, stored, by)])
+            save(tx, changed)
+            return changed
+
+        return cast(Delivery, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
+
+    async def spend(self, workspace: str, delivery_id: str) -> bool:
+        """Marks its link as used; False if it was used before."""
+
+        def run(tx: Transaction) -> bool:
+            alone(tx, workspace)
+            stored = one(tx.fetch("delivery", workspace, delivery_id), delivery_id)
+            if stored.spent_at is None:
+                save(tx, replace(stored, spent_at=tx.moment(workspace).now))
+            return stored.spent_at is None
+
+        return cast(bool, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
+
+    # Who is who elsewhere
+
+    async def identity(self, workspace: str, channel: str, outside: str) -> str:
+        found = await self._database.fetch("identity", workspace, channel, outside)
+        return str(found[0][0]) if found else ""
+
+    async def identities(self, workspace: str) -> Sequence[Identity]:
+        return [Identity(*row) for row in await self._database.fetch("identities", workspace)]
+
+    async def bind(self, workspace: str, channel: str, outside: str, person: str, by: str) -> None:
+        """From now on, whoever the channel knows by `outside` is this person. Raises Conflict if it is another one."""
+
+        def run(tx: Transaction) -> None:
+            alone(tx, workspace)
+            found = tx.fetch("identity", workspace, channel, outside)
+            if found and found[0][0] != person:
+                raise Conflict("This account belongs to somebody else here. They, or an admin, can remove it first.")
+            tx.write("write_identity", workspace, channel, outside, person, tx.moment(workspace).now)
+            tx.tell(workspace, [Event("identity_bound", by, {"channel": channel, "user": person}, "", {"is": outside})])
+
+        await self._write(workspace, run)
+
+    async def unbind(self, workspace: str, channel: str, outside: str, by: str) -> None:
+        def run(tx: Transaction) -> None:
+            alone(tx, workspace)
+            found = tx.fetch("identity", workspace, channel, outside)
+            if found:
+                data = {"channel": channel, "user": found[0][0]}
+                tx.write("drop_identity", workspace, channel, outside)
+                tx.tell(workspace, [Event("identity_unbound", by, data, "", {"was": outside})])
+
+        await self._write(workspace, run, ("identity", workspace, channel, outside))
+
+    # Channels that are off
+
+    async def switches(self) -> Sequence[Switch]:
+        return [Switch(*row) for row in await self._database.fetch("switches")]
+
+    async def switch_off(self, workspace: str, channel: str, why: str) -> None:
+        def run(tx: Transaction) -> None:
+            if not tx.fetch("switch", channel):
+                tx.write("write_switch", channel, tx.moment(workspace).now, why)
+                tx.tell(workspace, [Event("channel_off", TIME, {"channel": channel}, "", {"why": why})])
+
+        await self._write(workspace, run, ("switch", channel))
+
+    async def switch_on(self, workspace: str, channel: str, by: str) -> bool:
+        """False if it was on already."""
+
+        def run(tx: Transaction) -> bool:
+            alone(tx, workspace)
+            was_off = any(row[0] == channel for row in tx.fetch("switches"))
+            if was_off:
+                tx.write("drop_switch", channel)
+                tx.tell(workspace, [Event("channel_on", by, {"channel": channel})])
+            return was_off
+
+        return cast(bool, await self._write(workspace, run))
+
+    async def _write(self, workspace: str, run: Callable[[Transaction], object], *reads: Read) -> object:
+        async with self._turns[workspace]:
+            return await self._database.write(Work(run, workspace, reads))
+
+
+_READ = ("approval", "deliveries_of")
+
+
+def _finished(tx: Transaction, done: Delivery, step: Step, seen: dict[str, Delivery]) -> Delivery | None:
+    found = seen.get(done.id) or next(map(delivery_of, tx.fetch("delivery", done.workspace, done.id)), None)
+    if found is None or found.fence != done.fence:
+        return None
+    changed = seen[done.id] = step(found, tx.moment(done.workspace).now)
+    if changed.status == "parked":
+        tx.tell(done.workspace, [_event("delivery_parked", changed, done)])
+    elif (changed.said, changed.nudged) != (found.said, found.nudged):
+        tx.tell(done.workspace, [_event("delivered", changed, done)])
+    save(tx, changed)
+    return changed
+
+
+def _plan(tx: Transaction, workspace: str, approval_id: str, plan: Plan, prepared: Prepared) -> None:
+    known = [delivery_of(row) for row in tx.fetch("deliveries_of", workspace, approval_id)]
+    approval, now = tx.approval(workspace, approval_id), tx.moment(workspace).now
+    version, worked_out = prepared
+    for each in plan(approval, known, now, worked_out if version == approval.version else None):
+        save(tx, each if each.id else replace(each, id=str(uuid.uuid4())))
+
+
+def _event(kind: str, delivery: Delivery, done: Delivery, actor: str = TIME) -> Event:
+    """Where, and whether it was said for the first time; to whom is content, and can be erased."""
+    data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.way.channel, "reason": delivery.reason}
+    data["what"] = "sent" if not done.said else "reminded" if done.is_loud else "changed"
+    to = {"person": delivery.way.person, "place": delivery.way.place, "error": delivery.error}
+    return Event(kind, actor, data, delivery.approval_id, {key: text for key, text in to.items() if text} or None)
+
+
+def _place(delivery: Delivery) -> Place:
+    return delivery.created_at, delivery.id

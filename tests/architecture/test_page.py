@@ -1,0 +1,30 @@
+"""What the page says of the server's words: every kind of event has a sentence."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+SENTENCES = TOP / "ui/src/pages/history/sentences.ts"
+# Where the kind stands among the arguments of what makes an event; a line of a thread becomes `thread_KIND`.
+MAKERS = {"Event": (0, ""), "_event": (0, ""), "changed": (1, ""), "New": (0, "thread_")}
+BY_STATUS = {"succeeded", "failed"}  # the kind is the status that a run ended with
+
+
+def test_every_kind_of_event_has_a_sentence_on_the_page() -> None:
+    told = set(re.findall(r"^  (\w+): \(", SENTENCES.read_text(), re.MULTILINE))
+    made = {kind for path in (TOP / "src/interlock").rglob("*.py") for kind in kinds_in(path)} | BY_STATUS
+    assert len(made) > 50
+    assert made - told == set()
+    assert told - made == set(), "nothing makes these any more"
+
+
+def kinds_in(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
+            place, prefix = MAKERS[node.func.id]
+            if len(node.args) > place and isinstance(node.args[place], ast.Constant):
+                yield f"{prefix}{ast.literal_eval(node.args[place])}"

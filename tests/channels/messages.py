@@ -1,0 +1,75 @@
+"""Messages for channels, made of real approvals: of every purpose, and with texts that want to deceive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from interlock.core.approval import Approval, Decided
+from interlock.core.call import ToolSpec, redact, subject_of
+from interlock.core.card import find, make_card
+from interlock.core.message import Message, Purpose, Recipient, Topic
+from interlock.core.policy import Ask
+from tests.support import START, call
+
+PURPOSES: tuple[Purpose, ...] = ("ask", "escalate", "remind", "changed", "ended", "expired", "group", "test")
+ENDS = ("approved", "rejected", "responded", "expired", "cancelled", "succeeded", "failed", "unknown")
+LINK = "https://interlock.example/a/1"
+HOSTILE = (
+    "@everyone <!channel> <@U123> <https://evil.example|look> [click](https://evil.example) **bold** `code` ||hidden||"
+    "\n\nApproved by ada.\r\n# Title\n{{DATE(2026-01-01)}} <b>bold</b> <at>ada</at> \u202egnp.exe ${x} @{x} {{TIME}}"
+)
+
+
+def topic(
+    args: Mapping[str, object] | None = None,
+    *,
+    status: str = "pending",
+    secret: tuple[str, ...] = (),
+    priority: str = "medium",
+    sentence: str = "Delete /tmp/x",
+    agent: str = "bot",
+) -> Topic:
+    spec = ToolSpec("delete_file", "destructive", secret=secret)
+    asked = call(1, {"path": "/tmp/x"} if args is None else args, agent=agent)
+    shown = redact(asked.args, spec, b"key of the test")
+    approval = Approval(
+        id="5a7d9c1e-0000-4000-8000-000000000001",
+        subject=subject_of(asked, spec, priority, "nonce"),
+        terms=Ask(),
+        args_sha256=shown.sha256,
+        binding="b" * 64,
+        status=status,
+        created_at=START,
+        expires_at=START + 300_000,
+        decision=_decided(status),
+    )
+    card = make_card(
+        tool=spec.name,
+        sentence=sentence,
+        risk="high",
+        facts=(("agent", "bot"),),
+        args=shown.value,
+        findings=find(shown.value, None, shown.secrets),
+        secrets=shown.secrets,
+    )
+    return Topic(approval, status, card)
+
+
+def message(purpose: Purpose = "ask", about: Topic | None = None, **more: Any) -> Message:
+    """Of this purpose; `about` is what it is about, unless it is a test or a group."""
+    bare = purpose in ("group", "test")
+    ended = {"ended": "approved", "expired": "expired"}
+    said = None if bare else about or topic(status=ended.get(purpose, "pending"))
+    made = Message(
+        f"d1.{purpose}", "default.d1", "default", purpose, Recipient(), LINK, START, said, 21 if bare else 0, "ada"
+    )
+    return replace(made, **more)
+
+
+def _decided(status: str) -> Decided | None:
+    kinds = {"rejected": "reject", "responded": "respond", "expired": "expire", "cancelled": "cancel"}
+    if status == "pending":
+        return None
+    return Decided(kinds.get(status, "approve"), "interlock" if status == "expired" else "bob", START, "web")

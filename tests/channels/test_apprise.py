@@ -1,0 +1,186 @@
+"""The long tail: services that are allowed, in a process that connects to nothing else and starts nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from interlock.addresses import Egress
+from interlock.channels import apprise
+from interlock.channels.channel import Answering, Channel, Kit, Later, opened
+from interlock.channels.parts.telling import Job, guard
+from interlock.core.errors import Misconfigured
+from tests.channels.messages import HOSTILE, LINK, message, topic
+from tests.standins.hooks import TROUBLES, Receiver, receiving
+from tests.standins.longtail import discord, ntfy
+
+PUBLIC, PRIVATE, CLOUD = "93.184.216.34", "10.0.0.1", "169.254.169.254"
+DRIVER = """
+import sys
+from apprise.plugins.discord import NotifyDiscord
+from interlock.channels.parts.telling import main
+NotifyDiscord.notify_url = sys.argv[1]
+main()
+"""
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[Receiver]:
+    async with receiving(ntfy, "/") as made:
+        yield made
+
+
+def connected(*receivers: Receiver, **settings: object) -> Channel:
+    urls = [f"ntfy://planted:token@{urlsplit(each.url).netloc}/approvals?cto=30&rto=30" for each in receivers]
+    return opened("tail", "apprise", Kit("tail", {"urls": urls, "allow_private": True, **settings}))[0]
+
+
+async def test_ntfy_is_told_in_a_few_lines_with_the_link(there: Receiver) -> None:  # R25
+    channel = connected(there)
+    ref = await channel.send(message())
+    said = there.taken[0].json
+    assert said["title"] == "Delete /tmp/x"
+    assert said["message"].splitlines()[-1] == LINK
+    await channel.update(message("ended"), ref)
+    assert there.taken[1].json["title"] == "Approved: Delete /tmp/x"
+    assert there.refused == []
+
+
+async def test_discord_is_told_by_its_own_description() -> None:  # R25
+    """In a process that takes another address for Discord's, which is apprise's own."""
+    async with receiving(discord, "/api/webhooks") as there:
+        body = apprise._body(message("ask", topic({"path": HOSTILE * 20}, sentence=HOSTILE)))
+        title = apprise._line(HOSTILE, apprise.MAX_TITLE)
+        job = Job("tell", ["discord://123456789012345678/" + "t" * 68], title, body, private=True)
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            DRIVER,
+            there.url,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        told, _ = await child.communicate(json.dumps(job).encode())
+        assert (json.loads(told), there.refused) == ([True], [])
+        content = there.taken[0].json["content"]
+    assert not any(sign in content for sign in ("@everyone", "<@", "<!", "](", "**", "||", "`", "://evil"))
+    assert LINK in content
+
+
+def test_no_text_of_others_is_a_mention_a_link_or_markup() -> None:  # R25
+    assert apprise.plain("mail bob@example.com about snake_case") == "mail bob@example.com about snake_case"
+    assert apprise.plain("@here") == r"\u{40}here"
+    assert apprise.plain("see https://evil.example") == r"see https\u{3a}//evil.example"
+    assert apprise.plain("[a](b) <b> *x* _y_ ~~z~~") == (
+        r"[a]\u{28}b) \u{3c}b> \u{2a}x\u{2a} \u{5f}y\u{5f} \u{7e}~z\u{7e}~"
+    )
+
+
+async def test_a_private_address_is_not_connected_to(there: Receiver) -> None:  # R25
+    channel = connected(there, allow_private=False)
+    with pytest.raises(Later) as caught:
+        await channel.send(message())
+    assert str(caught.value) == "1 of 1 services did not take it."
+    assert there.heard == []
+
+
+@pytest.mark.parametrize("trouble", ["redirecting", "500", "429 with seconds"])
+async def test_what_is_not_taken_is_tried_later_without_a_word_about_the_address(there: Receiver, trouble: str) -> None:
+    there.instead = TROUBLES[trouble]
+    channel = connected(there)
+    with pytest.raises(Later) as caught:
+        await channel.send(message())
+    assert "planted" not in str(caught.value)  # R25
+    assert {heard.path for heard in there.heard} == {"/"}
+
+
+async def test_who_took_it_is_not_told_it_again(there: Receiver) -> None:  # R24
+    async with receiving(ntfy, "/") as other:
+        channel = connected(there, other)
+        other.instead = TROUBLES["500"]
+        with pytest.raises(Later, match="1 of 2"):
+            await channel.send(message())
+        other.instead = None
+        await channel.send(message())
+        assert (len(there.taken), len(other.taken)) == (1, 1)
+
+
+async def test_what_takes_too_long_is_ended(there: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:  # R25
+    channel = connected(there)
+    monkeypatch.setattr(apprise, "SECONDS", 0.001)
+    with pytest.raises(Later, match="no answer"):
+        await channel.send(message())
+    assert there.taken == []
+
+
+def test_a_library_that_ends_without_an_answer_has_told_nobody() -> None:  # R23
+    for said in (b"", b"{}", b"[true]"):
+        with pytest.raises(Later, match="failed"):
+            apprise._answers(said, 2)
+
+
+@pytest.mark.parametrize(
+    ("event", "args"),
+    [
+        ("socket.connect", (None, (PRIVATE, 80))),
+        ("socket.connect", (None, (CLOUD, 80))),
+        ("socket.connect", (None, ("::1", 80, 0, 0))),
+        ("socket.connect", (None, ("localhost", 80))),
+        ("socket.connect", (None, "/run/some.sock")),
+        ("socket.sendto", (None, (PRIVATE, 53))),
+        ("socket.bind", (None, (PUBLIC, 80))),
+        ("subprocess.Popen", ("sh", ["sh"], None, None)),
+        ("os.system", (b"true",)),
+        ("os.exec", ("sh", [], None)),
+        ("os.posix_spawn", ("sh", [], {})),
+    ],
+)
+def test_the_process_is_held_to_the_rules_from_below(event: str, args: tuple[object, ...]) -> None:  # R25
+    with pytest.raises(PermissionError):
+        guard(Egress())(event, args)
+
+
+def test_public_addresses_are_open_and_private_ones_if_the_settings_say_so() -> None:  # R25
+    guard(Egress())("socket.connect", (None, (PUBLIC, 443)))
+    guard(Egress(private=True))("socket.connect", (None, (PRIVATE, 443)))
+    with pytest.raises(PermissionError):
+        guard(Egress(private=True))("socket.connect", (None, (CLOUD, 80)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "urls is missing"),
+        ({"urls": []}, "one to 20"),
+        ({"urls": "ntfy://x/y"}, "list of texts"),
+        ({"urls": ["syslog://planted"]}, "syslog of number 1 is not among"),
+        ({"urls": ["json://planted/x"]}, "json of number 1 is not among"),
+        ({"urls": ["planted planted"]}, "what it begins with of number 1"),
+        ({"urls": ["ntfy://ok/topic", "discord://planted"]}, "number 2 is not understood"),
+        ({"urls": ["ntfy://ok/topic"], "schemes": ["ntfy", "dbus"]}, "reaches nobody"),
+        ({"urls": ["ntfy://ok/topic"], "schemes": ["tgram"]}, "ntfy of number 1 is not among"),
+        ({"urls": ["ntfy://ok/topic"], "allow_private": 1}, "true or false"),
+        ({"urls": ["ntfy://ok/topic"], "follow_up": 1}, "true or false"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(Misconfigured, match=words) as caught:
+        opened("tail", "apprise", Kit("tail", settings))
+    assert "planted" not in str(caught.value)
+
+
+async def test_nothing_comes_back_from_the_long_tail(there: Receiver) -> None:
+    assert not isinstance(connected(there), Answering)
+
+
+def test_the_page_lists_what_is_taken() -> None:
+    page = Path(__file__).parents[2] / "docs" / "channels" / "apprise.md"
+    [listed] = re.findall(r"^Taken by default: `([a-z0-9 ]+)`", page.read_text(), re.MULTILINE)
+    assert listed.split() == sorted(apprise.SCHEMES)

@@ -1,0 +1,227 @@
+"""PagerDuty: one incident for each call, which ends when there is nothing left to decide. Acknowledging is nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from pagerduty import Error as PagerDutyError
+from pagerduty import EventsApiV2Client
+
+from interlock.channels import pagerduty as channel
+from interlock.channels.channel import Answering, Channel, Kit, Later, Never, opened
+from interlock.configuration import Channel as Configured
+from interlock.core.decision import Reject, Respond, Seen
+from interlock.core.errors import Misconfigured, NotFound
+from interlock.wiring import Parts
+from tests.channels.messages import ENDS, HOSTILE, message, topic
+from tests.channels.office import Office
+from tests.standins.hooks import TROUBLES
+from tests.standins.pagerduty import MAX_BYTES, PagerDuty, pagerduty
+from tests.support import BOB, Clock, approve, pending
+
+MINUTE = 60_000
+LADDER = """
+version: 1
+rules:
+  - name: ask
+    tools: ["*"]
+    then: ask
+    expires_in: 10m
+    on_expiry: escalate
+    priority: high
+    escalate: [{after: 2m, to: {users: [bob]}, channels: [pager]}]
+"""
+
+
+@pytest.fixture
+async def duty() -> AsyncIterator[PagerDuty]:
+    async with pagerduty() as made:
+        yield made
+
+
+@pytest.fixture
+async def pager(duty: PagerDuty) -> AsyncIterator[Channel]:
+    made = opened("pager", "pagerduty", Kit("pager", settings(duty), "https://interlock.example"))[0]
+    yield made
+    await made.close()
+
+
+def settings(duty: PagerDuty) -> dict[str, object]:
+    return {"routing_key": duty.routing_key, "url": duty.url, "allow_private": True}
+
+
+@pytest.mark.parametrize(("priority", "severity"), [("high", "critical"), ("medium", "warning"), ("low", "info")])
+async def test_the_priority_is_the_severity(pager: Channel, duty: PagerDuty, priority: str, severity: str) -> None:
+    await pager.send(message("ask", topic(priority=priority)))
+    assert [(each.severity, each.is_open) for each in duty.incidents] == [(severity, True)]  # R25
+
+
+async def test_reminders_changes_and_escalation_are_one_incident(pager: Channel, duty: PagerDuty) -> None:  # R25
+    ref = await pager.send(message("ask"))
+    assert await pager.send(message("escalate")) == ref
+    for purpose in ("remind", "changed"):
+        assert await pager.update(message(purpose), ref) == ref
+    assert [len(each.summaries) for each in duty.incidents] == [4]
+    assert duty.receiver.refused == []
+
+
+@pytest.mark.parametrize("status", [each for each in ENDS if each != "unknown"])
+async def test_every_end_resolves_it(pager: Channel, duty: PagerDuty, status: str) -> None:  # R25
+    ref = await pager.send(message())
+    await pager.update(message("ended", topic(status=status)), ref)
+    assert (len(duty.incidents), duty.open) == (1, [])
+
+
+async def test_a_call_of_which_nobody_knows_whether_it_ran_wakes_somebody(pager: Channel, duty: PagerDuty) -> None:
+    ref = await pager.send(message())
+    await pager.update(message("ended", topic(status="approved")), ref)
+    assert duty.open == []
+    await pager.update(message("ended", topic(status="unknown")), ref)
+    assert [each.summaries for each in duty.open] == [["Nobody knows whether it ran: Delete /tmp/x"]]  # R25
+    await pager.update(message("ended", topic(status="failed")), ref)
+    assert duty.open == []
+
+
+@pytest.mark.parametrize("purpose", ["test", "expired", "group"])
+async def test_what_nobody_comes_back_to_stays_open_nowhere(pager: Channel, duty: PagerDuty, purpose: str) -> None:
+    await pager.send(message(purpose))  # type: ignore[arg-type]
+    assert (len(duty.incidents), duty.open) == (1, [])  # R25 R28
+
+
+async def test_hostile_and_endless_texts_fit(pager: Channel, duty: PagerDuty) -> None:  # R25
+    args = {f"{number} {HOSTILE}" * 20: HOSTILE * 50 for number in range(30)}
+    await pager.send(message("ask", topic(args, sentence=HOSTILE * 50), workspace="w" * 300))
+    [heard] = duty.receiver.taken
+    assert len(heard.body) < MAX_BYTES / 8
+    assert "\n" not in heard.json["payload"]["summary"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error", "after"), [("429 with seconds", Later, 120), ("500", Later, 0), ("400", Never, 0)]
+)
+async def test_what_pagerduty_refuses_is_said_without_the_key(
+    pager: Channel, duty: PagerDuty, trouble: str, error: type[Exception], after: int
+) -> None:  # R25
+    duty.receiver.instead = TROUBLES[trouble]
+    with pytest.raises(error) as caught:
+        await pager.send(message())
+    assert getattr(caught.value, "after", 0) == after
+    assert duty.routing_key not in str(caught.value)
+
+
+async def test_a_wrong_key_is_refused_for_good(duty: PagerDuty) -> None:
+    duty.routing_key = "b" * 32
+    kit = Kit("pager", {**settings(duty), "routing_key": "c" * 32})
+    pager = opened("pager", "pagerduty", kit)[0]
+    with pytest.raises(Never, match=r"refused it \(400\)"):
+        await pager.send(message())
+    await pager.close()
+    assert duty.receiver.refused != []
+
+
+class Instead(httpx2.HTTPTransport):
+    """Leads to the stand-in: their client speaks to https addresses only."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = httpx2.URL(url)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.url = request.url.copy_with(scheme="http", host=self._url.host, port=self._url.port)
+        return super().handle_request(request)
+
+
+async def test_pagerdutys_own_client_finds_what_it_expects(duty: PagerDuty) -> None:
+    """What their library does works at the stand-in, and what it must not do is refused there."""
+    client = EventsApiV2Client(duty.routing_key, transport=Instead(duty.url))
+    key = await asyncio.to_thread(client.trigger, "It is down", "example.com", "one", "warning")
+    again = await asyncio.to_thread(client.trigger, "Still down", "example.com", "one", "warning")
+    await asyncio.to_thread(client.acknowledge, "one")
+    assert (key, again, [each.summaries for each in duty.open]) == ("one", "one", [["It is down", "Still down"]])
+    await asyncio.to_thread(client.resolve, "one")
+    assert duty.open == []
+    with pytest.raises(PagerDutyError):
+        await asyncio.to_thread(client.trigger, "x" * 1_025, "example.com", "two", "warning")
+    client.close()
+    assert len(duty.incidents) == 1
+
+
+def test_a_key_has_32_characters() -> None:
+    with pytest.raises(Misconfigured, match="32 characters") as caught:
+        opened("pager", "pagerduty", Kit("pager", {"routing_key": "planted"}))
+    assert "planted" not in str(caught.value)
+
+
+def test_nothing_comes_back_from_pagerduty() -> None:
+    assert not isinstance(channel.PagerDuty, Answering)  # R25
+
+
+# Through the courier, on both databases
+
+
+async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_it(
+    parts: Parts, duty: PagerDuty, clock: Clock
+) -> None:  # R25 R28
+    office = await _office(parts, duty, LADDER)
+    approval_id = await pending(parts)
+    await office.sweep()
+    clock.forward(3 * MINUTE)
+    await parts.worker.sweep()
+    await office.sweep()
+    assert len(duty.incidents) == 1
+    await approve(parts, approval_id)
+    await office.sweep()
+    assert (len(duty.incidents), duty.open, duty.receiver.refused) == (1, [], [])
+    with pytest.raises(NotFound, match="Nothing is taken"):
+        office.reach.answering("pager")
+    await office.close()
+
+
+@pytest.mark.parametrize("end", ["reject", "respond", "expire", "cancel"])
+async def test_whatever_becomes_of_a_call_no_incident_stays_open(
+    parts: Parts, duty: PagerDuty, clock: Clock, end: str
+) -> None:  # R25
+    office = await _office(parts, duty)
+    approval_id = await pending(parts)
+    await office.sweep()
+    assert len(duty.open) == 1
+    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    match end:
+        case "reject":
+            await parts.inbox.decide("default", approval_id, Reject("no", seen), BOB)
+        case "respond":
+            await parts.inbox.decide("default", approval_id, Respond("no", seen=seen), BOB)
+        case "expire":
+            clock.forward(400_000)
+            await parts.worker.sweep()
+        case _:
+            await parts.gate.cancel("default", approval_id, "bot")
+    await office.sweep()
+    assert (len(duty.incidents), duty.open) == (1, [])
+    await office.close()
+
+
+async def test_an_hour_of_silence_loses_nothing_and_wakes_once(parts: Parts, duty: PagerDuty, clock: Clock) -> None:
+    office = await _office(parts, duty, LADDER.replace("10m", "3h").replace("2m", "2h"))
+    await pending(parts)
+    duty.receiver.instead = TROUBLES["503"]
+    for _ in range(60):
+        await office.sweep()
+        clock.forward(MINUTE)
+    tries = len(duty.receiver.heard)
+    duty.receiver.instead = None
+    await office.sweep()
+    assert (tries > 10, len(duty.incidents), len(duty.open)) == (True, 1, 1)  # R23 R25
+    assert len({heard.json["dedup_key"] for heard in duty.receiver.heard}) == 1
+    await office.close()
+
+
+async def _office(parts: Parts, duty: PagerDuty, policy: str = "") -> Office:
+    if policy:
+        await parts.put_policy("default", policy, "ada", {})
+    office = Office(parts, {"pager": Configured("pagerduty", settings(duty))}, "pager")
+    await office.sweep()
+    return office

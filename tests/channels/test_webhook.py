@@ -1,0 +1,280 @@
+"""Webhooks out: signed by the standard, with every secret, thin unless the settings say otherwise."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook as Standard
+from standardwebhooks import WebhookVerificationError
+
+from interlock.channels import webhook
+from interlock.channels.channel import Channel, Gone, Kit, Later, Never, opened
+from interlock.channels.parts import posting
+from interlock.channels.parts.signing import Signer
+from interlock.core.delivery import Way, failed, trial_of
+from interlock.core.errors import Misconfigured, Unauthenticated
+from tests.channels.messages import message, topic
+from tests.standins.hooks import TROUBLES, Receiver, receiving
+from tests.support import START
+
+VECTOR = json.loads((Path(__file__).parents[1] / "vendor/webhooks/standard-webhooks-vector.json").read_text())
+NEW, OLD = (f"whsec_{base64.b64encode(bytes([each]) * 32).decode()}" for each in (1, 2))
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
+
+
+def channel(url: str, **settings: Any) -> Channel:
+    settings = {"url": url, "allow_private": True, **({} if "secrets" in settings else {"secret": NEW}), **settings}
+    return opened("hook", "webhook", Kit("hook", settings, "https://interlock.example"))[0]
+
+
+def test_the_vector_of_the_standard_is_signed_and_taken_as_the_standard_does() -> None:  # R25
+    at = int(VECTOR["webhook-timestamp"]) * 1000
+    signer = Signer([VECTOR["secret"]])
+    headers = signer.headers(VECTOR["webhook-id"], VECTOR["body"], at)
+    assert headers == {name: VECTOR[name] for name in headers}
+    assert signer.proven(headers, VECTOR["body"].encode(), at) == VECTOR["webhook-id"]
+
+
+async def test_a_message_is_signed_with_every_secret_and_each_of_them_verifies_it(receiver: Receiver) -> None:  # R25
+    hook = channel(receiver.url, secrets=[NEW, OLD])
+    await hook.send(message())
+    await hook.close()
+    [heard] = receiver.heard
+    assert heard.headers["webhook-signature"].count("v1,") == 2
+    at = datetime.fromtimestamp(int(heard.headers["webhook-timestamp"]), UTC)
+    assert heard.headers["webhook-signature"].split(" ") == [
+        Standard(secret).sign(heard.headers["webhook-id"], at, heard.body.decode()) for secret in (NEW, OLD)
+    ]
+
+
+async def test_the_library_of_the_standard_takes_it(receiver: Receiver) -> None:  # R25
+    hook = channel(receiver.url)
+    await hook.send(message(at=int(time.time() * 1000)))
+    await hook.close()
+    [heard] = receiver.heard
+    assert Standard(NEW).verify(heard.body, dict(heard.headers))["type"] == "approval.pending"
+    with pytest.raises(WebhookVerificationError):
+        Standard(OLD).verify(heard.body, dict(heard.headers))
+
+
+async def test_a_thin_message_says_what_is_asked_and_no_arguments(receiver: Receiver) -> None:  # R25
+    hook = channel(receiver.url)
+    ref = await hook.send(message("ask", topic({"path": "/tmp/x", "token": "planted"})))
+    await hook.close()
+    body = receiver.heard[0].json
+    assert body["type"] == "approval.pending"
+    assert set(body["data"]) == {
+        *("id", "workspace", "tool", "status", "args_sha256", "sentence", "priority", "agent", "requester"),
+        *("expires_at", "link", "decision"),
+    }
+    assert "planted" not in receiver.heard[0].body.decode()
+    assert "." not in ref
+
+
+async def test_a_full_message_has_the_card_with_its_findings_and_never_a_secret(receiver: Receiver) -> None:  # R25
+    hook = channel(receiver.url, full=True)
+    about = topic({"path": "/tmp/\u202ex", "token": "planted"}, secret=("/token",))
+    await hook.send(message("ask", about))
+    await hook.close()
+    data = receiver.heard[0].json["data"]
+    assert [field["pointer"] for field in data["fields"]] == ["/path", "/token"]
+    assert data["fields"][1]["text"].startswith("hidden, fingerprint ")
+    assert [finding["kind"] for finding in data["findings"]] == ["bidi"]
+    assert "planted" not in receiver.heard[0].body.decode()
+
+
+async def test_a_full_message_has_an_end_and_says_what_it_left_out(receiver: Receiver) -> None:  # R25
+    hook = channel(receiver.url, full=True)
+    await hook.send(message("ask", topic({f"name{number}": "x" * 3_000 for number in range(300)})))
+    await hook.close()
+    assert len(receiver.heard[0].body) < 300_000
+    assert receiver.heard[0].json["data"]["fields_left"] > 100
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error", "after"),
+    [
+        ("redirecting", Never, 0),
+        ("500", Later, 0),
+        ("503", Later, 0),
+        ("429 with seconds", Later, 120),
+        ("429 with a date", Later, 120),
+        ("400", Never, 0),
+        ("410", Gone, 0),
+    ],
+)
+async def test_what_the_other_side_answers_says_whether_to_try_again(
+    receiver: Receiver, trouble: str, error: type[Exception], after: float
+) -> None:  # R25
+    receiver.instead = TROUBLES[trouble]
+    hook = channel(receiver.url)
+    with pytest.raises(error) as caught:
+        await hook.send(message())
+    await hook.close()
+    assert getattr(caught.value, "after", 0) == after
+    assert "secret" not in str(caught.value)
+    assert receiver.url not in str(caught.value)
+    assert [heard.path for heard in receiver.heard] == ["/hook"]
+
+
+async def test_a_receiver_that_is_not_there_is_tried_later() -> None:  # R25
+    async with receiving() as gone:
+        url = gone.url
+    hook = channel(url)
+    with pytest.raises(Later, match="cannot be reached"):
+        await hook.send(message())
+    await hook.close()
+
+
+async def test_a_name_that_nobody_knows_now_is_asked_for_later() -> None:  # R25
+    hook = channel("https://nowhere.invalid/planted")
+    with pytest.raises(Later, match="no address now") as caught:
+        await hook.send(message())
+    await hook.close()
+    assert "planted" not in str(caught.value)
+
+
+async def test_a_receiver_that_says_nothing_is_tried_later(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:  # R25
+    monkeypatch.setattr(posting, "SECONDS", 0.2)
+    receiver.held = True
+    hook = channel(receiver.url)
+    with pytest.raises(Later, match="did not answer"):
+        await hook.send(message())
+    await hook.close()
+    assert receiver.taken == []
+
+
+async def test_an_address_that_becomes_private_is_refused(receiver: Receiver) -> None:  # R25
+    hook = opened("hook", "webhook", Kit("hook", {"url": "https://localhost/x", "secret": NEW}))[0]
+    with pytest.raises(Never, match="may go to"):
+        await hook.send(message())
+    await hook.close()
+    assert receiver.heard == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"url": "https://127.0.0.1/x"}, "public"),
+        ({"url": "http://hooks.example.com/x"}, "https"),
+        ({"url": "file:///etc/passwd"}, "https"),
+        ({"url": "https://hooks.example.com:99999/x"}, "not a URL"),
+        ({"secret": ""}, "secret"),
+        ({"secret": "whsec_tooshort"}, "24 to 64"),
+        ({"secret": "whsec_!!!!" + "a" * 40}, "24 to 64"),
+        ({"secret": 7}, "not a text"),
+        ({"secrets": [NEW]}, "either"),
+        ({"full": "yes"}, "true or false"),
+        ({"acts_as": 7}, "acts_as"),
+        ({"allow_private": "yes"}, "true or false"),
+        ({"sekret": "x"}, "did you mean secret"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused_with_a_sentence(settings: Mapping[str, object], words: str) -> None:
+    kit = Kit("hook", {"url": "https://hooks.example.com/x", "secret": NEW, **settings})
+    with pytest.raises(Misconfigured, match=words) as caught:
+        opened("hook", "webhook", kit)
+    assert NEW not in str(caught.value)
+
+
+@pytest.mark.parametrize("secrets", [[], "text", [NEW] * 6, [7], [""]])
+def test_a_list_of_secrets_is_one_to_five_texts(secrets: object) -> None:
+    kit = Kit("hook", {"url": "https://hooks.example.com/x", "secrets": secrets})
+    with pytest.raises(Misconfigured, match="secrets is a list"):
+        opened("hook", "webhook", kit)
+
+
+def test_it_is_tried_again_as_the_standard_says_and_then_parked() -> None:  # R25
+    delivery, waited, now = trial_of("default", "d", Way("hook"), "ada", START), [], START
+    while delivery.status == "due":
+        delivery = failed(delivery, "down", now, waits=webhook.WAITS)
+        waited += [(delivery.due_at - now) // 1000] if delivery.due_at is not None else []
+        now = delivery.due_at or now
+    assert (delivery.status, tuple(waited)) == ("parked", webhook.WAITS)
+    assert set(webhook.WAITS) >= {5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400}
+
+
+def test_what_the_other_side_asks_for_is_waited_for() -> None:  # R25
+    delivery = trial_of("default", "d", Way("hook"), "ada", START)
+    assert failed(delivery, "slow down", START, after=120_000, waits=(5,)).due_at == START + 120_000
+
+
+BODY = b'{"approval_id":"1"}'
+SIGNER = Signer([NEW])
+SIGNED = SIGNER.headers("msg_1", BODY.decode(), START)
+PROOF = SIGNED["webhook-signature"]
+
+
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        {"webhook-signature": ""},
+        {"webhook-signature": PROOF[:-1]},
+        {"webhook-signature": PROOF + "="},
+        {"webhook-signature": PROOF.replace("v1,", "v2,")},
+        {"webhook-signature": PROOF.replace("v1,", "v1a,")},
+        {"webhook-signature": PROOF.removeprefix("v1,")},
+        {"webhook-signature": PROOF.swapcase()},
+        {"webhook-signature": PROOF.replace("v1,", "v1, ")},
+        {"webhook-signature": PROOF + "\u00e9"},
+        {"webhook-signature": "v1," + base64.b64encode(bytes(32)).decode()},
+        {"webhook-signature": " ".join(["v1,x"] * 10 + [PROOF])},
+        {"webhook-id": "msg_2"},
+        {"webhook-id": ""},
+        {"webhook-id": "msg_1 "},
+        {"webhook-id": "msg.1"},
+        {"webhook-id": "x" * 101},
+        {"webhook-timestamp": str(START // 1000 + 1)},
+        {"webhook-timestamp": f"{START // 1000}.0"},
+        {"webhook-timestamp": f"+{START // 1000}"},
+        {"webhook-timestamp": ""},
+        {"webhook-timestamp": "9" * 13},
+        {"webhook-timestamp": "\u0661\u0668\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660"},
+    ],
+)
+def test_no_mutation_of_a_signature_is_taken(mutation: Mapping[str, str]) -> None:  # R24 R47
+    with pytest.raises(Unauthenticated):
+        SIGNER.proven({**SIGNED, **mutation}, BODY, START)
+
+
+@pytest.mark.parametrize("body", [b"", BODY + b" ", b"\xff", BODY.replace(b"1", b"2")])
+def test_no_other_body_is_taken(body: bytes) -> None:  # R24 R47
+    with pytest.raises(Unauthenticated):
+        SIGNER.proven(SIGNED, body, START)
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(-301, False), (-299, True), (0, True), (299, True), (301, False)])
+def test_a_signature_lives_for_five_minutes_both_ways(seconds: int, taken: bool) -> None:  # R24 R47
+    now = START + seconds * 1000
+    if taken:
+        assert SIGNER.proven(SIGNED, BODY, now) == "msg_1"
+    else:
+        with pytest.raises(Unauthenticated):
+            SIGNER.proven(SIGNED, BODY, now)
+
+
+def test_the_borders_of_what_is_signed_cannot_be_moved() -> None:  # R47
+    """The same bytes, cut elsewhere: the id ends later, and the rest of a sentence becomes the body."""
+    planted = '{"type":"x","data":{"sentence":".1800000000.{}"}}'
+    headers = SIGNER.headers("msg_1", planted, START)
+    moved = {
+        **headers,
+        "webhook-id": f'msg_1.{START // 1000}.{{"type":"x","data":{{"sentence":"',
+        "webhook-timestamp": "1800000000",
+    }
+    with pytest.raises(Unauthenticated):
+        SIGNER.proven(moved, b'{}"}}', START)

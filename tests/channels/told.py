@@ -1,0 +1,73 @@
+"""Channels that keep what they were told, and a courier that tells them."""
+
+from __future__ import annotations
+
+from interlock.configuration import Settings
+from interlock.core.message import Message
+from interlock.core.routes import Routes
+from interlock.courier import Courier
+from interlock.reach import Reach
+from interlock.web.logs import Log
+from interlock.wiring import Parts, Reaching, doors_of
+from interlock.workspaces import Workspaces
+
+
+class Told:
+    """A channel that keeps what it was told, and can be made to fail."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Message, str]] = []
+        self.trouble: Exception | None = None
+
+    async def send(self, message: Message) -> str:
+        return self._hear("send", message, "")
+
+    async def update(self, message: Message, ref: str) -> str:
+        return self._hear("update", message, ref)
+
+    async def close(self) -> None: ...
+
+    def _hear(self, verb: str, message: Message, ref: str) -> str:
+        if self.trouble is not None:
+            raise self.trouble
+        self.heard.append((verb, message, ref))
+        return f"ref {len(self.heard)}"
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        return [(verb, message.purpose) for verb, message, _ in self.heard]
+
+
+class Set:
+    """A courier with such channels; `heard` is what any of them was told, in order."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        routes: Routes,
+        reaching: Reaching = Reaching(),  # noqa: B008  frozen
+        **channels: Told,
+    ) -> None:
+        self.parts = parts
+        self.channels = channels
+        workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {}, reaching)
+        log = Log(parts.clock, "none", lambda _: None)
+        self.reach = Reach(Settings(), parts.store, workspaces, channels, routes, log, "https://interlock.example")
+        self.workspaces = workspaces
+        self.courier: Courier = self.reach.courier()
+
+    async def sweep(self) -> int:
+        await self.workspaces.refresh("default")
+        return await self.courier.sweep()
+
+    def loud(self) -> list[tuple[str, str, str]]:
+        """Channel, person or place, and why: of everything that disturbed somebody. Then it is forgotten."""
+        found = [
+            (name, message.to.person or message.to.place, message.purpose)
+            for name, told in self.channels.items()
+            for _, message, _ in told.heard
+            if message.purpose not in ("changed", "ended")
+        ]
+        for told in self.channels.values():
+            told.heard.clear()
+        return found

@@ -1,0 +1,298 @@
+"""What an integration holds: an agent, one attempt at a call, and what the model is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from interlock import (
+    Answered,
+    Approve,
+    Edit,
+    Finished,
+    Interlock,
+    Misconfigured,
+    Refused,
+    Reject,
+    Respond,
+    Seen,
+    ToolSpec,
+    Waiting,
+)
+from interlock.core.decision import Decision
+from interlock.core.errors import CallMismatch, InvalidRequest
+from interlock.core.outcome import Proceed
+from interlock.library.agent import LONG, Agent, Ran, short, told
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.support import BOB
+
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+SEND = ToolSpec("send", "write", schema=SCHEMA)
+LOOK = ToolSpec("look", "read")
+
+
+@pytest.fixture
+def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
+    made: list[Interlock] = []
+
+    def lock(**options: Any) -> Interlock:
+        made.append(Interlock(**where, **{"agent": "mailer", **options}))
+        return made[-1]
+
+    yield lock
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def agent(make: Callable[..., Interlock]) -> Agent:
+    return make().agent()
+
+
+class Tool:
+    """Counts what it did."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.ran: list[Any] = []
+        self._error = error
+
+    def now(self, args: Any) -> object:
+        self.ran.append(args)
+        if self._error is not None:
+            raise self._error
+        return {"sent": args.get("to")}
+
+    async def __call__(self, args: Any) -> object:
+        return self.now(args)
+
+
+async def decide(desk: Parts, approval_id: str, decision: Callable[[Seen], Decision]) -> None:
+    stored = await desk.store.get("default", approval_id)
+    await desk.inbox.decide("default", approval_id, decision(Seen(stored.approval.args_sha256)), BOB)
+
+
+async def waiting(agent: Agent, call_id: str = "1") -> str:
+    outcome = await agent.attempt(agent.call("send", {"to": "bob"}, "run", call_id), SEND, Tool())
+    assert isinstance(outcome, Waiting), outcome
+    return outcome.approval_id
+
+
+# One attempt
+
+
+async def test_a_call_waits_runs_once_with_what_was_approved_and_is_known_from_then_on(
+    agent: Agent, desk: Parts
+) -> None:  # R9, R54
+    tool, call = Tool(), agent.call("send", {"to": "bob"}, "run", "1")
+    first = await agent.attempt(call, SEND, tool)
+    assert isinstance(first, Waiting)
+    assert tool.ran == []
+    await decide(desk, first.approval_id, lambda seen: Edit({"to": "eve"}, seen))
+    assert await agent.attempt(call, SEND, tool) == Ran({"sent": "eve"})
+    again = await agent.attempt(call, SEND, tool)
+    assert again == Finished("succeeded", {"sent": "eve"}, "", first.approval_id)
+    assert tool.ran == [{"to": "eve"}]
+    assert told(again, "send") == {"sent": "eve"}
+
+
+def test_synchronous_tools_do_the_same(agent: Agent) -> None:  # R54
+    tool = Tool()
+    assert agent.attempt_sync(agent.call("look", {}, "run", "1"), LOOK, tool.now) == Ran({"sent": None})
+    call = agent.call("send", {"to": "bob"}, "run", "2", switch="off")
+    assert agent.attempt_sync(call, SEND, tool.now) == Ran({"sent": "bob"})
+    assert isinstance(agent.attempt_sync(call, SEND, tool.now), Finished)
+    asks = agent.call("send", {"to": "bob"}, "run", "3")
+    assert isinstance(agent.attempt_sync(asks, SEND, tool.now), Waiting)
+    assert tool.ran == [{}, {"to": "bob"}]
+
+
+async def test_a_tool_that_fails_raises_its_own_error_and_is_not_run_again(agent: Agent) -> None:  # R54
+    tool, call = Tool(ValueError("no such mailbox")), agent.call("send", {"to": "bob"}, "run", "1", switch="off")
+    with pytest.raises(ValueError, match="no such mailbox"):
+        await agent.attempt(call, SEND, tool)
+    outcome = await agent.attempt(call, SEND, tool)
+    assert isinstance(outcome, Finished)
+    said = {"success": False, "status": "failed", "error": "ValueError: no such mailbox"}
+    assert (told(outcome, "send"), len(tool.ran)) == (said, 1)
+    plain = agent.call("send", {"to": "bob"}, "run", "2", switch="off")
+    with pytest.raises(ValueError, match="no such mailbox"):
+        agent.attempt_sync(plain, SEND, tool.now)
+    assert isinstance(agent.attempt_sync(plain, SEND, tool.now), Finished)
+
+
+async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(agent: Agent) -> None:  # R54
+    tool = Tool(KeyboardInterrupt())  # type: ignore[arg-type]
+    call = agent.call("send", {"to": "bob"}, "run", "1", switch="off")
+    with pytest.raises(KeyboardInterrupt):
+        await agent.attempt(call, SEND, tool)
+    plain = agent.call("send", {"to": "bob"}, "run", "2", switch="off")
+    with pytest.raises(KeyboardInterrupt):
+        agent.attempt_sync(plain, SEND, tool.now)
+    for each in (call, plain):
+        outcome = await agent.attempt(each, SEND, tool)
+        assert isinstance(outcome, Finished)
+        assert outcome.status == "unknown"
+        assert "Do not call it again: a person has to look." in str(told(outcome, "send"))
+    assert len(tool.ran) == 2
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"),
+    [
+        (lambda seen: Reject("Not today.", seen), {"status": "rejected", "reason": "Not today.", "declined": True}),
+        (lambda seen: Respond("Ask eve.", seen=seen), "Ask eve."),
+    ],
+)
+async def test_a_call_that_people_answered_or_rejected_does_not_run(
+    agent: Agent, desk: Parts, decision: Callable[[Seen], Decision], said: object
+) -> None:  # R54
+    tool = Tool()
+    await decide(desk, await waiting(agent), decision)
+    outcome = await agent.attempt(agent.call("send", {"to": "bob"}, "run", "1"), SEND, tool)
+    heard = told(outcome, "send")  # type: ignore[arg-type]
+    assert heard == said if isinstance(said, str) else dict(heard) | dict(said) == heard  # type: ignore[call-overload]
+    assert tool.ran == []
+
+
+async def test_arguments_that_do_not_fit_are_refused_before_anybody_is_asked(agent: Agent) -> None:
+    with pytest.raises(InvalidRequest, match="/to"):
+        await agent.attempt(agent.call("send", {"to": 7}, "run", "1"), SEND, Tool())
+
+
+async def test_whoever_waits_hears_of_the_decision(agent: Agent, desk: Parts) -> None:  # R54
+    approval_id = await waiting(agent)
+    assert isinstance(await agent.wait(approval_id, timeout=0), Waiting)
+    await decide(desk, approval_id, Approve)
+    assert isinstance(await agent.wait(approval_id, timeout=60), Proceed)
+
+
+# Who it is
+
+
+async def test_a_call_says_which_agent_of_whom_it_is(agent: Agent, desk: Parts) -> None:  # R13, R54
+    writer = agent.agent("researcher").agent("writer")
+    assert (writer.name, writer.path) == ("writer", ("mailer", "researcher", "writer"))
+    subject = (await desk.store.get("default", await waiting(writer))).approval.subject
+    assert (subject.agent, subject.agent_path) == ("writer", ("mailer", "researcher", "writer"))
+    assert (subject.run_id, subject.call_id, subject.thread_id) == ("run", "1", "run")
+
+
+def test_more_can_be_said_of_a_call(agent: Agent) -> None:
+    call = agent.call("send", {"to": "bob"}, "run", "1", requester="rita", thread_id="t", setting="chat")
+    assert (call.requester, call.thread_id, call.setting) == ("rita", "t", "chat")
+    assert agent.call("send", {}, "run", "1").setting == "paused"
+
+
+# Switches
+
+
+@pytest.fixture
+def local(place: Place, desk: Parts) -> Iterator[Interlock]:
+    with Interlock(place.url, agent="mailer") as lock:
+        yield lock
+
+
+def asks(agent: Agent, spec: ToolSpec, call_id: str) -> bool:
+    outcome = agent.attempt_sync(agent.call(spec.name, {"to": "bob"}, "run", call_id), spec, lambda _: None)
+    return isinstance(outcome, Waiting)
+
+
+def test_each_agent_has_switches_of_its_own_from_its_next_call_on(local: Interlock) -> None:  # R9
+    free, strict = local.agent("free", {"send": False}), local.agent("strict", {"look": True})
+    assert [asks(free, SEND, "1"), asks(free, LOOK, "2")] == [False, False]
+    assert [asks(strict, SEND, "3"), asks(strict, LOOK, "4")] == [True, True]
+    local.agent("free", {"send": True})
+    assert asks(free, SEND, "5")
+    local.agent("free", {})  # an empty map: nothing is said of any tool
+    assert [asks(free, SEND, "6"), asks(free, LOOK, "7")] == [True, False]
+    assert local.agent("free").path == ("free",)  # and without one nothing changes
+    assert local.agent().name == "mailer"
+
+
+def test_a_sub_agent_tightens_and_never_loosens(local: Interlock) -> None:  # R13
+    parent = local.agent("parent", {"look": True, "send": False})
+    assert asks(parent.agent("loose", {"look": False}), LOOK, "1")
+    assert asks(parent.agent("strict", {"send": True}), SEND, "2")
+    assert not asks(parent.agent("same", {"send": False}), SEND, "3")
+
+
+def test_a_sub_agent_cannot_take_the_switches_of_one_above_it_by_its_name(place: Place) -> None:  # R9, R13
+    with Interlock(place.url, agent="mailer") as lock:
+        parent = lock.agent("mailer", {"send": True})
+        with pytest.raises(Misconfigured, match="switches go by name"):
+            parent.agent("clerk").agent("mailer", {"send": False})
+        back = parent.agent("clerk").agent("mailer")
+        assert isinstance(lock.bridge.run(lock.check(back.call("send", {"to": "bob"}, "run", "1"), SEND)), Waiting)
+
+
+def test_two_agents_in_one_conversation_do_not_share_what_is_approved(  # R13, R47
+    make: Callable[..., Interlock],
+) -> None:
+    lock = make()
+    lock.open()
+    mailer, clerk = lock.agent("mailer"), lock.agent("clerk")
+    asked = lock.bridge.run(lock.check(mailer.call("send", {"to": "bob"}, "run", "call_1"), SEND))
+    assert isinstance(asked, Waiting)
+    with pytest.raises(CallMismatch, match="another agent"):
+        lock.bridge.run(lock.check(clerk.call("send", {"to": "bob"}, "run", "call_1"), SEND))
+
+
+def test_a_server_keeps_its_switches_to_itself(place: Place) -> None:  # R9
+    with pytest.raises(Misconfigured, match=r"under agents: mailer: in interlock\.yaml"):
+        Interlock("http://127.0.0.1:1", key="ilk_x", agent="mailer").agent(tool_approvals={"send": False})
+
+
+async def test_what_an_agents_own_configuration_says_goes_with_the_call(agent: Agent) -> None:  # R9
+    tool = Tool()
+    off, on = ("send", SEND, "off"), ("look", LOOK, "on")
+    found = [
+        await agent.attempt(agent.call(name, {"to": "bob"}, "run", switch, switch=switch), spec, tool)
+        for name, spec, switch in (off, on)
+    ]
+    assert [type(each) for each in found] == [Ran, Waiting]
+    assert len(tool.ran) == 1
+
+
+# Words and ids
+
+
+def test_of_what_still_waits_or_may_run_there_is_nothing_to_tell() -> None:
+    for outcome in (Waiting("1"), Proceed(b"{}")):
+        with pytest.raises(TypeError, match="There is nothing to tell"):
+            told(outcome, "send")
+
+
+def test_the_model_is_told_what_became_of_a_call() -> None:
+    assert told(Finished("succeeded", None), "send") is None
+    assert told(Answered({"choice": "red"}), "send") == {"choice": "red"}
+    refused = told(Refused("", "expired"), "send")
+    assert isinstance(refused, dict)
+    assert (refused["status"], refused["error"]) == (
+        "expired",
+        "Access denied: send requires approval and was not permitted",
+    )
+
+
+@pytest.mark.parametrize("name", ["run", "thread-7", "a/b c", "Gespräch", "x" * LONG])
+def test_an_id_that_is_short_and_can_be_seen_stays_as_it_is(name: str) -> None:
+    assert short(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "x" * (LONG + 1), "a\nb", "\u200bhidden"])
+def test_any_other_id_becomes_its_digest(name: str) -> None:
+    assert short(name).startswith("sha256:")
+    assert len(short(name)) == 71
+    assert short(name) == short(name) != short(f"{name}!")
+
+
+async def test_what_can_be_read_once_is_left_to_whoever_called_the_tool(local: Interlock) -> None:  # R54
+    async def body(_: object) -> object:
+        return (number for number in range(3))
+
+    agent = local.agent()
+    ran = await agent.attempt(agent.call("look", {}, "run", "once"), ToolSpec("look", "read"), body)
+    assert isinstance(ran, Ran)
+    assert list(ran.result) == [0, 1, 2]

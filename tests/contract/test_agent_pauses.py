@@ -1,0 +1,182 @@
+"""Runs that stand still, as an integration sees them: over a database and over a server everything is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from interlock import Interlock, Waiting
+from interlock.core.call import ToolSpec
+from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.pause import MAX_STATE, Pause
+from interlock.library.agent import Agent, Ran
+from interlock.wiring import Parts
+from tests.support import approve
+
+SEND = ToolSpec("send", "write")
+
+
+@pytest.fixture
+def make(where: dict[str, Any]) -> Iterator[Callable[..., Agent]]:
+    made: list[Interlock] = []
+
+    def agent(**options: Any) -> Agent:
+        made.append(Interlock(**where, **{"agent": "mailer", **options}))
+        return made[-1].agent()
+
+    yield agent
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def agent(make: Callable[..., Agent]) -> Agent:
+    return make()
+
+
+async def asked(agent: Agent, run_id: str, call_id: str = "1") -> str:
+    outcome = await agent.attempt(agent.call("send", {"to": "ada"}, run_id, call_id), SEND, never)
+    assert isinstance(outcome, Waiting), outcome
+    return outcome.approval_id
+
+
+async def never(_: object) -> None:
+    raise AssertionError("this must not run")
+
+
+async def test_a_run_pauses_and_goes_on_in_another_program_once_people_decided(
+    make: Callable[..., Agent], desk: Parts
+) -> None:  # R9
+    run_id = "a conversation/with signs, and more than fits " * 5
+    agent = make()
+    approval_id = await asked(agent, run_id)
+    await agent.pause(run_id, state=b"\x00the framework's")
+    (listed,) = await agent.paused()
+    assert (listed.run_id, listed.agent, listed.state, listed.waiting) == (run_id, "mailer", b"", 1)
+    assert list(await agent.ready(timeout=0)) == []
+    agent.lock.close()
+    await approve(desk, approval_id)
+    other, effects = make(), []
+
+    async def body(args: Any) -> str:
+        effects.append(args["to"])
+        return "sent"
+
+    async def resume(pause: Pause) -> None:
+        assert (pause.run_id, pause.state) == (run_id, b"\x00the framework's")
+        call = other.call("send", {"to": "ada"}, pause.run_id, "1")
+        assert await other.attempt(call, SEND, body) == Ran("sent")
+        stop.set()
+
+    stop = asyncio.Event()
+    async with asyncio.timeout(60):
+        await other.resume_all(resume, stop)
+    assert effects == ["ada"]
+    assert list(await other.paused()) == []
+
+
+async def test_a_sub_agent_pauses_the_run_of_the_outermost(agent: Agent) -> None:  # R54
+    await agent.agent("writer").pause("run")
+    assert [pause.agent for pause in await agent.paused()] == ["mailer"]
+
+
+async def test_a_resume_that_raises_stops_no_other_and_is_tried_again(
+    agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:  # R9
+    stop, tried = asyncio.Event(), list[str]()
+    await agent.pause("bad")
+    await agent.pause("good")
+
+    async def resume(pause: Pause) -> None:
+        tried.append(pause.run_id)
+        if pause.run_id == "bad" and tried.count("bad") == 1:
+            raise ValueError("the password is hunter2")
+        if tried.count("bad") == 2:
+            stop.set()
+
+    with caplog.at_level(logging.WARNING, "interlock"):
+        async with asyncio.timeout(60):
+            await agent.resume_all(resume, stop)
+    assert sorted(tried) == ["bad", "bad", "good"]
+    assert caplog.messages == ["The run bad did not go on: ValueError. It is tried again in 1 s."]
+    assert list(await agent.paused()) == []
+
+
+async def test_a_run_that_pauses_again_while_it_goes_on_stays_paused(agent: Agent) -> None:  # R9
+    stop = asyncio.Event()
+    await agent.pause("run", b"1")
+
+    async def resume(pause: Pause) -> None:
+        if pause.state == b"1":
+            await asked(agent, "run")
+            await agent.pause("run", b"2")
+            stop.set()
+
+    async with asyncio.timeout(60):
+        await agent.resume_all(resume, stop)
+    assert [pause.run_id for pause in await agent.paused()] == ["run"]
+
+
+async def test_a_loop_that_is_cancelled_leaves_its_runs_to_others_at_once(make: Callable[..., Agent]) -> None:  # R9
+    first, second = make(), make()
+    await first.pause("run")
+    begun = asyncio.Event()
+
+    async def forever(_: Pause) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    loop = asyncio.ensure_future(first.resume_all(forever))
+    await begun.wait()
+    assert list(await second.ready(timeout=0)) == []
+    loop.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loop
+    assert [pause.run_id for pause in await second.ready(timeout=30)] == ["run"]
+
+
+async def test_a_long_resume_keeps_its_run(make: Callable[..., Agent]) -> None:  # R9
+    first, second = make(lease_seconds=0.3), make()
+    await first.pause("run")
+    stop = asyncio.Event()
+
+    async def resume(pause: Pause) -> None:
+        held = pause.fence
+        seen = 0
+        while seen < 3:  # its lease would have lapsed by then
+            await asyncio.sleep(0.3)
+            assert list(await second.ready(timeout=0)) == []
+            seen += 1
+        assert held == (await second.paused())[0].fence
+        stop.set()
+
+    async with asyncio.timeout(60):
+        await first.resume_all(resume, stop)
+    assert list(await first.paused()) == []
+
+
+def test_synchronous_code_pauses_and_ends_pauses_too(agent: Agent) -> None:  # R9
+    pause = agent.pause_sync("run", b"state")
+    assert agent.lock.bridge.run(agent.paused())[0].fence == pause.fence
+    agent.resumed_sync(pause)
+    assert list(agent.lock.bridge.run(agent.paused())) == []
+
+
+@pytest.mark.parametrize("run_id", ["", "x" * 2_001, "a\x00b", "\ud800", None])
+async def test_a_run_needs_an_id_that_can_be_kept(agent: Agent, run_id: Any) -> None:
+    with pytest.raises(InvalidRequest, match="run_id is a text"):
+        await agent.pause(run_id)
+
+
+async def test_what_cannot_be_kept_is_refused_with_what_to_do(agent: Agent) -> None:
+    with pytest.raises(InvalidRequest, match="state is bytes, not str"):
+        await agent.pause("run", "text")  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="4,194,305 bytes; 4,194,304 can be kept"):
+        await agent.pause("run", bytes(MAX_STATE + 1))
+    with pytest.raises(Forbidden, match="belongs to the chat"):
+        await agent.pause("thread-00000000-0000-0000-0000-000000000000")
+    assert list(await agent.paused()) == []

@@ -1,0 +1,132 @@
+"""The hooks of the Claude Agent SDK inside of a program: the same answers, without a process for each call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+
+from interlock import Edit, Interlock, Reject, Seen
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Stored
+from interlock.core.ports import Query
+from interlock.integrations.claude_code import GRACE, hooks
+from interlock.wiring import Parts, wire
+from tests.places import Place
+
+COMMAND = {"command": "make deploy"}
+T = TypeVar("T")
+
+
+@dataclass
+class Matcher:
+    """As the SDK's own: what it is made of is all that it has."""
+
+    matcher: str | None = None
+    hooks: list[Callable[..., Any]] = field(default_factory=list)
+    timeout: float | None = None
+    on_failure: str | None = None
+
+
+@dataclass
+class Session:
+    """What the SDK does with the hooks; `parts` look at the same database."""
+
+    lock: Interlock
+    parts: Parts
+    made: dict[str, list[Matcher]]
+
+    async def tell(self, name: str, use: str, **more: Any) -> dict[str, Any]:
+        event = {"hook_event_name": name, "session_id": "s-1", "tool_name": "Bash", "tool_input": COMMAND}
+        ((before,),) = ([hook for matcher in self.made[name] for hook in matcher.hooks],)
+        told = await before(event | {"tool_use_id": use} | more, use, {"signal": None})
+        return dict(told.get("hookSpecificOutput", {}))
+
+    async def waiting(self) -> Stored:
+        async def look() -> Stored | None:
+            return next(iter((await self.parts.store.list("default", Query(("pending",)))).items), None)
+
+        return await until(look)
+
+    async def decide(self, decision: Any) -> None:
+        approval = (await self.waiting()).approval
+        await self.lock.decide(approval.id, decision(Seen(approval.args_sha256)), "bob")
+
+
+@pytest.fixture
+async def session(place: Place) -> AsyncIterator[Session]:
+    lock = Interlock(place.url, policy={"version": 1, "defaults": {"undo_window": "0s"}}, lease_seconds=6)
+    parts = wire(place.url)
+    await parts.store.open()
+    yield Session(lock, parts, hooks(Matcher, lock.agent("coder"), reads="Read", wait=60))
+    await asyncio.to_thread(lock.close)
+    await parts.store.close()
+
+
+async def until(look: Callable[[], Awaitable[T]]) -> T:
+    """What is looked for, once it is there."""
+    async with asyncio.timeout(60):
+        while True:
+            found = await look()
+            if found:
+                return found
+            await asyncio.sleep(0.01)
+
+
+def test_a_hook_that_fails_or_takes_too_long_is_set_up_to_block() -> None:
+    (before,) = hooks(Matcher, Interlock("sqlite:///unused.db").agent("coder"), wait=20)["PreToolUse"]
+    assert (before.on_failure, before.timeout) == ("block", 20 + GRACE)
+    with pytest.raises(InvalidRequest, match="undecided is one of"):
+        hooks(Matcher, Interlock("sqlite:///unused.db").agent("coder"), undecided="allow")
+
+
+# R54, R46
+async def test_what_was_approved_runs_and_its_lease_is_kept_while_it_runs(session: Session) -> None:
+    asked = asyncio.create_task(session.tell("PreToolUse", "toolu_1"))
+    edited = {"command": "make deploy DRY=1"}
+    await session.decide(lambda seen: Edit(edited, seen))
+    told = await asked
+    assert (told["permissionDecision"], told["updatedInput"]) == ("allow", edited)
+    again = await session.tell("PreToolUse", "toolu_1")
+    assert (again["permissionDecision"], "already started" in again["permissionDecisionReason"]) == ("deny", True)
+    approval_id = told["permissionDecisionReason"].split()[-1]
+    first = (await session.parts.store.get("default", approval_id)).approval.lease_until or 0
+
+    async def is_later() -> bool:
+        lease = (await session.parts.store.get("default", approval_id)).approval.lease_until or 0
+        return lease > first  # renewed, after a third of it
+
+    assert await until(is_later)
+    assert await session.tell("PostToolUse", "toolu_1", tool_input=edited, tool_response={"stdout": "ok"}) == {}
+    stored = await session.parts.store.get("default", approval_id)
+    assert (stored.approval.status, stored.payload.result) == ("succeeded", b'{"stdout":"ok"}')
+    assert stored.approval.subject.agent_path == ("coder",)
+
+
+# R35
+async def test_a_no_is_told_and_a_read_passes(session: Session) -> None:
+    asked = asyncio.create_task(session.tell("PreToolUse", "toolu_1"))
+    await session.decide(lambda seen: Reject("Not today", seen))
+    told = await asked
+    assert (told["permissionDecision"], told["permissionDecisionReason"]) == ("deny", "Access denied: Not today")
+    read = await session.tell("PreToolUse", "toolu_2", tool_name="Read", tool_input={"file_path": "a.txt"})
+    assert read == {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+
+
+# R34
+async def test_whatever_goes_wrong_is_a_no(session: Session) -> None:
+    bad = await session.tell("PreToolUse", "toolu_1", tool_input="rm")
+    assert (bad["permissionDecision"], bad["permissionDecisionReason"]) == (
+        "deny",
+        "The event PreToolUse has no tool_input.",
+    )
+    other = await session.tell("PreToolUse", "toolu_1", tool_input={"command": 7})
+    assert other["permissionDecision"] == "deny"
+    nowhere = hooks(Matcher, Interlock("sqlite:////nowhere/at/all.db").agent("coder"))
+    session.made = nowhere
+    gone = await session.tell("PreToolUse", "toolu_2")
+    assert gone["permissionDecision"] == "deny"
+    assert "does not exist" in gone["permissionDecisionReason"]

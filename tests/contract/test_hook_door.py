@@ -1,0 +1,59 @@
+"""What a hook has of the gate over a database: the policy in force, one start, and an end that another one tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.cli.hook_door import Local
+from interlock.core.call import ToolSpec
+from interlock.core.errors import AlreadyStarted, Misconfigured
+from interlock.core.event import Payload
+from interlock.core.outcome import Finished, Proceed, Refused, Waiting
+from interlock.wiring import wire
+from tests.places import Place
+from tests.support import call
+
+RULES = """\
+version: 1
+rules:
+  - {name: no, tools: [drop], then: deny, reason: Never}
+  - {name: yes, tools: [save], then: allow}
+"""
+SAVE = ToolSpec("save", "write")
+
+
+async def put(place: Place, text: str) -> None:
+    parts = wire(place.url)
+    await parts.store.open()
+    await parts.store.put_policy("default", "0" * 64, text, "ada", "")
+    await parts.store.close()
+
+
+# R34, R46
+async def test_hooks_after_each_other_share_one_call(place: Place) -> None:
+    await put(place, RULES)
+    first, second = (Local(place.url, "default", "claude-code", 600_000) for _ in range(2))
+    await first.open()
+    assert await first.check(call(1, tool="drop"), ToolSpec("drop")) == Refused("Never")
+    assert isinstance(await first.check(call(2, tool="look"), ToolSpec("look")), Waiting)
+    assert await first.check(call(3, tool="read"), ToolSpec("read", "read")) == Proceed(call(3, tool="read").args)
+    outcome = await first.check(call(4, tool="save"), SAVE)
+    assert isinstance(outcome, Proceed)
+    started = await first.start(outcome.approval_id, SAVE)
+    await first.close()
+    await second.open()
+    assert await second.check(call(4, tool="save"), SAVE) == Waiting(
+        outcome.approval_id, "running", started.lease_until
+    ), "the hook that started it is gone, and the tool runs on"
+    with pytest.raises(AlreadyStarted):
+        await second.start(outcome.approval_id, SAVE)
+    await second.finish(outcome.approval_id, started.fence, ok=True, payload=Payload(result=b'"ok"'))
+    assert await second.check(call(4, tool="save"), SAVE) == Finished("succeeded", "ok", "", outcome.approval_id)
+    await second.close()
+
+
+# R34
+async def test_a_policy_that_does_not_load_opens_nothing(place: Place) -> None:
+    await put(place, "version: 1\nrules: [{name: yes, then: perhaps}]\n")
+    with pytest.raises(Misconfigured, match="perhaps"):
+        await Local(place.url, "default", "claude-code", 600_000).open()

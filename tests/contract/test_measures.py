@@ -1,0 +1,22 @@
+"""What people want to know of a database, on both of them."""
+
+from interlock.wiring import Parts
+from tests.support import WRITE, Clock, call
+
+DAY = 86_400_000
+
+
+async def test_the_calls_of_a_tool_are_counted_by_status_and_agent(parts: Parts, clock: Clock) -> None:  # R10
+    await parts.gate.check(call(1, agent="bot"), WRITE)
+    clock.forward(2 * DAY)
+    for number in (2, 3):
+        await parts.gate.check(call(number, agent="bot"), WRITE)
+    await parts.gate.check(call(4, agent="other"), WRITE)
+    await parts.gate.check(call(5, agent="bot", tool="else"), WRITE)
+    await parts.gate.check(call(6, workspace="elsewhere", agent="bot"), WRITE)
+    measures, tool, since = parts.store.measures, call(1).tool, clock.now - DAY
+    assert (await measures.calls_of("default", tool, "bot", since)).by_status == {"pending": 2}
+    assert (await measures.calls_of("default", tool, "", since)).by_status == {"pending": 3}
+    assert (await measures.calls_of("default", tool, "", 0)).by_status == {"pending": 4}
+    nothing = await measures.calls_of("default", "unheard of", "", 0)
+    assert (nothing.by_status, nothing.reads, nothing.complete) == ({}, 0, True)

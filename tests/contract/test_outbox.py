@@ -1,0 +1,398 @@
+"""The way from the ledger to the channels under stress: outages, floods, several couriers, and errors in between."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from interlock import faults as plans
+from interlock.channels.channel import Gone, Later, Unsure
+from interlock.core.decision import Reject, Seen
+from interlock.core.delivery import Way, trial_of
+from interlock.core.errors import Error
+from interlock.core.message import Message
+from interlock.core.ports import User
+from interlock.core.routes import Means, Routes
+from interlock.courier.lane import AHEAD, AT_ONCE
+from interlock.faults import Point
+from interlock.wiring import Parts, wire
+from tests.contract.test_courier import Set, Told
+from tests.places import Place
+from tests.support import BOB, Clock, approve, faults, kinds, pending
+
+MINUTE = 60_000
+PATIENT = "version: 1\ndefaults: {expires_in: 1d}\n"
+MANY = Means(most=1000)
+ROOM = Routes({"room": MANY}, "room")
+BOTH = Routes({"room": MANY, "hall": MANY}, "room", {"medium": ("room", "hall")})
+
+
+class Tried(Told):
+    """Counts every try; `gate` lets nobody through until it is set; `hates` are approvals that it never takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tries = 0
+        self.gate: asyncio.Event | None = None
+        self.hates: set[str] = set()
+
+    async def send(self, message: Message) -> str:
+        self.tries += 1
+        if self.gate is not None:
+            await self.gate.wait()
+        if message.topic is not None and message.topic.approval.id in self.hates:
+            raise Later("It answered 500.")
+        return await super().send(message)
+
+    @property
+    def asked(self) -> list[str]:
+        return [message.topic.approval.id for _, message, _ in self.heard if message.topic is not None]
+
+
+async def begun(parts: Parts, routes: Routes = ROOM, **channels: Tried) -> Set:
+    """People are told from here on."""
+    made = Set(parts, routes, **(channels or {"room": Tried()}))
+    await parts.store.put_user("default", User("ada", "admin", email="ada@example.com"), "ada")
+    await made.sweep()
+    return made
+
+
+def room(of: Set) -> Tried:
+    found = of.channels["room"]
+    assert isinstance(found, Tried)
+    return found
+
+
+async def calls(parts: Parts, count: int, **more: Any) -> list[str]:
+    start = more.pop("start", 0)
+    return list(await asyncio.gather(*(pending(parts, f"c{start + n}", **more) for n in range(count))))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110  what is waited for is elsewhere
+            await asyncio.sleep(0.005)
+
+
+# A channel in trouble
+
+
+async def test_a_channel_that_is_down_for_an_hour_is_not_pestered_and_then_told_all(
+    parts: Parts, clock: Clock
+) -> None:  # R23, R24
+    await parts.put_policy("default", PATIENT, "ada", {})
+    both = await begun(parts, BOTH, room=Tried(), hall=Tried())
+    room(both).trouble = Later("It is down.")
+    asked = await calls(parts, 40)
+    await both.sweep()
+    assert sorted(both.channels["hall"].asked) == sorted(asked), "the other channel is not delayed"  # type: ignore[attr-defined]
+    for _ in range(120):
+        clock.forward(MINUTE // 2)
+        await both.sweep()
+    assert room(both).tries <= AT_ONCE * 125
+    room(both).trouble = None
+    for _ in range(3):
+        clock.forward(MINUTE)
+        await both.sweep()
+    assert sorted(room(both).asked) == sorted(asked)
+
+
+async def test_a_channel_that_does_not_answer_holds_up_no_other(parts: Parts) -> None:  # R24
+    both = await begun(parts, BOTH, room=Tried(), hall=Tried())
+    gate = room(both).gate = asyncio.Event()
+    asked = await calls(parts, 3 * AT_ONCE)
+    sweeping = asyncio.create_task(both.sweep())
+    await until(lambda: len(both.channels["hall"].heard) == len(asked))
+    assert (room(both).tries, room(both).heard) == (AT_ONCE, [])
+    gate.set()
+    assert await sweeping == 2 * len(asked)
+    assert sorted(room(both).asked) == sorted(asked)
+
+
+async def test_messages_that_are_never_taken_do_not_keep_others_from_being_told(
+    parts: Parts, clock: Clock
+) -> None:  # R24
+    there = await begun(parts)
+    room(there).hates = set(await calls(parts, 20))
+    await there.sweep()
+    well: list[str] = []
+    for number in range(20):
+        clock.forward(3_000)
+        well.append(await pending(parts, f"well{number}"))
+        await there.sweep()
+    clock.forward(MINUTE // 2)
+    await there.sweep()
+    assert sorted(room(there).asked) == sorted(well)
+
+
+async def test_what_fails_together_is_one_failure_of_the_channel(parts: Parts, clock: Clock) -> None:  # R24
+    there = await begun(parts)
+    room(there).trouble = Later("It is down.")
+    await calls(parts, AT_ONCE)
+    await there.sweep()
+    assert room(there).tries == AT_ONCE
+    room(there).trouble = None
+    clock.forward(1_000)
+    assert await there.sweep() > 0
+
+
+async def test_a_channel_that_is_gone_is_switched_off_once(parts: Parts) -> None:  # R24
+    there = await begun(parts)
+    room(there).trouble = Gone("It is gone.")
+    await calls(parts, AT_ONCE)
+    await there.sweep()
+    assert (await kinds(parts)).count("channel_off") == 1
+
+
+# Whether somebody was told is not always known
+
+
+async def test_what_may_have_been_told_is_told_to_its_end(parts: Parts, clock: Clock) -> None:  # R24, R27
+    there = await begun(parts)
+    room(there).trouble = Unsure("It hung up.")
+    approval_id = await pending(parts)
+    await there.sweep()
+    room(there).trouble = None
+    await approve(parts, approval_id)
+    clock.forward(MINUTE)
+    await there.sweep()
+    assert room(there).said == [("send", "ended")]
+
+
+async def test_what_was_certainly_not_told_is_dropped_when_it_is_decided(parts: Parts, clock: Clock) -> None:  # R24
+    there = await begun(parts)
+    room(there).trouble = Later("Nobody is there.")
+    approval_id = await pending(parts)
+    await there.sweep()
+    room(there).trouble = None
+    await approve(parts, approval_id)
+    clock.forward(MINUTE)
+    assert await there.sweep() == 0
+    assert [each.status for each in await parts.store.deliveries.of_approval("default", approval_id)] == ["dropped"]
+
+
+async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(parts: Parts) -> None:  # R24
+    there = await begun(parts)
+    approval_id = await pending(parts)
+    await there.courier.route()
+    await approve(parts, approval_id)
+    lane = there.courier.lanes["room"]
+    assert (await lane.sweep(), room(there).heard) == (0, [])
+    [left] = await parts.store.deliveries.of_approval("default", approval_id)
+    assert left.status == "dropped"
+
+
+async def test_a_call_that_waits_again_is_told_though_it_was_decided_before_anybody_heard(
+    parts: Parts,
+) -> None:  # R23
+    there = await begun(parts)
+    approval_id = await pending(parts)
+    await there.courier.route()
+    stored = await parts.store.get("default", approval_id)
+    await parts.inbox.decide("default", approval_id, Reject("no", Seen(stored.approval.args_sha256)), BOB)
+    await there.sweep()
+    assert room(there).heard == []
+    await parts.inbox.undo("default", approval_id, BOB)
+    await there.sweep()
+    assert room(there).said == [("send", "ask")]
+
+
+# Floods
+
+
+async def test_of_a_flood_few_are_told_the_urgent_ones_first_and_the_rest_as_one(
+    parts: Parts, clock: Clock
+) -> None:  # R23, R28
+    flood = await begun(parts, Routes({"room": Means(most=10)}, "room"))
+    await calls(parts, 995)
+    urgent = await calls(parts, 5, start=995, priority="high")
+    assert await flood.sweep() == 10
+    said = [message for _, message, _ in room(flood).heard]
+    assert [message.count for message in said if message.purpose == "group"] == [991]
+    assert set(urgent) <= set(room(flood).asked[: AT_ONCE + 1])
+    clock.forward(MINUTE + 1)
+    assert await flood.sweep() == 0
+    assert (await parts.store.stats("default")).by_status["pending"] == 1000, "all are in the inbox"
+
+
+async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(parts: Parts, clock: Clock) -> None:  # R28
+    flood = await begun(parts, Routes({"room": Means(most=10)}, "room"))
+    told = []
+    for minute in range(3):
+        for part in range(4):
+            await calls(parts, 25, start=100 * minute + 25 * part)
+            told.append(await flood.sweep())
+            clock.forward(MINUTE // 4)
+    assert [sum(told[start : start + 4]) <= 10 for start in range(9)] == [True] * 9
+    for _ in range(2):
+        clock.forward(MINUTE + 1)
+        await flood.sweep()
+    counted = sum(message.count or 1 for _, message, _ in room(flood).heard)
+    assert counted == 300
+
+
+@pytest.mark.slow
+async def test_a_start_with_5000_that_wait_makes_no_storm(parts: Parts, clock: Clock) -> None:  # R24, R28
+    await calls(parts, 5_000)
+    routes = Routes({"room": Means(most=10)}, "room")
+    assert await (flood := await begun(parts, routes)).sweep() == 0
+    assert len(room(flood).heard) == 10
+    assert sum(message.count or 1 for _, message, _ in room(flood).heard) == 5_000
+    clock.forward(MINUTE + 1)
+    again = await begun(parts, routes)
+    assert room(again).heard == []
+
+
+# Several couriers
+
+
+async def test_two_couriers_share_what_is_due_and_the_limit(parts: Parts, clock: Clock) -> None:  # R24, R28
+    one, two = await begun(parts), await begun(parts)
+    asked = await calls(parts, 150)
+    assert sum(await asyncio.gather(one.sweep(), two.sweep())) == 150
+    assert sorted(room(one).asked + room(two).asked) == sorted(asked)
+    clock.forward(MINUTE + 1)
+    few = Routes({"room": Means(most=10)}, "room")
+    slow, quick = await begun(parts, few), await begun(parts, few)
+    gate = room(slow).gate = asyncio.Event()
+    await calls(parts, 10, start=1000)
+    sweeping = asyncio.create_task(slow.sweep())
+    await until(lambda: room(slow).tries == AT_ONCE)
+    await calls(parts, 10, start=2000)
+    assert await quick.sweep() == 0, "what is on its way counts"
+    gate.set()
+    assert await sweeping == 10
+
+
+async def test_who_stood_still_for_longer_than_the_lease_records_nothing(parts: Parts, clock: Clock) -> None:  # R24
+    still, awake = await begun(parts), await begun(parts)
+    gate = room(still).gate = asyncio.Event()
+    approval_id = await pending(parts)
+    sweeping = asyncio.create_task(still.sweep())
+    await until(lambda: room(still).tries == 1)
+    clock.forward(MINUTE + 1)
+    assert await awake.sweep() == 1
+    gate.set()
+    assert await sweeping == 0
+    ids = {message.id for _, message, _ in (*room(still).heard, *room(awake).heard)}
+    assert len(ids) == 1, "a duplicate has the id of the first"
+    assert (await kinds(parts)).count("delivered") == 1
+    [row] = await parts.store.deliveries.of_approval("default", approval_id)
+    assert (row.status, row.fence) == ("sent", 2)
+
+
+async def test_what_is_claimed_too_long_ago_is_given_back_and_not_sent(parts: Parts, clock: Clock) -> None:  # R24
+    there = await begun(parts)
+    gate = room(there).gate = asyncio.Event()
+    await calls(parts, AHEAD)
+    sweeping = asyncio.create_task(there.sweep())
+    await until(lambda: room(there).tries == AT_ONCE)
+    clock.forward(MINUTE - 1_000)
+    gate.set()
+    assert await sweeping == AHEAD
+    rows = await parts.store.deliveries.listed("default", "sent")
+    assert sorted({each.fence for each in rows}) == [1, 2]
+
+
+async def test_what_a_dead_runner_held_is_told_at_once(parts: Parts) -> None:  # R24
+    there = await begun(parts)
+    await pending(parts)
+    await there.courier.route()
+    program = "from interlock.runner import this_runner; print(this_runner())"
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    await parts.store.deliveries.claim("room", done.stdout.strip(), 8, 10)
+    assert await there.sweep() == 0
+    await there.courier.release()
+    assert await there.sweep() == 1
+
+
+async def test_a_workspace_with_much_to_say_does_not_silence_another(parts: Parts, clock: Clock) -> None:  # R24
+    store = parts.store.deliveries
+    for workspace, count in (("default", 300), ("other", 3)):
+        await parts.store.secret_key(workspace)
+        await parts.store.put_user(workspace, User("ada", "admin"), "ada")
+        for number in range(count):
+            await store.add(trial_of(workspace, f"{workspace}{number}", Way("room"), "ada", clock()))
+        clock.forward(1)
+    taken = await store.claim("room", "me", 8, 10)
+    assert sum(each.workspace == "other" for each in taken) == 3
+    assert len(taken) >= 7
+
+
+async def test_who_is_told_to_stop_gives_back_what_waits(parts: Parts) -> None:  # R24
+    there = await begun(parts)
+    gate = room(there).gate = asyncio.Event()
+    await calls(parts, AHEAD)
+    stop = asyncio.Event()
+    running = asyncio.create_task(there.courier.run(stop))
+    await until(lambda: room(there).tries == AT_ONCE)
+    stop.set()
+    gate.set()
+    await running
+    assert len(room(there).heard) == AT_ONCE
+    assert len(await parts.store.deliveries.listed("default", "due")) == AHEAD - AT_ONCE
+
+
+# Errors in between
+
+
+@pytest.mark.slow
+async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
+    place: Place, clock: Clock
+) -> None:  # R24
+    clock.lead(place)
+    faulty = Faulty()
+    parts = wire(place.url, clock, faulty.point)
+    await parts.store.open()
+    try:
+        await parts.put_policy("default", None, "ada", {})
+        there = await begun(parts)
+        names: list[str] = []
+        await scene(there, faulty, clock, names.append)
+        seen: Counter[str] = Counter()
+        for name in list(names):
+            seen[name] += 1
+            await scene(there, faulty, clock, plans.plan(f"raise:{name}#{seen[name]}"), f"{name}#{seen[name]}")
+        assert len(names) > 20
+        assert await faults(parts) == []
+        assert (await kinds(parts)).count("delivered") == 2 * (len(names) + 1)
+    finally:
+        await parts.store.close()
+
+
+class Faulty:
+    """Where the database fails, which a test can change while it is open."""
+
+    def __init__(self) -> None:
+        self.plan: Point | None = None
+
+    def point(self, name: str) -> None:
+        if self.plan is not None:
+            self.plan(name)
+
+
+async def scene(there: Set, faulty: Faulty, clock: Clock, plan: Point | None, where: str = "") -> None:
+    """A call is told while the database fails at one point, and decided when it is well again."""
+    approval_id = await pending(there.parts, f"{clock()}")
+    faulty.plan = plan
+    for _ in range(2):
+        with suppress(Error):
+            await there.sweep()
+    faulty.plan = None
+    clock.forward(2 * MINUTE)
+    await there.sweep()
+    heard = [message for _, message, _ in room(there).heard if message.topic is not None]
+    assert len({each.id for each in heard if each.topic and each.topic.approval.id == approval_id}) == 1, where
+    await approve(there.parts, approval_id)
+    await there.sweep()
+    [row] = await there.parts.store.deliveries.of_approval("default", approval_id)
+    assert row.status == "sent"

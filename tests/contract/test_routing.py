@@ -1,0 +1,333 @@
+"""Who hears of a call, when, and until what end; on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import time
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from interlock.channels.parts import words
+from interlock.core.canonical import canonical
+from interlock.core.decision import Edit, Reject, Reviewer, Seen
+from interlock.core.errors import Forbidden, Misconfigured
+from interlock.core.event import TIME
+from interlock.core.outcome import Proceed, Refused
+from interlock.core.policy import People
+from interlock.core.ports import User
+from interlock.core.routes import Means, Quiet, Routes
+from interlock.explain import explain
+from interlock.wiring import Parts, Reaching
+from tests.channels.told import Set, Told
+from tests.support import START, WRITE, Clock, approve, call, faults, kinds, pending
+
+MINUTE = 60_000
+BOB = Reviewer("bob", "reviewer", frozenset({"finance"}))
+EVE = Reviewer("eve", "reviewer", frozenset({"finance"}))
+PEOPLE = {"ada": ("admin", "leads"), "bob": ("reviewer", "finance"), "eve": ("reviewer", "finance")}
+ROUTES = Routes(
+    {"mail": Means(personal=True), "room": Means(), "pager": Means()},
+    "mail",
+    escalation="room",
+)
+LADDER = """
+version: 1
+rules:
+  - name: climbs
+    tools: [delete_file]
+    then: ask
+    approvers: {{users: [bob]}}
+    expires_in: 1h
+    remind: [10m, 50m]
+    on_expiry: {end}
+    escalate:
+      - {{after: 20m, to: {{users: [eve]}}}}
+      - {{after: 30m, to: {{teams: [leads]}}, channels: [pager]}}
+"""
+
+
+@pytest.fixture
+async def all_of_them(parts: Parts) -> Set:
+    for name, (role, team) in PEOPLE.items():
+        await parts.store.put_user("default", person(name, role, team), "ada")
+    await parts.store.put_user("default", person("rita", "reviewer"), "ada")
+    made = Set(parts, ROUTES, mail=Told(), room=Told(), pager=Told())
+    await made.sweep()
+    return made
+
+
+def person(name: str, role: str = "reviewer", *teams: str) -> User:
+    return User(name, role, frozenset(teams), f"{name}@example.com")
+
+
+async def rules(parts: Parts, text: str) -> None:
+    await parts.put_policy("default", text, "ada", {})
+
+
+async def an_hour(parts: Parts, people: Set, clock: Clock, minutes: int = 61) -> list[tuple[int, str, str, str]]:
+    """Everything that disturbed somebody, with its minute."""
+    heard = []
+    for minute in range(minutes):
+        await parts.worker.sweep()
+        await people.sweep()
+        heard += [(minute, *each) for each in people.loud()]
+        clock.forward(MINUTE)
+    return heard
+
+
+CLIMBED = [
+    (0, "mail", "bob", "ask"),
+    (10, "mail", "bob", "remind"),
+    (20, "mail", "eve", "escalate"),
+    (20, "room", "", "escalate"),
+    (30, "mail", "ada", "escalate"),
+    (30, "pager", "", "escalate"),
+    (50, "mail", "bob", "remind"),
+    (50, "mail", "eve", "remind"),
+    (50, "mail", "ada", "remind"),
+    (50, "room", "", "remind"),
+    (50, "pager", "", "remind"),
+]
+
+
+async def test_what_nobody_answers_climbs_the_ladder_and_is_refused(
+    parts: Parts, all_of_them: Set, clock: Clock
+) -> None:  # R28, R43, R41
+    await rules(parts, LADDER.format(end="escalate"))
+    approval_id = await pending(parts, requester="rita")
+    agent = asyncio.ensure_future(parts.gate.wait("default", approval_id))
+    heard = await an_hour(parts, all_of_them, clock)
+    assert sorted(heard) == sorted([*CLIMBED, (60, "mail", "rita", "expired")])
+    assert isinstance(await agent, Refused)
+    entries = [entry async for chunk in parts.store.entries("default") for entry in chunk]
+    times = [(entry.kind, (entry.at - START) // MINUTE) for entry in entries if entry.actor == TIME]
+    assert [each for each in times if each[0] not in ("delivered",)] == [
+        ("reminded", 10),
+        ("escalated", 20),
+        ("escalated", 30),
+        ("reminded", 50),
+        ("expired", 60),
+    ]
+    told = [minute for kind, minute in times if kind == "delivered"]
+    assert [told.count(minute) >= 1 for minute in (0, 10, 20, 30, 50, 60)] == [True] * 6
+    assert await faults(parts) == []
+
+
+async def test_what_nobody_answers_runs_only_where_the_rule_says_so(
+    parts: Parts, all_of_them: Set, clock: Clock
+) -> None:  # R28, R43
+    await rules(parts, LADDER.format(end="approve"))
+    approval_id = await pending(parts, requester="rita")
+    agent = asyncio.ensure_future(parts.gate.wait("default", approval_id))
+    heard = await an_hour(parts, all_of_them, clock, 60)
+    await parts.worker.sweep()
+    await all_of_them.sweep()
+    assert sorted(heard) == sorted(CLIMBED)
+    assert isinstance(await agent, Proceed)
+    ended = {name: [message.topic for _, message, _ in told.heard] for name, told in all_of_them.channels.items()}
+    shown = {topic.status for topics in ended.values() for topic in topics if topic is not None}
+    assert (shown, len(ended["mail"])) == ({"approved"}, 3)
+    assert await faults(parts) == []
+
+
+async def test_a_decision_ends_the_ladder_everywhere(parts: Parts, all_of_them: Set, clock: Clock) -> None:
+    await rules(parts, LADDER.format(end="escalate"))
+    approval_id = await pending(parts)
+    await an_hour(parts, all_of_them, clock, 32)
+    await approve(parts, approval_id, EVE)
+    await all_of_them.sweep()
+    said = {name: told.said for name, told in all_of_them.channels.items()}
+    assert said == {"mail": [("update", "ended")] * 3, "room": [("update", "ended")], "pager": [("update", "ended")]}
+    assert await an_hour(parts, all_of_them, clock) == []
+
+
+# Who may, and who is told
+
+
+TWO = """
+version: 1
+rules:
+  - {name: two, tools: [delete_file], then: ask, quorum: 2, exclude: [requester, editors]}
+"""
+
+
+async def test_the_same_person_through_three_channels_counts_once(parts: Parts, all_of_them: Set) -> None:  # R48
+    await rules(parts, TWO)
+    approval_id = await pending(parts, requester="rita")
+    for channel in ("web", "slack", "mail"):
+        assert await approve(parts, approval_id, Reviewer("bob", "reviewer", BOB.teams, channel)) == "pending"
+    votes = (await parts.store.get("default", approval_id)).approval.votes
+    assert [(vote.by, vote.via) for vote in votes] == [("bob", "web")]
+    assert await approve(parts, approval_id, EVE) == "approved"
+    assert (await kinds(parts)).count("voted") == 1
+
+
+async def test_requester_and_editor_are_neither_told_nor_heard(parts: Parts, all_of_them: Set) -> None:  # R48
+    await rules(parts, TWO)
+    approval_id = await pending(parts, requester="rita")
+    await all_of_them.sweep()
+    assert sorted(each for _, each, _ in all_of_them.loud()) == ["ada", "bob", "eve"]
+    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    await parts.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
+    await all_of_them.sweep()
+    assert sorted(each for _, each, _ in all_of_them.loud()) == ["ada", "eve"]
+    for kept_out in (Reviewer("rita", "reviewer"), BOB):
+        with pytest.raises(Forbidden):
+            await approve(parts, approval_id, kept_out)
+
+
+async def test_an_edit_asks_those_again_whose_vote_is_void(parts: Parts, all_of_them: Set) -> None:  # R48
+    await rules(parts, TWO.replace(", exclude: [requester, editors]", ""))
+    approval_id = await pending(parts, requester="rita")
+    await all_of_them.sweep()
+    await approve(parts, approval_id, EVE)
+    await all_of_them.sweep()
+    all_of_them.loud()
+    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    await parts.inbox.decide("default", approval_id, Edit(canonical({"path": "/tmp/y"}), seen), BOB)
+    await all_of_them.sweep()
+    mails = [message for _, message, _ in all_of_them.channels["mail"].heard if message.to.person == "eve"]
+    assert ("mail", "eve", "remind") in all_of_them.loud()
+    assert (mails[-1].revised, words.title(mails[-1])) == (True, "Changed: Delete /tmp/y")
+
+
+async def test_the_second_stage_is_told_when_it_opens(parts: Parts, all_of_them: Set) -> None:  # R48
+    stages = "stages: [{approvers: {teams: [finance]}}, {approvers: {teams: [leads]}}]"
+    await rules(parts, f"version: 1\nrules:\n  - {{name: both, tools: [delete_file], then: ask, {stages}}}\n")
+    approval_id = await pending(parts)
+    await all_of_them.sweep()
+    assert sorted(all_of_them.loud()) == [("mail", "bob", "ask"), ("mail", "eve", "ask")]
+    await approve(parts, approval_id, BOB)
+    await all_of_them.sweep()
+    assert all_of_them.loud() == [("mail", "ada", "ask")]
+
+
+async def test_a_team_stands_in_for_who_is_away(parts: Parts, all_of_them: Set, clock: Clock) -> None:  # R40
+    await rules(parts, LADDER.format(end="reject"))
+    away = User("bob", "reviewer", BOB.teams, "bob@example.com", clock() + MINUTE, People(teams=frozenset({"leads"})))
+    await parts.store.put_user("default", away, "bob")
+    approval_id = await pending(parts)
+    await all_of_them.sweep()
+    assert all_of_them.loud() == [("mail", "ada", "ask")]
+    ada = await parts.inbox.reviewer("default", "ada", "mail")
+    assert await approve(parts, approval_id, ada) == "approved"
+    [vote] = (await parts.store.get("default", approval_id)).approval.votes
+    assert (vote.by, vote.seat) == ("ada", "bob")
+
+
+async def test_a_delegation_tells_the_delegate(parts: Parts, all_of_them: Set) -> None:  # R40
+    await rules(parts, LADDER.format(end="reject"))
+    approval_id = await pending(parts)
+    await all_of_them.sweep()
+    all_of_them.loud()
+    await parts.inbox.delegate("default", approval_id, People(frozenset({"eve"})), BOB)
+    await all_of_them.sweep()
+    assert all_of_them.loud() == [("mail", "eve", "ask")]
+
+
+async def test_who_was_removed_is_told_nothing_more(parts: Parts, all_of_them: Set, clock: Clock) -> None:
+    await rules(parts, LADDER.format(end="reject"))
+    await pending(parts)
+    await parts.store.put_user(
+        "default", User("bob", "reviewer", BOB.teams, "bob@example.com", removed_at=clock()), "ada"
+    )
+    assert await an_hour(parts, all_of_them, clock, 15) == []
+    assert await parts.store.deliveries.listed("default", "parked") == []
+
+
+# When
+
+NIGHT = Routes({"room": Means()}, "room", quiet=Quiet(time(7), time(9), ZoneInfo("UTC")))  # it is 8:00
+
+
+@pytest.fixture
+async def night(parts: Parts) -> Set:
+    await rules(parts, "version: 1\ndefaults: {expires_in: 8h, remind: 10m}")
+    made = Set(parts, NIGHT, room=Told())
+    await made.sweep()
+    return made
+
+
+async def test_at_night_only_what_is_urgent_disturbs(parts: Parts, night: Set, clock: Clock) -> None:  # R28
+    for number, priority in enumerate(("low", "medium", "high")):
+        await pending(parts, number, priority=priority)
+    heard = await an_hour(parts, night, clock, 62)
+    asked = [(minute, why) for minute, _, _, why in heard]
+    assert asked == [(0, "ask"), (10, "remind"), (60, "ask"), (60, "ask")]
+
+
+async def test_what_was_decided_at_night_wakes_nobody_in_the_morning(parts: Parts, night: Set, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    await night.sweep()
+    await approve(parts, approval_id)
+    assert await an_hour(parts, night, clock, 62) == []
+    assert night.channels["room"].heard == []
+
+
+async def test_a_rejection_taken_back_at_night_is_asked_in_the_morning(parts: Parts, night: Set, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    await night.sweep()
+    seen = Seen((await parts.store.get("default", approval_id)).approval.args_sha256)
+    await parts.inbox.decide("default", approval_id, Reject("no", seen), BOB)
+    await night.sweep()
+    await parts.inbox.undo("default", approval_id, BOB)
+    assert [(minute, why) for minute, _, _, why in await an_hour(parts, night, clock, 62)] == [(60, "ask")]
+
+
+async def test_reminders_of_the_configuration_are_in_the_terms(parts: Parts, clock: Clock) -> None:  # R28
+    room = Set(parts, Routes({"room": Means()}, "room"), Reaching((2 * MINUTE,)), room=Told())
+    await room.sweep()
+    doors = await room.workspaces.doors("default")
+    await doors.gate.check(call(), WRITE)
+    heard = [(minute, why) for minute, _, _, why in await an_hour(parts, room, clock, 5)]
+    assert heard == [(0, "ask"), (2, "remind")]
+    verdict = explain(doors.loaded.policy, call(), WRITE, doors.loaded.lines).verdict
+    draft = await room.workspaces.draft("default", "version: 1")
+    assert getattr(verdict, "remind", ()) == draft.policy.default_ask.remind == (2 * MINUTE,)
+
+
+async def test_one_of_a_flood_is_reminded_by_itself(parts: Parts, clock: Clock) -> None:  # R44
+    await rules(parts, "version: 1\ndefaults: {remind: 2m}")
+    room = Set(parts, Routes({"room": Means(most=2)}, "room"), room=Told())
+    await room.sweep()
+    for number in range(3):
+        await pending(parts, number)
+    assert await room.sweep() == 2
+    [alone] = [message.topic.approval.id for _, message, _ in room.channels["room"].heard if message.topic]
+    assert sorted(why for _, _, why in room.loud()) == ["ask", "group"]
+    await approve(parts, alone)
+    heard = await an_hour(parts, room, clock, 5)
+    assert [(minute, why) for minute, _, _, why in heard] == [(2, "ask"), (2, "ask")]
+
+
+async def test_a_draft_names_channels_that_there_are(parts: Parts) -> None:  # R26, R30
+    reaching = Reaching((), frozenset({"dashboard", "room"}), places=False)
+    room = Set(parts, Routes({"room": Means()}, "room"), reaching, room=Told())
+    rule = "version: 1\nrules: [{name: r, then: ask, channels: [%s]}]"
+    with pytest.raises(Misconfigured, match='unknown channel "rom"; did you mean "room"'):
+        await room.workspaces.draft("default", rule % "rom")
+    loaded, _ = await room.workspaces.put_policy("default", rule % "room", "ada")
+    assert loaded.policy.rules[0].ask.channels == ("room",)
+
+
+async def test_a_rule_that_names_a_channel_which_is_gone_is_told_as_if_it_named_none(parts: Parts) -> None:
+    await rules(parts, "version: 1\nrules: [{name: r, then: ask, channels: [gone, '#nowhere']}]")
+    room = Set(parts, Routes({"room": Means()}, "room"), room=Told())
+    await room.sweep()
+    await pending(parts)
+    assert await room.sweep() == 1
+
+
+async def test_what_ended_while_its_sender_died_is_told_as_ended(parts: Parts, clock: Clock) -> None:  # R23
+    room = Set(parts, Routes({"room": Means()}, "room"), room=Told())
+    await room.sweep()
+    approval_id = await pending(parts)
+    await room.courier.route()
+    assert len(await parts.store.deliveries.claim("room", "another", 8, 10)) == 1
+    await approve(parts, approval_id)
+    await room.sweep()
+    clock.forward(2 * MINUTE)
+    await room.sweep()
+    assert room.channels["room"].said == [("send", "ended")]
+    assert (await room.sweep(), await parts.store.deliveries.listed("default", "due")) == (0, [])

@@ -1,0 +1,38 @@
+"""A process that pauses a run and goes on with it: `python -m tests.faults.pausing URL RUN [PLAN]`.
+
+Says what it has done: paused, went on, over. A plan of `interlock.faults` counts from where the database is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+
+from interlock.faults import plan
+from interlock.runner import is_dead, this_runner
+from interlock.stores.pauses import Holder, Whose
+from interlock.wiring import wire
+
+MINE = Whose("default", "mailer")
+
+
+async def main(url: str, run_id: str, fault: str = "") -> None:
+    begun, act = threading.Event(), plan(fault)
+    parts = wire(url, point=lambda name: act(name) if act and begun.is_set() else None)
+    await parts.store.open()
+    try:
+        begun.set()
+        await parts.store.pauses.pause(MINE, run_id, run_id, run_id.encode())
+        print("paused", flush=True)
+        (pause,) = await parts.store.pauses.ready(MINE, Holder(this_runner(), 60_000), 0, 10, is_dead)
+        print("went on", flush=True)
+        await parts.store.pauses.resumed(MINE, pause.short_id, pause.fence)
+        print("over", flush=True)
+        begun.clear()
+    finally:
+        await parts.store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""People at the same database, without a process for every word of theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.outcome import status_at
+from interlock.core.ports import Query
+from interlock.wiring import Parts, wire
+
+T = TypeVar("T")
+ANN = Reviewer("ann")
+WORKSPACE = "default"
+
+
+class Desk:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def policy(self, text: str) -> None:
+        async def work(parts: Parts) -> None:
+            await parts.put_policy(WORKSPACE, text, ANN.name, {})
+
+        self._with(work)
+
+    def listed(self, status: str) -> list[dict[str, Any]]:
+        """Every approval of this status by the clock, or "all" of them, the newest first."""
+
+        async def work(parts: Parts) -> list[dict[str, Any]]:
+            page = await parts.store.list(WORKSPACE, Query(limit=200))
+            now = parts.clock()
+            items = [
+                {
+                    "id": each.approval.id,
+                    "status": status_at(each.approval, now),
+                    "tool": each.approval.subject.tool,
+                    "agent": each.approval.subject.agent,
+                    "agent_path": list(each.approval.subject.agent_path),
+                    "run_id": each.approval.subject.run_id,
+                    "args": json.loads(each.payload.shown or each.payload.args or b"{}"),
+                }
+                for each in page.items
+            ]
+            return [item for item in items if status in ("all", item["status"])]
+
+        return self._with(work)
+
+    def decide(self, approval_id: str, verb: str, *words: str) -> None:
+        """As at the command line: edit --args JSON, respond MESSAGE, reject [--reason R]. Raises what a person sees."""
+
+        async def work(parts: Parts) -> None:
+            await parts.follow_policy(WORKSPACE, {})
+            approval = (await parts.store.get(WORKSPACE, approval_id)).approval
+            seen = Seen(approval.args_sha256, approval.alarms)
+            await parts.inbox.decide(WORKSPACE, approval_id, _decision(verb, words, seen), ANN)
+
+        self._with(work)
+
+    def _with(self, work: Callable[[Parts], Awaitable[T]]) -> T:
+        async def run() -> T:
+            parts = wire(self._url)
+            await parts.store.open()
+            try:
+                return await work(parts)
+            finally:
+                await parts.store.close()
+
+        return asyncio.run(run())
+
+
+def _decision(verb: str, words: tuple[str, ...], seen: Seen) -> Decision:
+    said = words[-1] if words else ""
+    match verb:
+        case "approve":
+            return Approve(seen)
+        case "edit":
+            return Edit(json.loads(said), seen)
+        case "respond":
+            return Respond(said, seen=seen)
+        case "reject":
+            return Reject(said, seen)
+        case _:
+            raise ValueError(f"{verb} is no decision.")

@@ -1,0 +1,44 @@
+"""CrewAI: one agent and one task. It cannot pause, so it waits where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.frameworks.programs.crewai_parts import Script, quiet
+
+quiet()
+
+from crewai import Agent, Crew, Task  # noqa: E402  after its telemetry was switched off
+from crewai.tools import tool  # noqa: E402
+
+from interlock.integrations.crewai import gated  # noqa: E402
+from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Job, Told, calls_of, main  # noqa: E402
+
+
+async def run(job: Job) -> Told:
+    @tool
+    def send_mail(to: str, text: str) -> str:
+        """Sends a mail."""
+        return job.send_mail(to, text)
+
+    @tool
+    def get_weather(city: str) -> str:
+        """Looks at the weather."""
+        return job.get_weather(city)
+
+    results: list[str] = []
+
+    def script(told: list[str]) -> Any:
+        results[:] = told
+        return calls_of(job.story, len(told)) or LAST
+
+    with job.lock() as lock:
+        tools = gated([send_mail, get_weather], lock.agent(AGENT), effects=EFFECTS)
+        clerk = Agent(role="Clerk", goal="Writes mails", backstory="At the desk.", tools=tools, llm=Script(script))
+        task = Task(description="Write to Bob.", expected_output="Done.", agent=clerk)
+        end = await Crew(agents=[clerk], tasks=[task]).kickoff_async()
+    return Told(paused=False, said=str(end), results=tuple(results))
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,47 @@
+"""Pydantic AI: a run that pauses is kept by its Gate, and gone on with by whoever finds it ready."""
+
+from __future__ import annotations
+
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from interlock.integrations.pydantic_ai import Gate, resume
+from tests.frameworks.programs.stories import AGENT, EFFECTS, LAST, Job, Told, calls_of, main, text_of
+
+
+async def run(job: Job) -> Told:
+    with job.lock() as lock:
+        clerk = lock.agent(AGENT)
+        model, kinds = FunctionModel(scripted(job.story)), [str, DeferredToolRequests]
+        gate = Gate(clerk, effects=EFFECTS)
+        agent = Agent(model, tools=[job.send_mail, job.get_weather], output_type=kinds, capabilities=[gate])
+        ready = [pause for pause in await clerk.ready(timeout=0) if pause.run_id == job.run]
+        if ready:
+            result = await resume(agent, ready[0])
+            await clerk.resumed(ready[0])
+        elif any(pause.run_id == job.run for pause in await clerk.paused()):
+            return Told(paused=True)
+        else:
+            result = await agent.run("Tell Bob.", conversation_id=job.run)
+    if isinstance(result.output, DeferredToolRequests):
+        return Told(paused=True)
+    return Told(paused=False, said=result.output, results=tuple(returned(result.all_messages())))
+
+
+def scripted(story: str):
+    def model(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        calls = calls_of(story, len(returned(messages)))
+        parts = [ToolCallPart(call.tool, call.args, tool_call_id=call.id) for call in calls]
+        return ModelResponse(parts or [TextPart(LAST)])
+
+    return model
+
+
+def returned(messages: list[ModelMessage]) -> list[str]:
+    parts = [part for message in messages for part in message.parts]
+    return [text_of(part.content) for part in parts if isinstance(part, ToolReturnPart)]
+
+
+if __name__ == "__main__":
+    main(run)

@@ -1,0 +1,228 @@
+"""What the MCP gate is made of, each by itself: counting calls, sealing states, naming tools, opening the door."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from interlock import Interlock
+from interlock.configuration import McpServer
+from interlock.core.call import ToolSpec
+from interlock.core.canonical import digest
+from interlock.core.errors import InvalidRequest
+from interlock.core.outcome import Answered, Finished, Refused, Waiting
+from interlock.integrations.parts.mcp_call import Desk, Found
+from interlock.integrations.parts.mcp_frames import headers_of, request
+from interlock.integrations.parts.mcp_http import Door, Kept
+from interlock.integrations.parts.mcp_merge import exposed
+from interlock.integrations.parts.mcp_state import Numbers, State, is_sealed, seal, unseal
+from interlock.integrations.parts.mcp_upstream import Lost, Upstream
+from interlock.integrations.parts.mcp_words import result_of
+
+KEY = b"k" * 32
+STATE = State("approval", "run", "note:abc:1", "note", digest(b"{}"))
+
+
+# --- which call it is -------------------------------------------------------------------------------------------------
+
+
+def test_the_same_call_is_the_same_until_it_was_answered_for_good() -> None:  # R54
+    numbers = Numbers()
+    assert numbers.take("run", "call") == 1
+    numbers.leave("run", "call", 1, over=False)
+    assert numbers.take("run", "call") == 1
+    numbers.leave("run", "call", 1, over=True)
+    assert numbers.take("run", "call") == 2
+    assert numbers.take("another run", "call") == 1
+
+
+def test_calls_at_the_same_time_are_others_and_end_in_any_order() -> None:  # R54
+    numbers = Numbers()
+    assert [numbers.take("run", "call") for _ in range(3)] == [1, 2, 3]
+    numbers.leave("run", "call", 2, over=True)
+    numbers.leave("run", "call", 1, over=False)
+    assert numbers.take("run", "call") == 1
+    numbers.leave("run", "call", 1, over=True)
+    numbers.leave("run", "call", 3, over=True)
+    assert numbers.take("run", "call") == 4
+
+
+def test_a_state_comes_back_whole_and_only_for_its_call() -> None:  # R54
+    sealed = seal(STATE.next(), KEY)
+    assert is_sealed(sealed)
+    assert unseal(sealed, KEY, run_id="run", tool="note", args=b"{}") == STATE.next()
+    others: list[dict[str, Any]] = [
+        {"run_id": "other", "tool": "note", "args": b"{}"},
+        {"run_id": "run", "tool": "other", "args": b"{}"},
+        {"run_id": "run", "tool": "note", "args": b'{"a":1}'},
+    ]
+    for other in others:
+        with pytest.raises(InvalidRequest, match="belongs to another call"):
+            unseal(sealed, KEY, **other)
+
+
+@pytest.mark.parametrize("change", [lambda s: s[:-2], lambda s: s + "AA", lambda s: s.replace(".", "..", 1)])
+def test_a_state_that_was_touched_is_none_of_ours(change: Any) -> None:  # R54
+    with pytest.raises(InvalidRequest, match="not made by this gate"):
+        unseal(change(seal(STATE, KEY)), KEY, run_id="run", tool="note", args=b"{}")
+
+
+def test_a_state_under_another_key_is_none_of_ours() -> None:  # R54
+    with pytest.raises(InvalidRequest, match="not made by this gate"):
+        unseal(seal(STATE, b"o" * 32), KEY, run_id="run", tool="note", args=b"{}")
+    assert not is_sealed("a state of a server")
+    assert not is_sealed(None)
+
+
+class Somebody:
+    """A client that may give up in the middle, before a tool that takes its time."""
+
+    def __init__(self, tool: Found) -> None:
+        self.run_id, self.is_modern, self.can_open, self.token = "run", False, False, None
+        self.gave_up = asyncio.Event()
+        self.sent = False
+        self._tool = tool
+
+    async def find(self, *, fresh: bool) -> Found:
+        return self._tool
+
+    async def notify(self, method: str, params: dict[str, Any]) -> None: ...
+    async def show(self, approval_id: str, message: str, url: str) -> None: ...
+
+
+async def test_a_result_that_nobody_waited_for_is_given_to_the_same_call_that_comes_next(tmp_path: Path) -> None:
+    begun, go, ran = asyncio.Event(), asyncio.Event(), []  # R54
+
+    async def run(args: Any, _: Any) -> types.JSONRPCResponse:
+        begun.set()
+        await go.wait()
+        ran.append(args)
+        return types.JSONRPCResponse(jsonrpc="2.0", id=1, result={"content": [{"type": "text", "text": str(len(ran))}]})
+
+    tool = Found(ToolSpec("note", "write"), has_shape=False, run=run)
+    policy = {"version": 1, "rules": [{"name": "free", "tools": ["note"], "then": "allow"}]}
+    with Interlock(f"sqlite:///{tmp_path / 'interlock.db'}", policy=policy, agent="gate") as lock:
+        desk = Desk(lock.agent(), KEY, wait=0)
+        first = Somebody(tool)
+        calling = asyncio.create_task(desk.answer(first, {"name": "note", "arguments": {}}))
+        async with asyncio.timeout(60):
+            await begun.wait()
+        first.gave_up.set()
+        go.set()
+        await calling
+        answers = [await desk.answer(Somebody(tool), {"name": "note"}) for _ in range(2)]
+    assert [answer["content"][0]["text"] for answer in answers] == ["1", "2"]
+    assert len(ran) == 2
+
+
+# --- what the client is told ------------------------------------------------------------------------------------------
+
+
+def told(outcome: Any, *, has_shape: bool = False) -> dict[str, Any]:
+    return result_of(outcome, "note", has_shape=has_shape, earlier=False)
+
+
+def test_every_end_of_a_call_is_a_result_that_clients_can_show() -> None:  # R35 R54
+    stored = {"content": [{"type": "text", "text": "noted"}], "structuredContent": {"n": 1}}
+    assert told(Finished("succeeded", stored)) == stored
+    assert told(Finished("succeeded", "cut short"))["content"][0]["text"] == "cut short"
+    assert told(Finished("failed", None, "no such file"))["isError"]
+    assert "nobody knows how it ended" in told(Finished("unknown"))["content"][0]["text"]
+    assert told(Refused("no"))["_meta"] == {"interlock/status": "denied"}
+    assert not told(Answered("later"))["isError"]
+    with pytest.raises(TypeError, match="nothing to tell"):
+        told(Waiting("id"))
+
+
+def test_where_a_tool_promises_a_shape_plain_words_are_an_error_and_an_object_is_the_result() -> None:  # R54
+    assert told(Answered("later"), has_shape=True)["isError"]
+    given = told(Answered({"sum": 3}), has_shape=True)
+    assert (given["isError"], given["structuredContent"]) == (False, {"sum": 3})
+
+
+# --- servers ----------------------------------------------------------------------------------------------------------
+
+
+async def nothing(*_: object) -> None: ...
+
+
+def upstream(name: str, **more: Any) -> Upstream:
+    return Upstream(name, McpServer(**more), nothing, nothing)
+
+
+def test_only_names_that_two_servers_have_get_the_name_of_their_server() -> None:  # R54
+    one, two = upstream("one"), upstream("two", prefix="second")
+    known = exposed([(one, {"name": "search"}), (one, {"name": "add"}), (two, {"name": "search"})])
+    assert {name: owner.name for name, (owner, _) in known.items()} == {
+        "one_search": "one",
+        "add": "one",
+        "second_search": "two",
+    }
+
+
+async def test_what_is_said_of_a_server_that_is_not_there_holds_no_secret() -> None:  # R54
+    secret = "a-secret-of-a-test"
+    script = f"import sys; sys.exit('cannot use {secret}')"
+    dead = upstream("dead", command=sys.executable, args=("-c", script), env={"TOKEN": secret})
+    with pytest.raises(Lost) as lost:
+        async with asyncio.timeout(60):
+            await dead.ask(request(1, "ping"))
+    assert "cannot use …" in str(lost.value)
+    with pytest.raises(Lost, match="cannot use …"):
+        await dead.send(request(2, "ping"))
+    await dead.close()
+
+
+def test_a_server_at_an_address_reads_in_headers_what_the_frame_says() -> None:  # R54
+    meta = {types.PROTOCOL_VERSION_META_KEY: "2026-07-28"}
+    schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    call = request(1, "tools/call", {"name": "é", "arguments": {"region": "north"}, "_meta": meta})
+    assert headers_of(call, "", schema) == {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "=?base64?w6k=?=",
+        "Mcp-Param-Region": "north",
+    }
+    assert headers_of(request(1, "tools/list"), "2025-11-25") == {"mcp-protocol-version": "2025-11-25"}
+    assert headers_of(request(1, "initialize"), "2025-11-25") == {}
+
+
+# --- HTTP -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "127.0.0.1:8322"}, None),
+        ({"host": "localhost"}, None),
+        ({"host": "[::1]:8322", "origin": "http://localhost:3000"}, None),
+        ({"host": "127.0.0.1.evil.example:8322"}, 421),
+        ({}, 421),
+        ({"host": "localhost", "origin": "null"}, 403),
+        ({"host": "localhost", "origin": "https://localhost.evil.example"}, 403),
+    ],
+)
+def test_without_a_token_only_this_machine_comes_in(headers: dict[str, str], status: int | None) -> None:  # R54
+    refused = Door().refuses(headers)
+    assert (refused[0] if refused else None) == status
+
+
+async def test_frames_that_a_client_missed_can_be_had_again() -> None:  # R54
+    kept, found = Kept(), []
+    first = await kept.store_event("a", None)
+    await kept.store_event("b", request(1, "ping"))
+    await kept.store_event("a", request(2, "ping"))
+
+    async def take(event: Any) -> None:
+        found.append(event.message.id)
+
+    assert await kept.replay_events_after(first, take) == "a"
+    assert found == [2]
+    for number in range(300):
+        await kept.store_event("c", request(number, "ping"))
+    assert await kept.replay_events_after(first, take) is None

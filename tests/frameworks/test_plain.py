@@ -1,0 +1,125 @@
+"""A loop of one's own: what an agent tells the model, and that the examples' scripts speak as the vendors do."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock import Approve, Edit, Interlock, Reject, Seen, ToolSpec
+from interlock.core.decision import Decision
+from interlock.core.ports import Query
+from interlock.library.agent import Agent
+from interlock.wiring import Parts, wire
+from tests.frameworks.outside import ROOT
+from tests.places import File
+from tests.standins.checking import misfits
+from tests.support import BOB
+
+TAKES = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+SEND = ToolSpec("send", "write", TAKES)
+Tell = Callable[[Agent, str, object, Callable[..., Any]], Any]
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Parts]:
+    parts = wire(File(tmp_path / "interlock.db").url)
+    await parts.store.open()
+    await parts.put_policy("default", "version: 1\ndefaults: {undo_window: 0s}\n", "ada", {})
+    yield parts
+    await parts.store.close()
+
+
+@pytest.fixture
+def agent(desk: Parts, tmp_path: Path) -> Any:
+    with Interlock(File(tmp_path / "interlock.db").url, agent="mailer") as lock:
+        yield lock.agent()
+
+
+@pytest.fixture(params=["async", "sync"])
+def tell(request: pytest.FixtureRequest) -> Tell:
+    def told(agent: Agent, call_id: str, args: object, function: Callable[..., Any]) -> Any:
+        call = agent.call("send", args, "conversation", call_id)
+        if request.param == "async":
+            return agent.result(call, SEND, function)
+        return asyncio.to_thread(agent.result_sync, call, SEND, function)
+
+    return told
+
+
+async def answer(desk: Parts, decide: Callable[[Seen], Decision]) -> None:
+    async with asyncio.timeout(60), desk.store.watch("default") as watch:
+        while not (found := (await desk.store.list("default", Query(statuses=("pending",)))).items):
+            await watch.changed(1)
+    approval = found[0].approval
+    await desk.inbox.decide("default", approval.id, decide(Seen(approval.args_sha256)), BOB)
+
+
+async def test_the_model_gets_what_came_of_its_call_once_people_decided(
+    agent: Agent, desk: Parts, tell: Tell
+) -> None:  # R54
+    sent: list[str] = []
+
+    def send(to: str) -> str:
+        sent.append(to)
+        return f"sent to {to}"
+
+    decisions: list[Callable[[Seen], Decision]] = [Approve, lambda seen: Edit({"to": "cat"}, seen)]
+    for number, decide in enumerate([*decisions, lambda seen: Reject("Not on Sundays", seen)]):
+        running = asyncio.ensure_future(tell(agent, str(number), {"to": "bob"}, send))
+        await answer(desk, decide)
+        await running
+    again = [await tell(agent, str(number), {"to": "bob"}, send) for number in range(3)]
+    assert again[:2] == ["sent to bob", "sent to cat"]
+    assert again[2]["error"] == "Access denied: Not on Sundays"
+    assert sent == ["bob", "cat"]
+
+
+async def test_what_a_function_raises_is_raised_once_and_told_from_then_on(
+    agent: Agent, desk: Parts, tell: Tell
+) -> None:  # R46
+    def send(to: str) -> str:
+        raise OSError("The line was busy.")
+
+    running = asyncio.ensure_future(tell(agent, "1", {"to": "bob"}, send))
+    await answer(desk, Approve)
+    with pytest.raises(OSError, match="busy"):
+        await running
+    assert (await tell(agent, "1", {"to": "bob"}, send))["error"] == "OSError: The line was busy."
+
+
+async def test_arguments_that_do_not_fit_are_the_models_to_mend(agent: Agent, desk: Parts, tell: Tell) -> None:  # R12
+    told = await tell(agent, "1", {"to": 7}, print)
+    assert (told["success"], told["status"]) == (False, "invalid")
+    assert "to" in told["error"]
+    assert (await desk.store.list("default", Query(statuses=()))).items == ()
+
+
+async def test_an_async_function_is_awaited(agent: Agent, desk: Parts) -> None:  # R54
+    async def look(to: str) -> str:
+        return f"saw {to}"
+
+    call = agent.call("look", {"to": "sky"}, "conversation", "1")
+    assert await agent.result(call, ToolSpec("look", "read", TAKES), look) == "saw sky"
+
+
+def test_the_scripts_of_the_examples_speak_as_the_vendors_do() -> None:  # R54
+    begun, told = [{"role": "user"}], [{"role": "user"}, {"role": "tool"}]
+    openai, anthropic = (loaded(name).scripted for name in ("15_openai_loop", "16_anthropic_loop"))
+    for messages in (begun, told):
+        asked = {"model": "any", "messages": messages}
+        assert misfits("openai/chat", "CreateChatCompletionResponse", openai(asked)) == []
+        assert misfits("anthropic", "message", anthropic(asked)) == []
+
+
+def loaded(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,102 @@
+"""Channels and deliveries on the command line, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from interlock.core.delivery import Way, parked, trial_of
+from interlock.wiring import wall_clock
+from tests.journeys.programs import Done, Shell
+from tests.journeys.seeds import mail
+from tests.journeys.test_accounts import assert_refused
+from tests.standins.hooks import receiving
+from tests.support import Clock, approve, opened
+
+SECRET = "whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
+CONFIG = """
+channels:
+  hook: {{kind: webhook, url: "{url}", secret: {secret}, allow_private: true}}
+routing: {{default_channel: hook, team_routing: {{finance: [hook]}}}}
+"""
+
+
+def configure(shell: Shell, url: str) -> None:
+    (shell.folder / "interlock.yaml").write_text(CONFIG.format(url=url, secret=SECRET))
+    shell("migrate")
+
+
+async def run(shell: Shell, *words: str) -> Done:
+    """Beside the receiver, which has to answer meanwhile."""
+    return await asyncio.to_thread(shell, *words)
+
+
+# R25
+async def test_a_channel_is_listed_and_tested_without_a_server(shell: Shell) -> None:
+    async with receiving() as receiver:
+        configure(shell, receiver.url)
+        listed = await run(shell, "channels", "list", "--json")
+        dashboard, hook = listed.json["items"]
+        assert (dashboard["name"], hook["name"], hook["kind"]) == ("dashboard", "hook", "webhook")
+        assert (hook["is_default"], hook["teams"], hook["due"], hook["off"]) == (True, ["finance"], 0, None)
+        done = await run(shell, "channels", "test", "hook")
+        assert (done.code, done.out, done.err) == (0, "Sent a test through hook.\n", "")
+        [heard] = receiver.taken
+        assert json.loads(heard.body)["type"].endswith("test")
+        text = (await run(shell, "channels", "list")).out + listed.out
+        assert [word for word in (SECRET[6:], receiver.url) if word in text] == []
+
+
+# R25
+async def test_a_test_that_fails_says_why_and_an_unknown_channel_is_not_there(shell: Shell) -> None:
+    configure(shell, "http://127.66.66.66/")
+    assert_refused(shell("channels", "test", "hook"), 1, "The webhook cannot be reached.")
+    assert_refused(shell("channels", "test", "hok"), 1, "There is no channel 'hok'. Configured are: hook.")
+    assert_refused(shell("channels", "on", "hok"), 1, "There is no channel")
+    assert shell("channels", "test", "hook", "--json").json["error"] == "delivery_failed"
+    (shell.folder / "interlock.yaml").write_text("channels: {hook: {kind: webhook}}")
+    assert_refused(shell("channels", "list"), 2, 'The channel "hook"', "url")
+
+
+# R25
+async def test_a_channel_is_switched_on_again(shell: Shell) -> None:
+    configure(shell, "http://127.66.66.66/")
+    async with opened(shell.path, Clock(wall_clock())) as parts:
+        await parts.store.deliveries.switch_off("default", "hook", "The webhook said that this address is gone (410).")
+    assert "off since" in shell("channels", "list").out
+    assert shell("channels", "on", "hook").out.startswith("Switched hook on.")
+    assert shell("channels", "on", "hook").out == "hook is on already; nothing changed.\n"
+    assert shell("channels", "on", "hook", "--json").json["off"] is None
+
+
+# R25
+async def test_what_was_given_up_is_listed_and_sent_again(shell: Shell) -> None:
+    configure(shell, "http://127.66.66.66/")
+    assert shell("deliveries", "list").out == "No message is parked.\n"
+    async with opened(shell.path, Clock(wall_clock())) as parts:
+        lost = trial_of("default", "0192f0c1-2b3d-7c4e-9f60-718293a4b5c6", Way("hook", "", "ada"), "ada", wall_clock())
+        await parts.store.deliveries.add(parked(lost, "The webhook refused it (400)."))
+    listed = shell("deliveries", "list")
+    assert [word for word in ("a4b5c6", "hook", "ada", "The webhook refused it (400).") if word not in listed.out] == []
+    (item,) = shell("deliveries", "list", "--status", "parked", "--channel", "hook", "--json").json["items"]
+    assert (item["id"], item["error"]) == (lost.id, "The webhook refused it (400).")
+    assert shell("deliveries", "list", "--channel", "other", "--json").json == {"items": [], "next": None}
+    assert_refused(shell("deliveries", "again", "b5c"), 2, "too short")
+    assert_refused(shell("deliveries", "again", "none-there"), 1, "interlock deliveries list")
+    assert shell("deliveries", "again", "93a4b5c6").out.startswith("It is sent again through hook")
+    assert shell("deliveries", "list", "--status", "due", "--json").json["items"][0]["id"] == lost.id
+    assert shell("audit", "verify").code == 0
+
+
+# R28
+async def test_the_live_list_is_the_inbox_and_what_waits_for_one_if_wanted(shell: Shell) -> None:
+    shell("users", "add", "ada", "--role", "admin")
+    shell("users", "add", "vic", "--role", "viewer")
+    approval_id = await mail(shell)
+    with shell.terminal("approvals", "watch", "--mine", "--user", "vic") as terminal:
+        terminal.assert_shows("0 calls wait")
+    with shell.terminal("approvals", "watch", "--mine", "--user", "ada") as terminal:
+        terminal.assert_shows("1 call waits", approval_id[-8:])
+        async with opened(shell.path, Clock(wall_clock())) as parts:
+            await approve(parts, approval_id)
+            terminal.assert_shows("0 calls wait", "approved by bob")

@@ -1,0 +1,372 @@
+"""The hook of Claude Code as a process, and what Claude Code makes of it: exit 0 with JSON, exit 2, or any other."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.programs import Done, Shell, wait_until
+from tests.serving import serving
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "frameworks" / "claude-code.md"
+LAST = 120  # seconds: nothing waits that long when all is well
+COMMAND = {"command": "make deploy", "description": "Deploys"}
+QUICK = "version: 1\ndefaults: {undo_window: 0s}\nrules:\n"
+RULES = """\
+  - {name: never, tools: [Nuke], then: deny, reason: Never that}
+  - {name: free, tools: [Free], then: allow}
+"""
+
+
+@dataclass
+class Verdict:
+    """What Claude Code does next."""
+
+    done: Done
+
+    @property
+    def output(self) -> dict[str, Any]:
+        return dict(self.done.json["hookSpecificOutput"]) if self.done.out.strip() else {}
+
+    @property
+    def runs(self) -> bool:
+        """Fails open: whatever is neither a decision nor exit 2 lets the call through."""
+        if self.done.code == 2:
+            return False
+        return self.done.code != 0 or self.output.get("permissionDecision") == "allow"
+
+    @property
+    def reason(self) -> str:
+        return str(self.output.get("permissionDecisionReason", ""))
+
+
+@dataclass
+class Claude:
+    """Claude Code, as far as a hook knows it."""
+
+    shell: Shell
+    words: tuple[str, ...] = ()
+    session: str = "5b1e8f0c-session"
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def event(self, name: str, tool: str, args: object, use: str, **more: Any) -> str:
+        about = {"session_id": self.session, "transcript_path": "t.jsonl", "cwd": str(self.shell.folder)}
+        about |= {"permission_mode": "default", "hook_event_name": name, "tool_name": tool, "tool_input": args}
+        return json.dumps(about | ({"tool_use_id": use} if use else {}) | self.more | more)
+
+    def start(self, data: str, *words: str) -> subprocess.Popen[str]:
+        notes = ("--notes", str(self.shell.folder / "notes"))
+        program = subprocess.Popen(
+            self.shell.command("hook", *notes, *self.words, *words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.shell.env(),
+            cwd=self.shell.folder,
+        )
+        assert program.stdin is not None
+        program.stdin.write(data)
+        program.stdin.close()
+        program.stdin = None
+        return program
+
+    def begin(self, tool: str, args: object, use: str, *words: str, **more: Any) -> subprocess.Popen[str]:
+        return self.start(self.event("PreToolUse", tool, args, use, **more), *words)
+
+    def ask(self, tool: str, args: object, use: str, *words: str, **more: Any) -> Verdict:
+        return verdict(self.begin(tool, args, use, *words, **more))
+
+    def after(self, tool: str, args: object, use: str, response: object) -> Done:
+        return verdict(self.start(self.event("PostToolUse", tool, args, use, tool_response=response))).done
+
+    def waiting(self) -> str:
+        found: list[str] = []
+
+        def one() -> bool:
+            found[:] = [item["id"] for item in self.listed("pending")]
+            return bool(found)
+
+        wait_until(one, "a call waits")
+        return found[0]
+
+    def listed(self, status: str = "all") -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.shell("approvals", "list", "--status", status, "--json").json["items"]
+        return items
+
+    def decide(self, verb: str, *words: str) -> None:
+        done = self.shell("approvals", verb, self.waiting(), *words)
+        assert done.code == 0, done.err
+
+    def policy(self, rules: str) -> None:
+        (self.shell.folder / "policy.yaml").write_text(QUICK + rules)
+        assert self.shell("policy", "put", "policy.yaml").code == 0
+
+
+def verdict(program: subprocess.Popen[str]) -> Verdict:
+    try:
+        out, err = program.communicate(timeout=LAST)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        raise
+    return Verdict(Done(program.returncode, out, err))
+
+
+@pytest.fixture
+def claude(shell: Shell) -> Claude:
+    assert shell("migrate").code == 0
+    made = Claude(shell)
+    made.policy(RULES)
+    return made
+
+
+# R54, R34
+def test_reads_pass_if_they_were_named_and_what_is_forbidden_does_not(claude: Claude) -> None:
+    reading = claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "claude-code")
+    assert (reading.done.code, reading.output) == (0, {"hookEventName": "PreToolUse", "permissionDecision": "allow"})
+    passed = claude.ask("Read", {"file_path": "a.txt"}, "toolu_2", "--reads", "claude-code", "--pass-reads")
+    assert (passed.done.code, passed.done.json) == (0, {})
+    denied = claude.ask("Nuke", {}, "toolu_3", "--reads", "claude-code")
+    assert (denied.done.code, denied.runs, denied.reason) == (0, False, "Access denied: Never that")
+    assert claude.listed() == []
+
+
+# R54, R12
+def test_what_a_person_approved_is_what_claude_code_is_told_to_run_and_how_it_ended_is_kept(claude: Claude) -> None:
+    program = claude.begin("Bash", COMMAND, "toolu_1", agent_id="a-1", agent_type="deployer")
+    claude.decide("approve")
+    answer = verdict(program)
+    assert answer.done.code == 0, answer.done.err
+    assert answer.output["permissionDecision"] == "allow"
+    assert answer.output["updatedInput"] == COMMAND
+    (item,) = claude.listed()
+    assert (item["status"], item["sentence"], item["tool"]) == ("running", "Run make deploy", "Bash")
+    assert (item["run_id"], item["call_id"], item["agent_path"]) == (
+        claude.session,
+        "toolu_1",
+        ["claude-code", "deployer"],
+    )
+    ended = claude.after("Bash", COMMAND, "toolu_1", {"stdout": "deployed", "stderr": "", "interrupted": False})
+    assert (ended.code, ended.out.strip()) == (0, "{}")
+    shown = claude.shell("approvals", "show", item["id"], "--json").json
+    assert (shown["status"], shown["result"]["stdout"]) == ("succeeded", "deployed")
+    again = claude.ask("Bash", COMMAND, "toolu_1", agent_id="a-1", agent_type="deployer")
+    assert not again.runs
+    assert "deployed" in again.reason
+
+
+# R12
+def test_an_edit_is_what_runs_and_a_bad_one_goes_back_to_the_person(claude: Claude) -> None:
+    program = claude.begin("Bash", COMMAND, "toolu_1")
+    bad = claude.shell("approvals", "edit", claude.waiting(), "--args", json.dumps({"command": 7}))
+    assert bad.code == 1
+    assert "/command" in bad.err
+    edited = {"command": "make deploy DRY=1"}
+    claude.decide("edit", "--args", json.dumps(edited))
+    assert verdict(program).output["updatedInput"] == edited
+    assert claude.after("Bash", edited, "toolu_1", "ok").code == 0
+    assert [item["status"] for item in claude.listed()] == ["succeeded"]
+
+
+# R11, R35, R5
+def test_a_no_an_answer_and_silence_are_told_to_the_model(claude: Claude) -> None:
+    program = claude.begin("Bash", COMMAND, "toolu_1")
+    claude.decide("reject", "--reason", "Not on Sundays")
+    rejected = verdict(program)
+    assert (rejected.done.code, rejected.runs, rejected.reason) == (0, False, "Access denied: Not on Sundays")
+    program = claude.begin("Bash", COMMAND, "toolu_2")
+    claude.decide("respond", "Ask Carol instead")
+    answered = verdict(program)
+    assert (answered.runs, answered.reason) == (False, "Ask Carol instead")
+    claude.policy("  - {name: quick, then: ask, expires_in: 1s}\n")
+    expired = claude.ask("Bash", COMMAND, "toolu_3")
+    assert not expired.runs
+    assert "timed out" in expired.reason
+
+
+# R24, R46
+def test_twice_the_same_call_at_once_runs_once(claude: Claude) -> None:
+    asked = [claude.begin("Bash", COMMAND, "toolu_1") for _ in range(2)]
+    claude.decide("approve")
+    answers = [verdict(program) for program in asked]
+    assert sorted(answer.runs for answer in answers) == [False, True]
+    (refused,) = [answer for answer in answers if not answer.runs]
+    assert (refused.done.code, "already started" in refused.reason) == (0, True)
+    free = [verdict(each) for each in [claude.begin("Free", {}, "toolu_2") for _ in range(2)]]
+    assert sorted(answer.runs for answer in free) == [False, True]
+
+
+# R23
+def test_who_is_not_decided_about_in_time_is_denied_and_goes_on_when_asked_again(claude: Claude) -> None:
+    first = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "0s")
+    waiting = claude.waiting()
+    assert (first.done.code, first.runs) == (0, False)
+    assert waiting in first.reason
+    assert "again" in first.reason
+    deferred = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "0s", "--undecided", "defer")
+    assert deferred.output["permissionDecision"] == "defer"
+    assert [item["id"] for item in claude.listed()] == [waiting]
+    claude.decide("approve")
+    again = claude.ask("Bash", COMMAND, "toolu_2")  # a model that calls again does so under a new id
+    assert again.runs
+    assert claude.after("Bash", COMMAND, "toolu_2", "ok").code == 0
+    assert [(item["id"], item["status"]) for item in claude.listed()] == [(waiting, "succeeded")]
+    another = claude.ask("Bash", COMMAND, "toolu_3", "--wait", "0s", "--undecided", "ask")
+    assert another.output["permissionDecision"] == "ask"
+    assert [item["status"] for item in claude.listed()] == ["cancelled", "succeeded"]
+
+
+WRONG: tuple[tuple[str, ...], ...] = (  # what comes in, and the options
+    ("",),
+    ("not JSON",),
+    ("[]",),
+    ('{"hook_event_name": "PreToolUse"}',),
+    ('{"hook_event_name": "Stop", "session_id": "s"}',),
+    ("EVENT", "--database", "sqlite:///nowhere.db"),
+    ("EVENT", "--database", "nonsense"),
+    ("EVENT", "--url", "http://127.0.0.1:9", "--key", "ilk_x_y"),
+    ("EVENT", "--undecided", "allow"),
+    ("EVENT", "--reads", "*"),
+    ("EVENT", "--wait", "long"),
+    ("EVENT", "--lease", "2d"),
+    ("EVENT", "--no-such-option"),
+    ("EVENT", "--config", "nowhere.yaml"),
+)
+
+
+# R34
+def test_whatever_goes_wrong_nothing_runs(claude: Claude) -> None:
+    event = claude.event("PreToolUse", "Bash", COMMAND, "toolu_1")
+    programs = [claude.start(event if data == "EVENT" else data, *words) for data, *words in WRONG]
+    for wrong, program in zip(WRONG, programs, strict=True):
+        answer = verdict(program)
+        assert answer.done.code == 2, (wrong, answer)
+        assert answer.done.err.strip(), wrong
+        assert "Traceback" not in answer.done.err, wrong
+        assert answer.output.get("permissionDecision", "deny") == "deny", wrong
+    assert claude.listed() == []
+
+
+# R34
+def test_a_store_or_a_folder_that_cannot_be_used_stops_the_call_and_says_so(claude: Claude) -> None:
+    claude.shell.path.write_bytes(b"not a database" * 1_000)
+    broken = claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "claude-code")
+    assert (broken.done.code, broken.runs) == (2, False)
+    (claude.shell.folder / "file").write_text("")
+    claude.words = ("--notes", str(claude.shell.folder / "file"))
+    assert claude.ask("Bash", COMMAND, "toolu_2").done.code == 2
+
+
+# R34
+def test_notes_that_others_could_write_are_not_used(claude: Claude) -> None:
+    folder = claude.shell.folder / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    answer = claude.ask("Bash", COMMAND, "toolu_1", "--notes", str(folder))
+    assert answer.done.code == 2
+    assert "Others may write" in answer.reason
+
+
+# R46
+def test_what_is_never_told_to_have_ended_is_shown_as_unknown(claude: Claude) -> None:
+    claude.policy("  - {name: free, then: allow}\n")
+    assert claude.ask("Bash", COMMAND, "toolu_1", "--lease", "500ms").runs
+    late = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "30s")
+    wait_until(lambda: "nobody knows" in claude.ask("Bash", COMMAND, "toolu_1").reason, "the lease is over")
+    assert not late.runs
+    stopped = claude.ask("Bash", COMMAND, "toolu_2")
+    assert stopped.runs
+    failing = claude.event("PostToolUseFailure", "Bash", COMMAND, "toolu_2", error="stopped", is_interrupt=True)
+    assert verdict(claude.start(failing)).done.code == 0
+    assert claude.ask("Bash", COMMAND, "toolu_3").runs
+    failing = claude.event("PostToolUseFailure", "Bash", COMMAND, "toolu_3", error="exit 2")
+    assert verdict(claude.start(failing)).done.code == 0
+    assert "exit 2" in claude.ask("Bash", COMMAND, "toolu_3").reason
+    by_call = {item["call_id"]: item["status"] for item in claude.listed()}
+    assert (by_call["toolu_2"], by_call["toolu_3"]) == ("unknown", "failed")
+
+
+def test_after_a_tool_an_error_blocks_nothing_and_is_said(claude: Claude) -> None:
+    claude.policy("  - {name: free, then: allow}\n")
+    assert claude.ask("Bash", COMMAND, "toolu_1").runs
+    gone = claude.shell.path.rename(claude.shell.folder / "away.db")
+    ended = claude.after("Bash", COMMAND, "toolu_1", "ok")
+    assert (ended.code, ended.out) == (1, "")
+    assert "no record of how this call ended" in ended.err
+    gone.rename(claude.shell.path)
+
+
+# R54
+def test_a_permission_is_asked_for_without_an_id_and_the_end_is_found_by_what_ran(claude: Claude) -> None:
+    edited = {"command": "make deploy DRY=1"}
+    program = claude.start(claude.event("PermissionRequest", "Bash", COMMAND, ""))
+    claude.decide("edit", "--args", json.dumps(edited))
+    decision = verdict(program).output["decision"]
+    assert decision == {"behavior": "allow", "updatedInput": edited}
+    assert claude.after("Bash", edited, "toolu_9", "ok").code == 0
+    program = claude.start(claude.event("PermissionRequest", "Bash", COMMAND, ""))
+    claude.decide("reject", "--reason", "Enough")
+    assert verdict(program).output["decision"] == {"behavior": "deny", "message": "Access denied: Enough"}
+    assert [item["status"] for item in claude.listed()] == ["rejected", "succeeded"]
+
+
+# R54
+def test_over_a_server_it_is_the_same(claude: Claude) -> None:
+    key = claude.shell("keys", "create", "--name", "claude", "--role", "agent").out.split()[-1]
+    with serving(claude.shell.url, claude.shell.folder) as server:
+        claude.shell.extra = {"INTERLOCK_URL": server.url, "INTERLOCK_KEY": key}
+        assert claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "Read").runs
+        undecided = claude.ask("Bash", COMMAND, "toolu_2", "--wait", "0s")
+        assert f"{server.url}/a/{claude.waiting()}" in undecided.reason
+        asked = [claude.begin("Bash", COMMAND, "toolu_2") for _ in range(2)]
+        claude.decide("approve")
+        assert sorted(verdict(program).runs for program in asked) == [False, True]
+        assert claude.after("Bash", COMMAND, "toolu_2", "ok").code == 0
+    assert [item["status"] for item in claude.listed()] == ["succeeded"]
+    assert claude.ask("Bash", COMMAND, "toolu_3", "--wait", "0s").done.code == 2, "the server is gone"
+
+
+# R54
+def test_the_settings_of_the_page_work_as_they_stand(claude: Claude) -> None:
+    (snippet,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[:1]
+    settings = json.loads(snippet)
+    (before,), (after,), (failed,) = (
+        settings["hooks"][name] for name in ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+    )
+    assert before["matcher"] == after["matcher"] == failed["matcher"] == "*"
+    (hook,) = before["hooks"]
+    assert (hook["type"], hook["onFailure"], hook["timeout"]) == ("command", "block", 600)
+    env = {**claude.shell.env(), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    env |= {"HOME": str(claude.shell.folder)}
+
+    def run(command: str, event: str) -> Done:
+        done = subprocess.run(  # noqa: S602  as Claude Code runs it
+            command,
+            check=False,
+            shell=True,
+            input=event,
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=claude.shell.folder,
+            timeout=LAST,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    claude.policy("  - {name: free, tools: [Bash], then: allow}\n")
+    reading = run(hook["command"], claude.event("PreToolUse", "Read", {"file_path": "a.txt"}, "toolu_1"))
+    assert (reading.code, reading.json) == (0, {})
+    allowed = run(hook["command"], claude.event("PreToolUse", "Bash", COMMAND, "toolu_2"))
+    assert Verdict(allowed).output["updatedInput"] == COMMAND
+    for entry in (after, failed):
+        event = claude.event("PostToolUse", "Bash", COMMAND, "toolu_2", tool_response="ok")
+        assert run(entry["hooks"][0]["command"], event).code == 0
+    assert [item["status"] for item in claude.listed()] == ["succeeded"]

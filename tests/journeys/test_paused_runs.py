@@ -1,0 +1,168 @@
+"""Runs that stand still, on the command line: listed, and gone on with by a process that is killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from interlock import Interlock, ToolSpec, Waiting
+from interlock.wiring import wire
+from tests.journeys.programs import Done, Shell, wait_until
+from tests.serving import make_keys, serving
+
+FLOW = """
+import os, signal
+from interlock import Interlock, ToolSpec
+
+lock = Interlock(os.environ["WHERE"], key=os.environ.get("KEY"), agent="mailer")
+agent = lock.agent()
+
+async def send(args):
+    note("sent to " + args["to"])
+    return "sent"
+
+async def resume(pause):
+    note("begun")
+    call = agent.call("send", {"to": pause.state.decode()}, pause.run_id, "call-1")
+    outcome = await agent.attempt(call, ToolSpec("send", "write"), send)
+    if os.path.exists("deadly"):
+        os.remove("deadly")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def resume_plainly(pause):
+    note("plainly")
+
+def note(line):
+    with open("notes", "a") as file:
+        file.write(line + "\\n")
+
+number = 7
+"""
+
+
+@pytest.fixture
+def flow(shell: Shell) -> Shell:
+    (shell.folder / "flow.py").write_text(FLOW)
+    shell.extra["WHERE"] = shell.url
+    return shell
+
+
+def paused(shell: Shell, run_id: str, **where: str) -> str:
+    """A run that waits for one approval; gives its id."""
+    with Interlock(**{"url": shell.url, **where}, agent="mailer") as lock:
+        agent = lock.agent()
+        call = agent.call("send", {"to": "bob"}, run_id, "call-1")
+        outcome = agent.attempt_sync(call, ToolSpec("send", "write"), lambda _: None)
+        assert isinstance(outcome, Waiting)
+        agent.pause_sync(run_id, b"bob")
+    return outcome.approval_id
+
+
+@contextmanager
+def resuming(shell: Shell, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = shell.start("resume", *(words or ("flow:resume",)), "--agent", "mailer")
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def stopped(process: subprocess.Popen[bytes]) -> Done:
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    return Done(process.returncode, out.decode(), err.decode())
+
+
+def notes(shell: Shell) -> list[str]:
+    file = shell.folder / "notes"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  # R9
+    approval_id = paused(shell, "thread 7\x1b[2J")
+    with Interlock(shell.url, agent="writer") as lock:
+        lock.agent().pause_sync("thread 8")
+    listed = shell("runs")
+    first, second, third = listed.out.splitlines()
+    assert first.split() == ["RUN", "AGENT", "WAITS", "FOR", "SINCE", "AGE", "TRIES"]
+    assert [word in second for word in ("thread 7", "mailer", "1 approval ")] == [True] * 3
+    assert "\x1b" not in listed.out
+    assert [word in third for word in ("thread 8", "writer", "nobody: it can go on")] == [True] * 3
+    (item,) = shell("runs", "--agent", "writer", "--json").json["items"]
+    assert (item["called"], item["waiting"], item["attempts"], item["resuming"]) == ("thread 8", 0, 0, False)
+    assert "There is more" in shell("runs", "--limit", "1").out
+    shell("approvals", "approve", approval_id)
+    assert shell("runs", "--agent", "nobody").out == "No run of nobody stands still.\n"
+    assert shell("runs", "--agent", "mailer").out.count("nobody: it can go on") == 1
+
+
+def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_killed(flow: Shell) -> None:  # R9
+    approval_id = paused(flow, "thread 7")
+    (flow.folder / "deadly").touch()
+    with resuming(flow) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().decode().startswith("Going on with the runs of mailer on sqlite:///")
+        assert notes(flow) == []
+        assert flow("approvals", "approve", approval_id).code == 0
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    with resuming(flow) as process:
+        wait_until(lambda: not flow("runs", "--json").json["items"], "the run went on")
+        done = stopped(process)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "thread 7 went on."
+    assert notes(flow) == ["begun", "sent to bob", "begun"]
+    assert flow("runs").out == "No run stands still.\n"
+
+
+async def test_a_run_goes_on_over_a_server(flow: Shell) -> None:  # R9
+    parts = wire(flow.url)
+    await parts.store.open()
+    keys = await make_keys(parts)
+    await parts.store.close()
+    with serving(flow.url, flow.folder) as served:
+        approval_id = paused(flow, "thread 7", url=served.url, key=keys["agent"])
+        flow.extra |= {"WHERE": served.url, "KEY": keys["agent"], "INTERLOCK_KEY": keys["agent"]}
+        with resuming(flow, "flow:resume", "--url", served.url) as process:
+            assert flow("approvals", "approve", approval_id).code == 0
+            wait_until(lambda: not flow("runs", "--json").json["items"], "the run went on")
+            assert stopped(process).code == 0
+    assert notes(flow) == ["begun", "sent to bob"]
+
+
+def test_a_plain_function_will_do(flow: Shell) -> None:
+    with Interlock(flow.url, agent="mailer") as lock:
+        lock.agent().pause_sync("thread 7")
+    with resuming(flow, "flow:resume_plainly") as process:
+        wait_until(lambda: notes(flow) == ["plainly"], "it was called")
+        assert stopped(process).code == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("flow", "names no function. Say MODULE:FUNCTION"),
+        ("nowhere:resume", "There is no module nowhere here"),
+        ("flow:nothing", "flow has no nothing"),
+        ("flow:number", "flow:number is not a function"),
+    ],
+)
+def test_what_cannot_be_called_is_said(flow: Shell, function: str, said: str) -> None:
+    done = flow("resume", function, "--agent", "mailer")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_database_that_is_not_there_is_said(flow: Shell) -> None:
+    done = flow("resume", "flow:resume_plainly", "--agent", "mailer", "--json")
+    assert done.code == 2
+    assert "There is no database at" in json.loads(done.out)["message"]
+    assert not os.path.exists(flow.path)

@@ -1,0 +1,23 @@
+"""What is installed and configured, as people see it: nothing that is secret."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from interlock import __version__
+from interlock.configuration import Storage
+from interlock.web.site import Site
+from tests.server.conftest import As
+
+
+# R44
+async def test_about_says_which_version_runs_on_which_database(client: As, keys: dict[str, str], site: Site) -> None:
+    site.settings = replace(site.settings, storage=Storage("postgresql://interlock:hunter2@db.internal/interlock"))
+    told = (await client(keys["viewer"]).get("/api/about")).json()
+    assert told == {
+        "version": __version__,
+        "database": "PostgreSQL",
+        "retention": "1d",
+        "provider": False,
+        "workspace": "default",
+    }

@@ -1,0 +1,114 @@
+"""Who somebody elsewhere is here: by a link that was made for them, never by a name that they chose."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from interlock.configuration import Channel, Settings
+from interlock.reach import FrontDesk
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.server.conftest import As
+from tests.support import Clock
+
+NOWHERE = {"routing_key": "0" * 32}
+MINUTE = 60_000
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(channels={"ops": Channel("pagerduty", NOWHERE)})
+
+
+@pytest.fixture
+def desk(site: Site) -> FrontDesk:
+    return FrontDesk(site.reach, "ops")
+
+
+async def signed_in(client: As, parts: Parts, name: str) -> httpx2.AsyncClient:
+    token = await parts.accounts.create_link("default", "test", name)
+    _, session = await parts.accounts.use_link(token)
+    return client(cookie=f"interlock={session}", origin="http://127.0.0.1:8321")
+
+
+async def link(desk: FrontDesk, outside: str, workspace: str = "default") -> dict[str, str]:
+    url = await desk.binding_link(workspace, outside)
+    base, _, token = url.partition("?link=")
+    assert base == "http://127.0.0.1:8321/settings/me"
+    return {"link": token}
+
+
+# R25, R48
+async def test_a_person_who_is_signed_in_says_that_this_is_them(
+    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk
+) -> None:
+    bob = await signed_in(client, parts, "bob")
+    body = await link(desk, "U0BOB")
+    looked = (await bob.post("/api/me/identities/look", json=body)).json()
+    assert (looked["channel"], looked["kind"], looked["outside"], looked["user"]) == ("ops", "pagerduty", "U0BOB", None)
+    assert await desk.person("default", "U0BOB") is None
+    for _ in range(2):
+        assert (await bob.post("/api/me/identities", json=body)).status_code == 201
+    reviewer = await desk.person("default", "U0BOB")
+    assert reviewer is not None
+    assert (reviewer.name, reviewer.via) == ("bob", "ops")
+    [mine] = (await bob.get("/api/me/identities")).json()["items"]
+    assert (mine["channel"], mine["outside"], mine["user"]) == ("ops", "U0BOB", "bob")
+    assert (await client(keys["viewer"]).get("/api/me/identities")).json()["items"] == []
+    assert (await bob.delete(f"/api/me/identities/{mine['id']}")).status_code == 204
+    assert await desk.person("default", "U0BOB") is None
+
+
+# R48
+async def test_somebody_elses_account_is_not_taken_over(
+    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk
+) -> None:
+    bob, vic = [await signed_in(client, parts, name) for name in ("bob", "vic")]
+    body = await link(desk, "U0BOB")
+    assert (await bob.post("/api/me/identities", json=body)).status_code == 201
+    refused = await vic.post("/api/me/identities", json=body)
+    assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
+    assert (await vic.post("/api/me/identities/look", json=body)).json()["user"] == "bob"
+    [theirs] = (await client(keys["admin"]).get("/api/identities")).json()["items"]
+    assert (await vic.delete(f"/api/me/identities/{theirs['id']}")).status_code == 404
+    assert (await client(keys["admin"]).delete(f"/api/identities/{theirs['id']}")).status_code == 204
+    assert (await vic.post("/api/me/identities", json=body)).status_code == 201
+
+
+# R47, R48
+async def test_a_link_holds_for_a_quarter_of_an_hour_for_one_account_of_one_workspace(
+    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk, clock: Clock
+) -> None:
+    bob, body = await signed_in(client, parts, "bob"), await link(desk, "U0BOB")
+    other = await link(desk, "U0EVE")
+    claim, _, proof = body["link"].partition(".")
+    forged = [f"{other['link'].partition('.')[0]}.{proof}", claim, f"{claim}.", f"{claim}.{'0' * 64}", "", "é." + proof]
+    forged += [body["link"][:-1], body["link"] + "0", (await link(desk, "U0BOB", "another"))["link"]]
+    for text in forged:
+        answer = await bob.post("/api/me/identities", json={"link": text})
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+    clock.forward(15 * MINUTE - 1)
+    assert (await bob.post("/api/me/identities/look", json=body)).status_code == 200
+    clock.forward(1)
+    assert (await bob.post("/api/me/identities", json=body)).status_code == 404
+    assert await desk.person("default", "U0BOB") is None
+
+
+# R48
+async def test_a_key_cannot_say_who_its_owner_is_elsewhere(client: As, keys: dict[str, str], desk: FrontDesk) -> None:
+    answer = await client(keys["viewer"]).post("/api/me/identities", json=await link(desk, "U0VIC"))
+    assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
+
+
+# R48
+async def test_who_is_removed_is_nobody_elsewhere_and_whoever_gets_the_name_is_somebody_else(
+    client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk, site: Site
+) -> None:
+    bob = await signed_in(client, parts, "bob")
+    await bob.post("/api/me/identities", json=await link(desk, "U0BOB"))
+    admin = client(keys["admin"])
+    assert (await admin.delete("/api/users/bob")).status_code == 204
+    assert (await admin.get("/api/identities")).json()["items"] == []
+    assert (await admin.post("/api/users", json={"name": "bob", "role": "admin"})).status_code == 201
+    assert await desk.person("default", "U0BOB") is None

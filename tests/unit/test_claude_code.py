@@ -1,0 +1,175 @@
+"""What Claude Code says to a hook and what it is told: a translation, without a gate."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from interlock.core.canonical import canonical
+from interlock.core.errors import InvalidRequest
+from interlock.core.outcome import Answered, Finished, Refused, Waiting
+from interlock.integrations.parts.claude_code_words import (
+    MAX_TOLD,
+    Answer,
+    Event,
+    event_of,
+    payload_of,
+    reads_of,
+    said,
+    spec_of,
+    why_not,
+)
+
+TOLD: dict[str, Any] = {
+    "session_id": "s-1",
+    "transcript_path": "/tmp/s-1.jsonl",
+    "cwd": "/srv/shop",
+    "permission_mode": "default",
+    "hook_event_name": "PreToolUse",
+    "tool_name": "Bash",
+    "tool_input": {"command": "make deploy"},
+    "tool_use_id": "toolu_1",
+}
+ARGS = {"command": "make test"}
+
+
+def told(**more: Any) -> Event:
+    return event_of(TOLD | more)
+
+
+def test_an_event_is_read() -> None:
+    assert told() == Event("PreToolUse", "s-1", "Bash", {"command": "make deploy"}, "toolu_1", cwd="/srv/shop")
+
+
+# R13
+def test_a_sub_agent_is_named_by_its_type_and_the_main_agent_by_none() -> None:
+    assert told(agent_id="a-1", agent_type="reviewer").sub_agent == "reviewer"
+    assert told(agent_type="reviewer").sub_agent == ""
+
+
+# R13
+def test_calls_that_want_the_same_are_alike_unless_another_agent_makes_them() -> None:
+    assert told(tool_use_id="toolu_2").alike == told().alike
+    assert told(tool_input=ARGS).alike != told().alike
+    assert told(agent_id="a-1", agent_type="reviewer").alike != told().alike
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ([], "no JSON object"),
+        (TOLD | {"hook_event_name": "Stop"}, "Take it out of the hooks of 'Stop'"),
+        (TOLD | {"hook_event_name": None}, "no hook_event_name"),
+        (TOLD | {"session_id": ""}, "no session_id"),
+        (TOLD | {"tool_name": 7}, "no tool_name"),
+        (TOLD | {"tool_input": "rm"}, "no tool_input"),
+    ],
+)
+def test_what_is_no_event_about_a_call_is_refused(what: object, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        event_of(what)
+
+
+# R34
+def test_only_what_is_named_is_a_read() -> None:
+    reads = reads_of("claude-code, mcp__docs__*")
+    assert spec_of(told(tool_name="Read"), reads).effect == "read"
+    assert spec_of(told(tool_name="mcp__docs__find"), reads).effect == "read"
+    assert spec_of(told(tool_name="Read"), ()).effect == ""
+    asking = ("Bash", "WebFetch", "WebSearch", "Skill", "KillShell", "mcp__mail__send", "read", "ReadSecret")
+    assert {name: spec_of(told(tool_name=name), reads).effect for name in asking} == dict.fromkeys(asking, "")
+    assert spec_of(told(tool_name="Write"), reads).effect == "write"
+
+
+@pytest.mark.parametrize("text", ["*", "Read,**", "?"])
+def test_a_pattern_that_means_every_tool_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="every tool"):
+        reads_of(text)
+
+
+def test_people_get_a_sentence_and_the_folder() -> None:
+    spec = spec_of(told(), ())
+    assert spec.sentence(TOLD["tool_input"]) == "Run make deploy"
+    assert spec.preview is not None
+    assert spec.preview({}) == "In the folder /srv/shop"
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        (Answer("allow"), {"permissionDecision": "allow"}),
+        (Answer("allow", "why", ARGS), {"permissionDecision": "allow", "updatedInput": ARGS}),
+        (Answer("deny", "why"), {"permissionDecision": "deny"}),
+        (Answer("ask", "why"), {"permissionDecision": "ask"}),
+        (Answer("defer", "why"), {"permissionDecision": "defer"}),
+    ],
+)
+def test_before_a_tool_it_is_told_in_the_words_of_the_event(answer: Answer, want: dict[str, Any]) -> None:
+    reason = {"permissionDecisionReason": "why"} if answer.reason else {}
+    assert said("PreToolUse", answer) == {"hookSpecificOutput": {"hookEventName": "PreToolUse"} | want | reason}
+
+
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        (Answer("allow"), {"behavior": "allow"}),
+        (Answer("allow", "", ARGS), {"behavior": "allow", "updatedInput": ARGS}),
+        (Answer("deny", "why"), {"behavior": "deny", "message": "why"}),
+        (Answer("defer", "why"), {"behavior": "deny", "message": "why"}),
+    ],
+)
+def test_a_permission_is_answered_by_yes_or_no(answer: Answer, want: dict[str, Any]) -> None:
+    output = {"hookEventName": "PermissionRequest", "decision": want}
+    assert said("PermissionRequest", answer) == {"hookSpecificOutput": output}
+
+
+def test_where_there_is_nothing_to_say_nothing_is_said() -> None:
+    assert said("PermissionRequest", Answer("ask")) == {}
+    assert said("PreToolUse", Answer("")) == {}
+    assert said("PostToolUse", Answer("deny")) == {}
+
+
+# R35
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Answered("Ask Carol"), "Ask Carol"),
+        (Answered({"colour": "green"}), '{"colour":"green"}'),
+        (Refused("Not today", "rejected"), "Access denied: Not today"),
+        (Finished("succeeded", {"out": "ok"}), '{"out":"ok"}'),
+        (Finished("failed", error="exit 2"), "exit 2"),
+        (Finished("unknown"), "nobody knows"),
+        (Waiting("a-1", "running"), "already started"),
+    ],
+)
+def test_the_model_is_told_why_not(outcome: Any, words: str) -> None:
+    assert words in why_not(outcome, "Bash")
+
+
+def test_what_the_model_is_told_has_an_end() -> None:
+    assert len(why_not(Finished("succeeded", "x" * 100_000), "Bash")) == MAX_TOLD + 1
+
+
+def test_how_it_ended_is_kept_in_bounds() -> None:
+    assert payload_of(told(hook_event_name="PostToolUse", tool_response={"out": "ok"})).result == b'{"out":"ok"}'
+    long = payload_of(told(hook_event_name="PostToolUse", tool_response="x" * 100_000)).result
+    assert long is not None
+    assert b"100,002 bytes" in long
+    assert len(long) < 3_000
+    odd = payload_of(told(hook_event_name="PostToolUse", tool_response=float("nan"))).result
+    assert odd == canonical("nan")
+    failed = told(hook_event_name="PostToolUseFailure", error="exit\x00 2" * 1_000)
+    assert payload_of(failed).error == ("exit 2" * 1_000)[:2_000]
+    assert payload_of(told(hook_event_name="PostToolUseFailure")).error == "It failed."
+
+
+def test_who_interrupts_a_tool_leaves_nobody_who_knows() -> None:
+    assert told(hook_event_name="PostToolUseFailure", error="stopped", is_interrupt=True).interrupted
+    assert told(hook_event_name="PostToolUse", tool_response={"stdout": "", "interrupted": True}).interrupted
+    assert not told(hook_event_name="PostToolUse", tool_response={"interrupted": "no"}).interrupted
+
+
+def test_what_is_told_is_json() -> None:
+    assert json.loads(json.dumps(said("PreToolUse", Answer("deny", "né\ud83d\ude00"))))

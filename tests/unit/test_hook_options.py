@@ -1,0 +1,34 @@
+"""The options of `interlock hook` are read without the parser of the other commands, and mean the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import typer
+
+from interlock.cli import app
+from interlock.cli.hook import Setup, setup_of
+
+
+def test_options_are_read() -> None:
+    words = ["--reads", "Read,Glob", "--wait=20s", "--pass-reads", "--notes", "notes", "--database", "sqlite:///a.db"]
+    want = Setup(database="sqlite:///a.db", reads="Read,Glob", wait="20s", pass_reads=True, notes=Path("notes"))
+    assert setup_of(words) == want
+    assert setup_of([]) == Setup()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--json"], ["extra"], ["--wait"], ["--wait", "--reads"], ["--pass-reads=yes"], ["--reads", "a\nb"]],
+)
+def test_what_is_not_plain_is_left_to_the_parser_of_all_commands(words: list[str]) -> None:
+    assert setup_of(words) is None
+
+
+def test_both_know_the_same_options_with_the_same_defaults() -> None:
+    command = typer.main.get_group(app).commands["hook"]
+    ours = {each.name: each.default for each in dataclasses.fields(Setup)}
+    theirs = {each.name: each.default for each in command.params if each.name not in ("json", "help")}
+    assert theirs == ours

@@ -1,0 +1,181 @@
+"""What people answer in the front ends of LangGraph, read strictly. None of it needs the framework."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.call import ToolSpec
+from interlock.core.canonical import canonical
+from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
+from interlock.core.errors import InvalidDecision
+from interlock.integrations.parts.langchain_interrupts import Mark, Question, coerced, decision_of, mark_of, sentence_of
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "count": {"type": "integer"},
+        "share": {"type": "number"},
+        "urgent": {"type": "boolean"},
+        "tags": {"type": "array"},
+        "more": {"type": "object"},
+        "text": {"type": "string"},
+        "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "level": {"$ref": "#/$defs/Level"},
+        "loop": {"$ref": "#/$defs/Loop"},
+        "color": {"enum": ["1", "2"]},
+        "open": {},
+    },
+    "$defs": {"Level": {"type": "integer", "enum": [1, 2]}, "Loop": {"$ref": "#/$defs/Loop"}},
+}
+SPEC = ToolSpec("send_mail", "write", SCHEMA)
+SHOWN = Mark("approval-1", "a" * 64, 0)
+SEEN = Seen("a" * 64)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.sampled_from(["type", "args"]), inner),
+    max_leaves=8,
+)
+
+
+# R16
+@pytest.mark.parametrize(
+    ("name", "sent", "read"),
+    [
+        ("count", "3", 3),
+        ("count", "three", "three"),
+        ("count", "true", "true"),
+        ("count", 3, 3),
+        ("share", "0.5", 0.5),
+        ("share", "2", 2),
+        ("urgent", "true", True),
+        ("urgent", "1", "1"),
+        ("tags", '["a"]', ["a"]),
+        ("tags", '{"a": 1}', '{"a": 1}'),
+        ("more", '{"a": 1}', {"a": 1}),
+        ("text", "3", "3"),
+        ("either", "3", "3"),
+        ("maybe", "null", None),
+        ("maybe", "4", 4),
+        ("level", "2", 2),
+        ("loop", "2", "2"),
+        ("color", "1", "1"),
+        ("open", "1", "1"),
+        ("not in the schema", "1", "1"),
+    ],
+)
+def test_a_text_is_read_as_what_the_schema_asks_for_and_else_left_alone(name: str, sent: object, read: object) -> None:
+    assert coerced({name: sent}, SCHEMA) == {name: read}
+
+
+# R16
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        ({"decisions": [{"type": "approve"}]}, Approve(SEEN)),
+        ({"type": "approve", "approval_id": "approval-1", "args_sha256": "a" * 64}, Approve(SEEN)),
+        ([{"type": "accept", "args": None}], Approve(SEEN)),
+        ({"type": "reject"}, Reject("", SEEN)),
+        ({"type": "reject", "message": "no"}, Reject("no", SEEN)),
+        ([{"type": "ignore", "args": None}], Reject("", SEEN)),
+        ({"type": "respond", "message": "Ask Eve"}, Respond("Ask Eve", seen=SEEN)),
+        ([{"type": "response", "args": "Ask Eve"}], Respond("Ask Eve", seen=SEEN)),
+        (
+            {"type": "edit", "edited_action": {"name": "send_mail", "args": {"count": "2"}}},
+            Edit(canonical({"count": 2}), SEEN),
+        ),
+        (
+            [{"type": "edit", "args": {"action": "send_mail", "args": {"count": 2}}}],
+            Edit(canonical({"count": 2}), SEEN),
+        ),
+    ],
+)
+def test_both_shapes_say_the_same_four_things(answer: object, decision: object) -> None:
+    assert decision_of(answer, SPEC, SHOWN) == decision
+
+
+# R16
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "approve",
+        True,
+        None,
+        [],
+        {},
+        [{"type": "accept"}, {"type": "accept"}],
+        {"decisions": []},
+        {"decisions": {"type": ["approve"]}},
+        {"type": True},
+        {"type": "APPROVE"},
+        {"type": "respond"},
+        {"type": "respond", "message": ""},
+        {"type": "response", "message": "in the wrong place"},
+        {"type": "edit"},
+        {"type": "edit", "edited_action": {"name": "send_mail"}},
+        {"type": "edit", "edited_action": {"name": "erase", "args": {}}},
+        {"type": "edit", "edited_action": {"args": {}}},
+        {"type": "edit", "edited_action": {"name": "send_mail", "args": {"share": float("nan")}}},
+        {"type": "approve", "approval_id": "approval-2"},
+        {"type": "approve", "args_sha256": "b" * 64},
+        {"type": "approve", "approval_id": None},
+    ],
+)
+def test_what_is_not_exactly_one_decision_about_this_call_decides_nothing(answer: object) -> None:
+    with pytest.raises(InvalidDecision, match="Nothing was decided"):
+        decision_of(answer, SPEC, SHOWN)
+
+
+@given(JSON)
+def test_no_answer_trips_the_reading_and_only_a_plain_approval_approves(answer: Any) -> None:
+    try:
+        decision = decision_of(answer, SPEC, SHOWN)
+    except InvalidDecision:
+        return
+    inner = answer.get("decisions", answer) if isinstance(answer, dict) else answer
+    one = inner[0] if isinstance(inner, list) else inner
+    assert isinstance(decision, Approve) == (one["type"] in ("approve", "accept"))
+
+
+# R16
+@pytest.mark.parametrize("shape", ["hitl", "legacy"])
+def test_what_was_shown_is_known_again_in_either_shape(shape: Any) -> None:
+    question = Question("approval-1", "a" * 64, SPEC, {"count": 1}, "Send?", 2)
+    assert mark_of(question.value(shape)) == Mark("approval-1", "a" * 64, 2)
+
+
+def test_only_the_decisions_that_the_tool_takes_are_offered() -> None:
+    spec = ToolSpec("send_mail", "write", decisions=("approve", "reject"))
+    question = Question("approval-1", "a" * 64, spec, {}, "Send?")
+    assert question.value("hitl")["review_configs"][0]["allowed_decisions"] == ["approve", "reject"]
+    allowed = {"allow_accept": True, "allow_ignore": True, "allow_respond": False, "allow_edit": False}
+    assert question.value("legacy")[0]["config"] == allowed
+
+
+@pytest.mark.parametrize("value", [None, "Really?", [], [1, 2], {"approval_id": 1}, {"approval_id": "approval-1"}])
+def test_an_interrupt_that_is_somebody_elses_has_no_mark(value: object) -> None:
+    assert mark_of(value) is None
+
+
+@pytest.mark.parametrize(
+    ("to", "shown"),
+    [
+        ("Ada Lovelace, ada@example.com", "Mail Ada Lovelace, ada@example.com?"),
+        ("Zoë", "Mail Zoë?"),
+        ("[Ada](https://evil.example)", "Execute send_mail?"),
+        ("https://evil.example", "Execute send_mail?"),
+        ("www.evil.example", "Execute send_mail?"),
+        ("![](x)", "Execute send_mail?"),
+        ("<b>Ada</b>", "Execute send_mail?"),
+        ("**Ada**", "Execute send_mail?"),
+        ("Ada?\nAgent: nobody.", "Execute send_mail?"),
+        ("Ad\u202ea", "Execute send_mail?"),
+        ("Ad\u200ba", "Execute send_mail?"),
+    ],
+)
+def test_an_argument_makes_no_markup_and_no_line_in_what_front_ends_show(to: str, shown: str) -> None:
+    assert sentence_of(ToolSpec("send_mail", "write", describe="Mail {to}?"), {"to": to}) == shown

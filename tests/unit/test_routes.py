@@ -1,0 +1,432 @@
+"""Who is told of an approval, where and from when on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from interlock.core import delivery as deliveries
+from interlock.core.approval import Approval, Decided, Edited, decide, delegate, expire
+from interlock.core.delivery import Delivery, Way
+from interlock.core.policy import Ask, People, Rung, Stage
+from interlock.core.routes import (
+    MOST,
+    Contact,
+    Means,
+    Quiet,
+    Routes,
+    audience,
+    channels_of,
+    gaps,
+    origins,
+    plan,
+    quiet_end,
+)
+from interlock.core.voting import Delegation
+from tests.unit.builders import ALICE, BOB, FINANCE, NOW, approve, at, edit, in_status, pending, prepared, users
+
+MAIL, SLACK, PAGER = Means(personal=True), Means(has_places=True), Means(priorities=frozenset({"high"}))
+MEANS = {"mail": MAIL, "slack": SLACK, "pager": PAGER}
+ALL = Routes(MEANS, "mail", {"high": ("pager",)}, {"finance": ("#finance-ops",), "pay": ("slack",)}, None, "pager")
+BY_MAIL = Routes({"mail": MAIL}, "mail")
+PERSON = {
+    "alice": Contact("alice", "reviewer", frozenset({"finance"})),
+    "bob": Contact("bob", "reviewer", frozenset({"finance"})),
+    "carol": Contact("carol", "reviewer", frozenset({"legal"})),
+    "rita": Contact("rita", "reviewer", frozenset()),
+    "vic": Contact("vic", "viewer", frozenset({"finance"})),
+}
+EVERYBODY = tuple(PERSON.values())
+FINANCE_ONE = Ask("finance", (Stage(FINANCE),))
+CHAT = "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c8"
+NIGHT = Quiet(time(22), time(7), ZoneInfo("Europe/Berlin"))
+
+
+def planned(approval: Approval, routes: Routes, known: tuple[Delivery, ...] = (), **more: Any) -> list[Delivery]:
+    return list(plan(approval, known, routes, more.get("people", EVERYBODY), more.get("now", NOW)))
+
+
+def ways(approval: Approval, routes: Routes, **more: Any) -> list[tuple[str, ...]]:
+    return [tuple(filter(None, each.way)) for each in planned(approval, routes, **more)]
+
+
+def said(found: list[Delivery]) -> tuple[Delivery, ...]:
+    """As they are when all of them were told."""
+    named = [replace(each, id=f"d{number}") for number, each in enumerate(found)]
+    return tuple(deliveries.sent(each, each, "ref", NOW) for each in named)
+
+
+def chat(terms: Ask = FINANCE_ONE) -> Approval:
+    made = pending(terms)
+    return replace(made, subject=made.subject._replace(run_id=CHAT))
+
+
+def expired(terms: Ask = FINANCE_ONE) -> Approval:
+    return expire(pending(terms), at(NOW + 300_000)).state
+
+
+# Where
+
+
+@pytest.mark.parametrize(
+    ("terms", "found"),
+    [
+        (Ask(channels=("#ops",)), ("#ops",)),
+        (FINANCE_ONE, ("slack", "#finance-ops")),
+        (replace(FINANCE_ONE, priority="high"), ("slack", "#finance-ops", "pager")),
+        (Ask(channels=("pager",)), ("slack",)),
+    ],
+    ids=["the rule first", "action and team", "with the priority", "a channel that does not take it gives way"],
+)
+def test_what_leads_to_a_channel(terms: Ask, found: tuple[str, ...]) -> None:  # R26
+    assert channels_of(pending(terms), ALL) == found
+
+
+def test_what_nothing_leads_from_goes_to_the_default() -> None:  # R26
+    assert channels_of(pending(FINANCE_ONE), BY_MAIL) == ("mail",)
+    assert ways(pending(), Routes()) == []
+
+
+def test_a_place_of_the_team_stands_for_the_channels_own() -> None:
+    assert ways(pending(FINANCE_ONE), ALL) == [("slack", "#finance-ops")]
+    assert ways(pending(), ALL) == [("slack",)]
+    two = replace(ALL, means={**MEANS, "other": SLACK}, priorities={"medium": ("other",)})
+    assert ways(pending(FINANCE_ONE), two) == [("other",), ("slack", "#finance-ops")]
+
+
+def test_a_place_that_no_channel_has_gives_way() -> None:
+    lost = replace(BY_MAIL, ways={"finance": ("#finance-ops",)})
+    assert ways(pending(FINANCE_ONE), lost) == [("mail", "alice"), ("mail", "bob")]
+    both = replace(FINANCE_ONE, channels=("mail", "#ops"))
+    assert ways(pending(both), BY_MAIL) == [("mail", "alice"), ("mail", "bob")]
+
+
+def test_the_priority_that_counts_is_that_of_the_terms() -> None:
+    edited = replace(pending(FINANCE_ONE), terms=replace(FINANCE_ONE, priority="high"))
+    assert ("pager",) in ways(edited, ALL)
+
+
+# To whom
+
+
+def test_those_are_told_who_may_decide_and_have_an_address() -> None:
+    nobody_at_home = (*EVERYBODY[1:], replace(PERSON["alice"], has_email=False))
+    assert ways(pending(FINANCE_ONE), BY_MAIL, people=nobody_at_home) == [("mail", "bob")]
+
+
+def test_requester_and_editor_are_not_told_where_the_rule_excludes_them() -> None:  # R48
+    terms = replace(FINANCE_ONE, stages=(Stage(),), exclude=frozenset({"requester", "editor"}))
+    approval = replace(pending(terms), editors=("bob",))
+    assert [each.name for each in audience(approval, EVERYBODY)] == ["alice", "carol"]
+
+
+def test_who_voted_is_not_asked_again_and_the_next_stage_is_told_when_it_opens() -> None:  # R48
+    terms = Ask("two", (Stage(FINANCE), Stage(People(teams=frozenset({"legal"})))))
+    approval = pending(terms)
+    first = planned(approval, BY_MAIL)
+    assert [each.way.person for each in first] == ["alice", "bob"]
+    voted = decide(approval, approve(approval), ALICE, at()).state
+    more = planned(voted, BY_MAIL, said(first))
+    assert [(each.way.person, each.is_loud) for each in more] == [("alice", False), ("bob", False), ("carol", True)]
+    done = decide(voted, approve(voted), replace(BOB, name="carol", teams=frozenset({"legal"})), at()).state
+    assert audience(done, EVERYBODY) == ()
+
+
+def test_who_is_away_is_told_by_the_one_who_stands_in() -> None:  # R40
+    lent = Delegation("bob", frozenset({"finance"}), "reviewer", users("carol"))
+    away = replace(PERSON["bob"], away=True)
+    stand_in = replace(PERSON["carol"], covers=(lent,))
+    assert [each.name for each in audience(pending(FINANCE_ONE), (away, stand_in))] == ["carol"]
+    voted = decide(pending(Ask("", (Stage(FINANCE, 2),))), approve(pending()), BOB, at()).state
+    assert audience(voted, (away, stand_in)) == ()
+
+
+def test_of_a_quorum_only_what_is_missing_counts() -> None:  # R40
+    terms = Ask("", (Stage(FINANCE, 2),))
+    voted = decide(pending(terms), approve(pending()), ALICE, at()).state
+    away = replace(PERSON["alice"], name="dan", away=True)
+    assert [each.name for each in audience(voted, (PERSON["bob"], away))] == ["bob"]
+
+
+def test_a_team_can_stand_in() -> None:  # R40
+    lent = Delegation("bob", frozenset({"finance"}), "reviewer", People(teams=frozenset({"legal"})))
+    stand_in = replace(PERSON["carol"], covers=(lent,))
+    terms = Ask("", (Stage(users("bob")),))
+    assert [each.name for each in audience(pending(terms), (replace(PERSON["bob"], away=True), stand_in))] == ["carol"]
+
+
+def test_who_is_away_is_told_if_the_others_are_too_few() -> None:
+    away = replace(PERSON["bob"], away=True)
+    names = [each.name for each in audience(pending(Ask("", (Stage(FINANCE, 2),))), (PERSON["alice"], away))]
+    assert names == ["alice", "bob"]
+
+
+def test_a_delegation_tells_the_delegate() -> None:  # R40
+    approval = pending(FINANCE_ONE)
+    first = said(planned(approval, BY_MAIL))
+    passed = delegate(approval, users("carol"), ALICE, at()).state
+    fresh = [each.way.person for each in planned(passed, BY_MAIL, first) if not each.said]
+    assert fresh == ["carol"]
+    reminded = replace(passed, reminded=1)
+    loud = [each.way.person for each in planned(reminded, BY_MAIL, first) if each.is_loud]
+    assert loud == ["bob", "carol"]
+
+
+def test_those_whose_vote_is_void_after_an_edit_are_asked_again() -> None:
+    approval = pending(replace(FINANCE_ONE, stages=(Stage(FINANCE, 2),)))
+    first = said(planned(approval, BY_MAIL))
+    voted = decide(approval, approve(approval), ALICE, at()).state
+    second = said(planned(voted, BY_MAIL, first))
+    change: Edited = prepared(voted)
+    edited = decide(voted, edit(voted), BOB, at(), change).state
+    assert edited.votes[0].by == "bob"
+    assert [(each.way.person, each.is_loud) for each in planned(edited, BY_MAIL, second)] == [
+        ("alice", True),
+        ("bob", False),
+    ]
+
+
+def test_somebody_who_left_is_told_nothing_more() -> None:
+    approval = pending(FINANCE_ONE)
+    waiting = tuple(planned(approval, BY_MAIL))
+    [gone] = planned(approval, BY_MAIL, waiting, people=EVERYBODY[1:])
+    assert (gone.way.person, gone.status) == ("alice", "dropped")
+    assert planned(approval, BY_MAIL, said(list(waiting)), people=EVERYBODY[1:]) == []
+
+
+def test_what_concerns_very_many_is_told_to_some() -> None:
+    crowd = tuple(Contact(f"p{number}", "reviewer", frozenset({"finance"})) for number in range(MOST + 5))
+    first = planned(pending(FINANCE_ONE), BY_MAIL, people=crowd)
+    assert len(first) == MOST
+    assert planned(pending(FINANCE_ONE), BY_MAIL, tuple(first), people=crowd) == []
+
+
+# In a chat
+
+
+def test_a_call_of_a_chat_disturbs_nobody_but_those_whom_it_needs() -> None:
+    assert ways(chat(Ask()), BY_MAIL) == []
+    assert ways(chat(), BY_MAIL) == [("mail", "alice"), ("mail", "bob")]
+    assert ways(chat(Ask(channels=("mail",))), BY_MAIL) == [("mail", "alice"), ("mail", "bob"), ("mail", "carol")]
+    assert len(ways(chat(Ask("", (Stage(None, 2),))), BY_MAIL)) == 3
+    assert len(ways(chat(Ask(exclude=frozenset({"requester"}))), BY_MAIL)) == 3
+
+
+def test_a_run_that_only_sounds_like_a_chat_is_told() -> None:
+    made = pending()
+    posing = replace(made, subject=made.subject._replace(run_id="thread-7"))
+    assert len(ways(posing, BY_MAIL)) == 4
+
+
+# Up the ladder
+
+
+def climbing(escalated: int, *rungs: Rung) -> Approval:
+    return replace(pending(replace(FINANCE_ONE, ladder=rungs)), escalated=escalated)
+
+
+def test_each_rung_tells_its_people_and_its_channels() -> None:  # R28
+    rungs = (Rung(1, users("carol")), Rung(2, People(teams=frozenset({"legal"})), ("#leads",)))
+    routes = Routes({"mail": MAIL, "slack": SLACK}, "mail")
+    first = planned(climbing(0, *rungs), routes)
+    assert [each.way.person for each in first] == ["alice", "bob"]
+    one = planned(climbing(1, *rungs), routes, said(first))
+    assert [(each.way.person, each.reason) for each in one if not each.said] == [("carol", "escalated")]
+    two = planned(climbing(2, *rungs), routes, said([*first, one[-1]]))
+    assert [each.way for each in two if not each.said] == [Way("slack", "#leads")]
+    assert [each.way.person for each in two if each.is_loud] == ["carol", ""]
+
+
+def test_every_rung_that_was_climbed_counts() -> None:
+    rungs = (Rung(1, channels=("slack",)), Rung(2, channels=("#leads",)), Rung(3, channels=("pager",)))
+    assert ways(climbing(2, *rungs), Routes(MEANS)) == [("slack",), ("slack", "#leads")]
+
+
+def test_the_teams_of_the_stage_that_is_open_lead_the_way() -> None:  # R26
+    terms = Ask("", (Stage(FINANCE), Stage(People(teams=frozenset({"legal"})))))
+    voted = decide(pending(terms), approve(pending()), ALICE, at()).state
+    by_team = Routes({"slack": SLACK}, ways={"finance": ("#finance-ops",), "legal": ("#legal",)})
+    assert (channels_of(pending(terms), by_team), channels_of(voted, by_team)) == (("#finance-ops",), ("#legal",))
+
+
+def test_a_rung_without_channels_is_told_where_its_teams_and_escalations_are() -> None:
+    leads = People(teams=frozenset({"legal"}))
+    routes = replace(ALL, ways={"legal": ("#legal",)}, escalation="slack", default="mail")
+    found = ways(climbing(1, Rung(1, leads)), routes)
+    assert found == [("mail", "alice"), ("mail", "bob"), ("mail", "carol"), ("slack", "#legal")]
+    assert ways(climbing(1, Rung(1, leads)), BY_MAIL) == [("mail", "alice"), ("mail", "bob"), ("mail", "carol")]
+
+
+def test_a_rung_that_leads_where_it_was_told_already_makes_a_noise_there() -> None:
+    room = Routes({"room": Means()}, "room")
+    rung = Rung(1, users("carol"))
+    first = said(planned(climbing(0, rung), room))
+    [again] = planned(climbing(1, rung), room, first)
+    assert (again.is_loud, again.way) == (True, Way("room"))
+
+
+def test_a_rung_for_a_channel_alone_tells_everybody_whose_vote_is_missing() -> None:
+    found = ways(climbing(1, Rung(1, channels=("mail",))), replace(ALL, default="slack", ways={}))
+    assert found == [("slack",), ("mail", "alice"), ("mail", "bob")]
+
+
+# When time runs out
+
+
+def test_the_escalation_channel_and_the_requester_hear_that_time_ran_out() -> None:  # R28
+    routes = replace(BY_MAIL, means={"mail": MAIL, "room": Means()}, escalation="room")
+    found = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
+    notices = [(each.way.channel, each.way.person) for each in found if each.reason == "expired"]
+    assert notices == [("room", ""), ("mail", "rita")]
+    assert {each.id for each in found if each.reason == "expired"} == {""}
+    unsaid = tuple(replace(each, id=f"d{number}") for number, each in enumerate(found))
+    assert planned(expired(), routes, unsaid) == []
+    assert planned(expired(), routes, said(found)) == []
+
+
+def test_a_notice_by_mail_goes_to_those_who_could_have_decided() -> None:
+    routes = replace(BY_MAIL, escalation="mail")
+    assert ways(expired(), routes) == [("mail", "alice"), ("mail", "bob"), ("mail", "rita")]
+    assert ways(expired(), replace(routes, notify_on_expiry=False)) == []
+
+
+def test_who_was_not_told_while_it_waited_hears_that_time_ran_out() -> None:  # R28
+    routes = replace(BY_MAIL, escalation="mail")
+    waiting = tuple(planned(pending(FINANCE_ONE), routes))
+    assert {each.id for each in waiting} == {""}
+    found = [(each.way.person, each.reason, each.status) for each in planned(expired(), routes, waiting)]
+    assert found[:3] == [("alice", "asked", "dropped"), ("bob", "asked", "dropped"), ("alice", "expired", "due")]
+
+
+def test_where_there_is_a_message_that_one_says_it() -> None:
+    routes = Routes({"room": Means()}, "room", escalation="room")
+    [ended] = planned(expired(), routes, said(planned(pending(FINANCE_ONE), routes)))
+    assert (ended.reason, ended.is_loud) == ("asked", False)
+
+
+def test_no_notice_for_what_ended_otherwise_or_in_front_of_the_requester() -> None:
+    routes = replace(BY_MAIL, escalation="mail")
+    lapsed = in_status("expired", decision=Decided("approve", "bob", NOW))
+    by_rule = expire(pending(replace(FINANCE_ONE, on_expiry="approve")), at(NOW + 300_000)).state
+    assert (by_rule.status, ways(by_rule, routes), ways(lapsed, routes)) == ("approved", [], [])
+    assert ways(in_status("expired"), routes) == []
+    ended = expire(chat(), at(NOW + 300_000)).state
+    assert ways(ended, BY_MAIL) == []
+
+
+# Quiet hours
+
+
+def local(text: str, zone: str = "Europe/Berlin", fold: int = 0) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("now", "end"),
+    [
+        ("2026-06-01T21:59", None),
+        ("2026-06-01T22:00", "2026-06-02T07:00"),
+        ("2026-06-02T06:59", "2026-06-02T07:00"),
+        ("2026-06-02T07:00", None),
+        ("2026-03-28T23:00", "2026-03-29T07:00"),  # the night in which an hour is missing
+        ("2026-10-24T23:00", "2026-10-25T07:00"),  # and the one in which an hour comes twice
+    ],
+)
+def test_quiet_hours_over_midnight(now: str, end: str | None) -> None:
+    assert quiet_end(NIGHT, local(now)) == (local(end) if end else None)
+
+
+def test_quiet_hours_within_a_day() -> None:
+    noon = Quiet(time(12), time(13), ZoneInfo("UTC"))
+    assert quiet_end(noon, local("2026-06-01T12:30", "UTC")) == local("2026-06-01T13:00", "UTC")
+    assert quiet_end(noon, local("2026-06-01T12:00", "UTC")) == local("2026-06-01T13:00", "UTC")
+    assert quiet_end(noon, local("2026-06-01T13:00", "UTC")) is None
+    assert quiet_end(replace(noon, end=time(12)), local("2026-06-01T12:00", "UTC")) is None
+
+
+def test_an_end_that_comes_twice_is_not_in_the_past() -> None:
+    early = Quiet(time(22), time(2, 30), ZoneInfo("Europe/Berlin"))
+    first, again = local("2026-10-25T02:15"), local("2026-10-25T02:15", fold=1)
+    assert quiet_end(early, first) == local("2026-10-25T02:30")
+    assert quiet_end(early, again) == local("2026-10-25T02:30", fold=1)
+
+
+@given(
+    st.integers(0, 2**41),
+    st.times().map(lambda each: each.replace(second=0, microsecond=0)),
+    st.times().map(lambda each: each.replace(second=0, microsecond=0)),
+    st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"]),
+)
+def test_quiet_hours_end_within_a_day_and_outside_of_them(now: int, start: time, end: time, zone: str) -> None:
+    assume(start != end)
+    found = quiet_end(Quiet(start, end, ZoneInfo(zone)), now)
+    here = datetime.fromtimestamp(now / 1000, UTC).astimezone(ZoneInfo(zone)).time()
+    minutes = (here.hour * 60 + here.minute - start.hour * 60 - start.minute) % 1440
+    length = (end.hour * 60 + end.minute - start.hour * 60 - start.minute) % 1440
+    assert (found is not None) == (minutes < length)
+    assert found is None or now < found <= now + 26 * 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("terms", "escalated", "expires_at", "waits"),
+    [
+        ({"priority": "low"}, 0, "2026-06-03T00:00", True),
+        ({"priority": "medium"}, 0, "2026-06-03T00:00", True),
+        ({"priority": "high"}, 0, "2026-06-03T00:00", False),
+        ({"priority": "low"}, 1, "2026-06-03T00:00", False),
+        ({"priority": "low"}, 0, "2026-06-02T07:00", False),
+    ],
+    ids=["low", "medium", "high", "escalated", "over by then"],
+)
+def test_at_night_what_can_wait_waits(
+    terms: dict[str, Any], escalated: int, expires_at: str, waits: bool
+) -> None:  # R28
+    routes = Routes({"room": Means()}, "room", quiet=NIGHT)
+    now = local("2026-06-01T23:00")
+    approval = replace(
+        pending(replace(FINANCE_ONE, ladder=(Rung(1, users("carol")),), **terms)),
+        escalated=escalated,
+        expires_at=local(expires_at),
+    )
+    due = [each.due_at for each in planned(approval, routes, now=now)]
+    assert due == [local("2026-06-02T07:00") if waits else now]
+    reminded = planned(replace(approval, reminded=1), routes, said(planned(approval, routes)), now=now)
+    assert [each.due_at for each in reminded] == due
+
+
+def test_a_notice_waits_for_the_morning_too() -> None:
+    routes = Routes({"room": Means()}, "mail", quiet=NIGHT, escalation="room")
+    [notice] = planned(expired(), routes, now=local("2026-06-01T23:00"))
+    assert notice.due_at == local("2026-06-02T07:00")
+
+
+# At the start
+
+
+def test_what_would_reach_nobody_is_a_gap() -> None:  # R26
+    assert (gaps(Routes()), gaps(ALL)) == ([], [])
+    pager = Routes(
+        {"pager": PAGER}, "pager", {"low": ("pager", "#x")}, {"finance": ("pager",), "legal": ("#legal",)}, None, "#ops"
+    )
+    assert gaps(pager) == [
+        "no channel of pager, #x takes the priority low",
+        "no channel of pager takes the priority medium",
+        "no channel of finance takes the priority low, medium",
+        "no channel of legal takes the priority low, medium, high",
+        "the escalation leads to #ops, and no channel has such places",
+    ]
+
+
+def test_what_leads_to_each_channel_can_be_told() -> None:
+    assert origins(ALL) == {
+        "mail": ["everything else"],
+        "slack": ["finance (#finance-ops)", "pay"],
+        "pager": ["the priority high", "escalation"],
+    }
+    assert origins(Routes()) == {}

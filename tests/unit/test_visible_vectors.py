@@ -1,0 +1,15 @@
+"""The page shows changes with a `visible` of its own; both are held to the same vectors."""
+
+import json
+from pathlib import Path
+
+from interlock.core.card import visible
+
+VECTORS = Path(__file__).parents[2] / "ui/src/parts/visible.vectors.json"
+
+
+# R53
+def test_the_vectors_of_the_page_say_what_the_card_says() -> None:
+    pairs = json.loads(VECTORS.read_text())
+    assert len(pairs) > 150
+    assert [(text, visible(text)) for text, _ in pairs] == [(text, shown) for text, shown in pairs]

@@ -1,0 +1,147 @@
+"""What the doctor says of channels, and with which of them a server does not start."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from interlock.cli.ways import reaching
+from interlock.conditions import compile_condition
+from interlock.configuration import Channel, Escalation, Routing, Settings
+from interlock.core.errors import Misconfigured
+from interlock.core.policy import Policy
+from interlock.core.ports import User
+from interlock.policy_file import load_policy
+from interlock.reach import Reach, reach_of
+from interlock.settings import load_settings
+from interlock.stores.health import Check
+from interlock.web.logs import Log
+from interlock.wiring import doors_of, names_of, reaching_of, wire
+from interlock.workspaces import Workspaces
+
+SECRET = "xoxb-never-shown"
+SLACK = Channel("slack", {"token": SECRET, "signing_secret": "s" * 32})
+PAGER = Channel("pagerduty", {"routing_key": "k" * 32, "priorities": ["high"]})
+PEOPLE = [
+    User("ada", "admin", frozenset({"finance", "legal"})),
+    User("eve", "viewer", frozenset({"gone"}), removed_at=1),
+]
+ROUTED = Settings(
+    channels={"chat": SLACK, "pager": PAGER, "spare": PAGER},
+    routing=Routing("chat", {"high": ("pager", "#urgent")}, {"finance": ("#finance-ops",)}),
+    escalation=Escalation(channel="pager"),
+)
+
+
+async def told(settings: Settings, policy: str = "", people: list[User] = PEOPLE) -> list[Check]:
+    loaded = load_policy(policy, compile_condition).policy if policy else Policy()
+    return [line async for line in reaching(settings, people, loaded)]
+
+
+async def test_the_page_alone_is_enough() -> None:
+    assert [(line.state, line.found) for line in await told(Settings(), people=[])] == [
+        ("ok", "none: people look at the page"),
+        ("ok", "low to dashboard; medium to dashboard; high to dashboard"),
+    ]
+
+
+async def test_each_channel_is_told_with_what_leads_to_it() -> None:  # R26
+    lines = await told(ROUTED)
+    places = "finance (#finance-ops); fund_transfer (#finance-ops)"
+    assert [(line.state, line.found) for line in lines] == [
+        ("ok", f"chat (slack): everything else; the priority high (#urgent); {places}"),
+        ("ok", "pager (pagerduty): the priority high; escalation"),
+        ("warn", "spare (pagerduty): nothing leads to it"),
+        ("ok", "low to chat; medium to chat; high to pager and #urgent"),
+        ("ok", "every team is reached: finance at #finance-ops; by priority: legal"),
+    ]
+    assert SECRET not in str(lines)
+
+
+async def test_rules_lead_to_channels_too() -> None:
+    policy = """
+version: 1
+defaults: {escalate: [{after: 1m, channels: [spare]}]}
+rules:
+  - {name: wire, tools: [pay], then: ask, channels: [pager], escalate: [{after: 1m, channels: [chat, spare]}]}
+  - {name: urgent, then: ask, priority: high, channels: [pager]}
+"""
+    lines = [line for line in await told(ROUTED, policy) if line.state == "warn" or "spare" in line.found]
+    spare = "escalation by the rule wire; escalation by the rule urgent; escalation by the policy"
+    assert [(line.state, line.found) for line in lines] == [
+        ("ok", f"spare (pagerduty): {spare}"),
+        ("warn", "no channel of the rule wire takes the priority low, medium"),
+    ]
+
+
+MAIL = Channel("email", {"host": "smtp.example.com", "from": "interlock@example.com"})
+
+
+async def test_who_may_decide_and_has_no_address_is_named_where_mails_are_sent() -> None:  # R26
+    people = [User(f"p{number:02}", "reviewer") for number in range(12)] + [User("vic", "viewer")]
+    mailed = Settings(channels={"mail": MAIL}, routing=Routing("mail"))
+    [warning] = [line for line in await told(mailed, people=people) if line.state == "warn"]
+    assert warning.found.startswith("p00, p01, ")
+    assert warning.found.endswith("p09 and 2 more may decide and cannot be told by mail")
+    reached = [User("ada", "admin", email="ada@example.com"), User("vic", "viewer")]
+    assert {line.state for line in await told(mailed, people=reached)} == {"ok"}
+    assert {line.state for line in await told(Settings(), people=people)} == {"ok"}
+
+
+async def test_a_channel_that_cannot_be_right_is_told_first() -> None:
+    wrong = Settings(channels={"chat": Channel("slack", {"tokn": "x"}), "pager": PAGER})
+    lines = await told(wrong)
+    assert [(line.state, 'There is no setting "tokn"'.lower() in line.found.lower()) for line in lines] == [
+        ("fail", True)
+    ]
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "channels" / "routing.md"
+
+
+async def test_the_doctor_accepts_the_examples_of_the_page(tmp_path: Path) -> None:  # R30
+    config, policy = re.findall(r"^```yaml\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "interlock.yaml").write_text(config)
+    environ = {"SLACK_TOKEN": SECRET, "SLACK_SECRET": "s" * 32, "PAGERDUTY_KEY": "k" * 32}
+    settings = load_settings(tmp_path / "interlock.yaml", environ)
+    loaded = load_policy(policy, compile_condition, names_of([], reaching_of(settings)))
+    assert loaded.warnings == ()
+    ada = User("ada", "admin", frozenset({"finance"}), "ada@example.com")
+    lines = [line async for line in reaching(settings, [ada], loaded.policy)]
+    assert [line for line in lines if line.state != "ok"] == []
+    assert "pager (pagerduty): the priority high; escalation by the rule transfers climb" in [x.found for x in lines]
+
+
+NOBODY = Settings(channels={"pager": PAGER}, routing=Routing("pager"))
+
+
+async def test_what_would_reach_nobody_fails() -> None:  # R26
+    fails = [line.found for line in await told(NOBODY) if line.state == "fail"]
+    assert fails == ["no channel of pager takes the priority low", "no channel of pager takes the priority medium"]
+
+
+def reach(folder: Path, settings: Settings) -> Reach:
+    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    workspaces = Workspaces(store, lambda policy: doors_of(store, policy), {}, reaching_of(settings))
+    return reach_of(settings, store, workspaces, Log(store.clock, "none", lambda _: None))
+
+
+def test_nothing_starts_while_some_calls_would_reach_nobody(tmp_path: Path) -> None:  # R26
+    with pytest.raises(Misconfigured, match="would reach nobody: no channel of pager takes the priority low"):
+        reach(tmp_path, NOBODY)
+    assert set(reach(tmp_path, ROUTED).channels) == {"chat", "pager", "spare"}
+
+
+def test_a_kind_that_there_is_not_is_told_with_the_channel() -> None:
+    with pytest.raises(
+        Misconfigured, match='The channel "chat": there is no kind of channel "slak"; did you mean slack'
+    ):
+        reaching_of(Settings(channels={"chat": Channel("slak")}))
+
+
+def test_a_policy_knows_the_channels_once_there_are_some() -> None:
+    assert (reaching_of(Settings()).channels, reaching_of(Settings()).places) == (None, True)
+    assert reaching_of(ROUTED).channels == {"dashboard", "chat", "pager", "spare"}
+    assert (reaching_of(ROUTED).places, reaching_of(NOBODY).places) == (True, False)

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { approvesBy, editsBy, type Standing, type Stroke } from "./keys";
+import { isLate, secondsLeft, undoLeft } from "./clock";
+
+const ENTER: Stroke = {
+  key: "Enter",
+  repeat: false,
+  isComposing: false,
+  keyCode: 13,
+  altKey: false,
+  ctrlKey: false,
+  metaKey: false,
+  shiftKey: false,
+};
+const CALM: Standing = { focused: true, settled: true, ready: true, risk: "medium" };
+
+describe("Enter", () => {
+  it("approves a card that has the focus", () => expect(approvesBy(ENTER, CALM)).toBe(true));
+
+  it.each<[string, Partial<Stroke>]>([
+    ["another key", { key: " " }],
+    ["a repeat", { repeat: true }],
+    ["a composition", { isComposing: true }],
+    ["the end of a composition", { keyCode: 229 }],
+    ["Ctrl", { ctrlKey: true }],
+    ["Shift", { shiftKey: true }],
+  ])("never counts with %s", (_, change) => expect(approvesBy({ ...ENTER, ...change }, CALM)).toBe(false));
+
+  it.each<[string, Partial<Standing>]>([
+    ["the focus in something else", { focused: false }],
+    ["a card that just changed", { settled: false }],
+    ["something left to look at", { ready: false }],
+    ["high risk", { risk: "high" }],
+  ])("never counts with %s", (_, change) => expect(approvesBy(ENTER, { ...CALM, ...change })).toBe(false));
+});
+
+it("Ctrl or Cmd and E edits", () => {
+  expect(editsBy({ ...ENTER, key: "e", ctrlKey: true })).toBe(true);
+  expect(editsBy({ ...ENTER, key: "E", metaKey: true })).toBe(true);
+  expect(editsBy({ ...ENTER, key: "e" })).toBe(false);
+  expect(editsBy({ ...ENTER, key: "e", ctrlKey: true, repeat: true })).toBe(false);
+});
+
+describe("time", () => {
+  it("is counted from when the answer came", () => {
+    expect(secondsLeft({ seconds_left: 10, read_at: 1_000 }, 4_000)).toBe(7);
+    expect(secondsLeft({ seconds_left: 10, read_at: 1_000 }, 99_000)).toBe(0);
+    expect(secondsLeft({ seconds_left: null, read_at: 0 }, 5)).toBeNull();
+  });
+
+  it("is short in its last fifth", () => {
+    const lived = { created_at: "2026-11-15T10:00:00Z", expires_at: "2026-11-15T10:05:00Z" };
+    expect(isLate(61, lived)).toBe(false);
+    expect(isLate(60, lived)).toBe(true);
+  });
+
+  it("to undo runs by the server's clock", () => {
+    const rejected = {
+      status: "rejected" as const,
+      decision: null,
+      release_at: "2026-11-15T10:00:08Z",
+      server_at: Date.parse("2026-11-15T10:00:02Z"),
+      read_at: 50_000,
+    };
+    expect(undoLeft(rejected, 50_000)).toBe(6);
+    expect(undoLeft(rejected, 57_000)).toBe(0);
+    expect(undoLeft({ ...rejected, status: "pending" }, 50_000)).toBe(0);
+  });
+});

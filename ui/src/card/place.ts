@@ -1,0 +1,2 @@
+/** Where a card is shown. */
+export type Place = "chat" | "inbox" | "page" | "modal";

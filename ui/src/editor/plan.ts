@@ -1,0 +1,166 @@
+import { constants, plain } from "./schema";
+import { tuple } from "./check";
+import { isObject, made, step, type Members } from "./values";
+import { needsEscapes } from "../parts/visible";
+
+export type Kind = "Text" | "Number" | "Flag" | "Choice" | "Locked" | "AsJson" | "Group" | "List";
+
+/**
+ * What the form shows: a schema for RJSF in which everything is settled. A leaf is a string, its value as JSON, so that
+ * no digit and no null is lost on the way through; `$id` says which of our fields shows it.
+ */
+export interface Plan {
+  $id: Exclude<Kind, "Group" | "List"> | undefined;
+  type: "string" | "object" | "array";
+  title: string;
+  description: string;
+  nullable: boolean;
+  /** Texts of several lines. */
+  long?: boolean;
+  choices?: unknown[];
+  whole?: boolean;
+  properties?: Record<string, Plan>;
+  required?: string[];
+  items?: Plan;
+}
+
+const DEEPEST = 10;
+const DEEPEST_ABSENT = 2; // a schema may contain itself, and what is not there has no end
+const MOST_CHOICES = 200;
+const MOST_FIELDS = 150;
+const LONG = 70;
+
+/** More fields than a form stays quick with, or than anybody would look through. */
+export class TooMany extends Error {}
+
+/** The form for these values; `locked` are pointers whose values stay as they are, with `*` for any item of a list. */
+export function planOf(schema: unknown, samples: unknown[], locked: ReadonlySet<string> = new Set()): Plan {
+  return new Planner(isObject(schema) ? schema : {}, locked).plan(schema, samples, "", "");
+}
+
+class Planner {
+  private fields = 0;
+  private absent = 0;
+
+  constructor(
+    private readonly root: Members,
+    private readonly locked: ReadonlySet<string>,
+  ) {}
+
+  plan(given: unknown, all: unknown[], title: string, pointer: string): Plan {
+    if (++this.fields > MOST_FIELDS) throw new TooMany();
+    const { schema, nullable } = plain(given, this.root, all);
+    const samples = all.filter((sample) => sample !== undefined && !(nullable && sample === null));
+    const description = typeof schema.description === "string" ? schema.description : "";
+    const leaf = (kind: Plan["$id"], more: Partial<Plan> = {}): Plan => {
+      return { $id: kind, type: "string", title, description, nullable, ...more };
+    };
+    if (this.isLocked(schema, pointer)) return leaf("Locked");
+    const choices = choicesOf(schema);
+    if (choices) return leaf("Choice", { choices });
+    switch (typeOf(schema, samples)) {
+      case "string":
+        return samples.every(isPlainText) ? leaf("Text", { long: samples.some(isLong) }) : leaf("AsJson");
+      case "integer":
+        return samples.every(isNumeric) ? leaf("Number", { whole: true }) : leaf("AsJson");
+      case "number":
+        return samples.every(isNumeric) ? leaf("Number") : leaf("AsJson");
+      case "boolean":
+        return samples.every((sample) => typeof sample === "boolean") ? leaf("Flag") : leaf("AsJson");
+      case "object":
+        return (
+          this.group(schema, samples, pointer, all.includes(null) ? undefined : leaf(undefined)) ??
+          leaf("AsJson")
+        );
+      case "array":
+        return (
+          this.list(schema, samples, pointer, all.includes(null) ? undefined : leaf(undefined)) ??
+          leaf("AsJson")
+        );
+      default:
+        return leaf("AsJson");
+    }
+  }
+
+  private group(schema: Members, samples: unknown[], pointer: string, bare?: Plan): Plan | undefined {
+    if (!bare || !samples.every(isObject) || depth(pointer) > DEEPEST) return undefined;
+    const declared = isObject(schema.properties) ? schema.properties : {};
+    const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
+    const known = Object.keys(declared); // in the order of their names, so what has to be there is put first
+    const first = known.filter((name) => required.includes(name));
+    const names = new Set([...first, ...known, ...samples.flatMap((sample) => Object.keys(sample))]);
+    if (names.size === 0 ? pointer !== "" : names.has("__proto__")) return undefined;
+    const outer = this.absent;
+    if (samples.length === 0 && ++this.absent > DEEPEST_ABSENT) return void (this.absent = outer);
+    const members = [...names].map((name): [string, Plan] => {
+      const own = Object.hasOwn(declared, name) ? declared[name] : schema.additionalProperties;
+      const values = samples.map((sample) => (Object.hasOwn(sample, name) ? sample[name] : undefined));
+      return [name, this.plan(own, values, name, step(pointer, name))];
+    });
+    this.absent = outer;
+    return { ...bare, type: "object", properties: made(members) as Record<string, Plan>, required };
+  }
+
+  private list(schema: Members, samples: unknown[], pointer: string, bare?: Plan): Plan | undefined {
+    const [first, rest] = tuple(schema);
+    if (!bare || first.length > 0 || !samples.every(Array.isArray) || depth(pointer) > DEEPEST)
+      return undefined;
+    const items = this.plan(rest, samples.flat(), "", `${pointer}/*`);
+    return items.$id === "AsJson" ? undefined : { ...bare, type: "array", items };
+  }
+
+  private isLocked(schema: Members, pointer: string): boolean {
+    return schema.readOnly === true || Object.hasOwn(schema, "const") || this.locked.has(pointer);
+  }
+}
+
+/** Pointers with `*` in place of the items of lists, since a form has one plan for all of them. */
+export function anyItem(value: unknown, pointer: string): string {
+  const names = pointer.split("/").slice(1);
+  let place: unknown = value;
+  return names.reduce((made, name) => {
+    const inList = Array.isArray(place);
+    place = isObject(place) || Array.isArray(place) ? (place as Members)[name] : undefined;
+    return `${made}/${inList ? "*" : name}`;
+  }, "");
+}
+
+function choicesOf(schema: Members): unknown[] | undefined {
+  const found = Array.isArray(schema.enum)
+    ? schema.enum
+    : (constants(schema.anyOf) ?? constants(schema.oneOf));
+  if (!found || found.length === 0 || found.length > MOST_CHOICES) return undefined;
+  return found.every((option) => typeof option !== "object" || option === null) ? found : undefined;
+}
+
+/** As the schema says; without a word there, as the values are. */
+function typeOf(schema: Members, samples: unknown[]): string | undefined {
+  if (typeof schema.type === "string") return schema.type;
+  const types = new Set(samples.map(typeOfValue));
+  const [only] = types;
+  const allowed = Array.isArray(schema.type) ? schema.type : undefined;
+  return types.size === 1 && only && (!allowed || allowed.includes(only)) ? only : undefined;
+}
+
+function typeOfValue(value: unknown): string {
+  if (Array.isArray(value)) return "array";
+  if (value === null) return "null";
+  return typeof value === "bigint" ? "number" : typeof value;
+}
+
+/** What somebody typed that is no number yet is a text, and stays in its field. */
+function isNumeric(value: unknown): boolean {
+  return ["number", "bigint", "string"].includes(typeof value);
+}
+
+function isPlainText(value: unknown): boolean {
+  return typeof value === "string" && !needsEscapes(value);
+}
+
+function isLong(value: unknown): boolean {
+  return typeof value === "string" && (value.length > LONG || value.includes("\n"));
+}
+
+function depth(pointer: string): number {
+  return pointer.split("/").length;
+}

@@ -1,0 +1,77 @@
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { call, type Shapes } from "../../api/client";
+import { live } from "../../live/live";
+import type { Change } from "./switching";
+
+export type AgentInfo = Shapes["AgentInfo"];
+export type ToolInfo = Shapes["ToolInfo"];
+export type Reason = Shapes["Reason"];
+export type ToolCalls = Shapes["ToolCalls"];
+
+export const DAYS = 30;
+const PAGE = 50;
+
+export function useAgents() {
+  return useQuery({ queryKey: ["agents"], queryFn: ({ signal }) => call("get", "/api/agents", { signal }) });
+}
+
+export function useAgent(name: string) {
+  return useQuery({
+    queryKey: ["agents", name],
+    queryFn: ({ signal }) => call("get", "/api/agents/{name}", { path: { name }, signal }),
+  });
+}
+
+export interface Wanted {
+  agent: string;
+  q: string;
+  /** Only what the agent has, or every tool that is known. */
+  offered?: boolean;
+}
+
+/** Page by page; what a policy or a switch makes of tools is read again when one of them changes. */
+export function useTools(wanted: Wanted) {
+  const queries = useQueryClient();
+  useEffect(
+    () =>
+      live.subscribe(({ kind }) => {
+        if (/^(policy|agent)_/.test(kind)) void queries.invalidateQueries({ queryKey: ["tools"] });
+      }),
+    [queries],
+  );
+  return useInfiniteQuery({
+    queryKey: ["tools", wanted],
+    queryFn: ({ pageParam, signal }) =>
+      call("get", "/api/tools", { query: { ...wanted, cursor: pageParam, limit: PAGE }, signal }),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next ?? undefined,
+  });
+}
+
+export function useToolCalls(agent: string, tool: string) {
+  return useQuery({
+    queryKey: ["tools", "calls", agent, tool],
+    queryFn: ({ signal }) =>
+      call("get", "/api/tools/{name}/calls", { path: { name: tool }, query: { agent, days: DAYS }, signal }),
+  });
+}
+
+/** Bound to the version that was looked at; after a refusal, what is there now is read. */
+export function useChange(name: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ body, version, reason }: Change) =>
+      call("put", "/api/agents/{name}", {
+        path: { name },
+        query: { reason },
+        body: body as Shapes["AgentBody"],
+        headers: { "if-match": `"${version}"` },
+      }),
+    onSuccess: (now) => queries.setQueryData(["agents", name], now),
+    onSettled: () => {
+      void queries.invalidateQueries({ queryKey: ["agents"] });
+      void queries.invalidateQueries({ queryKey: ["tools"] });
+    },
+  });
+}

@@ -1,0 +1,134 @@
+import { inlinesOf, type Inline } from "./inlines";
+
+export type Block =
+  | { kind: "paragraph" | "heading"; inlines: Inline[] }
+  | { kind: "code"; text: string }
+  | { kind: "rule" }
+  | { kind: "quote"; blocks: Block[] }
+  | { kind: "list"; start: number | null; items: Block[][] };
+
+const MOST_DEEP = 8; // lists and quotations inside each other; what goes deeper is text
+const FENCE = /^ {0,3}(`{3,}|~{3,})[^`]*$/;
+const HEADING = /^ {0,3}#{1,6}[ \t]+(.*)$/;
+const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
+const QUOTE = /^ {0,3}> ?/;
+const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])(?:[ \t]+|$)/;
+
+/** Markdown as models write it: paragraphs, headings, lists, quotations and code. All else is text. */
+export function blocksOf(text: string): Block[] {
+  return new Reading(text.replace(/\r\n?/g, "\n").split("\n"), 0).all();
+}
+
+class Reading {
+  private at = 0;
+  private blocks: Block[] = [];
+  private paragraph: string[] = [];
+
+  constructor(
+    private readonly lines: string[],
+    private readonly depth: number,
+  ) {}
+
+  all(): Block[] {
+    while (this.at < this.lines.length) this.step(this.lines[this.at]!);
+    this.endParagraph();
+    return this.blocks;
+  }
+
+  private step(line: string): void {
+    const isDeep = this.depth >= MOST_DEEP;
+    if (!line.trim()) this.blank();
+    else if (FENCE.test(line)) this.code(FENCE.exec(line)![1]!);
+    else if (HEADING.test(line)) this.heading(HEADING.exec(line)![1]!);
+    else if (RULE.test(line)) this.add({ kind: "rule" });
+    else if (!isDeep && QUOTE.test(line)) this.quote();
+    else if (!isDeep && this.beginsList(line)) this.list();
+    else {
+      this.paragraph.push(line.trim().replace(/\\$/, ""));
+      this.at++;
+    }
+  }
+
+  private blank(): void {
+    this.endParagraph();
+    this.at++;
+  }
+
+  private add(block: Block): void {
+    this.endParagraph();
+    this.blocks.push(block);
+    this.at++;
+  }
+
+  private heading(text: string): void {
+    this.add({ kind: "heading", inlines: inlinesOf(text.trim()) });
+  }
+
+  private code(fence: string): void {
+    const end = this.lines.findIndex((line, at) => at > this.at && closes(line, fence));
+    const to = end < 0 ? this.lines.length : end; // one that is still being said has no end yet
+    const text = this.lines.slice(this.at + 1, to).join("\n");
+    this.at = to;
+    this.add({ kind: "code", text });
+  }
+
+  private quote(): void {
+    this.endParagraph();
+    const inside = [];
+    for (; QUOTE.test(this.lines[this.at] ?? ""); this.at++)
+      inside.push(this.lines[this.at]!.replace(QUOTE, ""));
+    this.blocks.push({ kind: "quote", blocks: new Reading(inside, this.depth + 1).all() });
+  }
+
+  /** A number in the middle of a paragraph may be a year at the end of a sentence. */
+  private beginsList(line: string): boolean {
+    const mark = ITEM.exec(line)?.[2];
+    return mark !== undefined && (this.paragraph.length === 0 || !/\d/.test(mark) || /^1\D/.test(mark));
+  }
+
+  private list(): void {
+    this.endParagraph();
+    const first = ITEM.exec(this.lines[this.at]!)![2]!;
+    const isNumbered = /\d/.test(first);
+    const items = [];
+    for (let mark = this.mark(); mark && /\d/.test(mark[2]!) === isNumbered; mark = this.mark())
+      items.push(this.item(mark[0].length));
+    this.blocks.push({ kind: "list", start: isNumbered ? Number.parseInt(first, 10) : null, items });
+  }
+
+  private mark(): RegExpExecArray | null {
+    const line = this.lines[this.at] ?? "";
+    return RULE.test(line) ? null : ITEM.exec(line);
+  }
+
+  /** Its own line, and those below that stand as far to the right as its words. */
+  private item(indent: number): Block[] {
+    const inside = [this.lines[this.at]!.slice(indent)];
+    for (this.at++; this.at < this.lines.length; this.at++) {
+      const line = this.lines[this.at]!;
+      if (line.trim() && !isIndented(line, Math.min(indent, 4))) break;
+      inside.push(line.slice(Math.min(indent, indentOf(line))));
+    }
+    return new Reading(inside, this.depth + 1).all();
+  }
+
+  private endParagraph(): void {
+    if (this.paragraph.length)
+      this.blocks.push({ kind: "paragraph", inlines: inlinesOf(this.paragraph.join("\n")) });
+    this.paragraph = [];
+  }
+}
+
+function closes(line: string, fence: string): boolean {
+  const text = line.trim();
+  return text.length >= fence.length && text === fence[0]!.repeat(text.length) && indentOf(line) < 4;
+}
+
+function isIndented(line: string, by: number): boolean {
+  return line.startsWith("\t") || indentOf(line) >= by;
+}
+
+function indentOf(line: string): number {
+  const at = line.search(/[^ ]/);
+  return at < 0 ? line.length : at;
+}

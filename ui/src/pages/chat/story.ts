@@ -1,0 +1,268 @@
+import type { Shown } from "../../api/approvals";
+import type { Shapes } from "../../api/client";
+import type { Sent } from "../../live/sse";
+import { parse } from "../../api/json";
+
+export type Thread = Shapes["WholeThread"];
+type Line = Shapes["ThreadLine"];
+
+export interface Call {
+  id: string;
+  name: string;
+  args?: unknown;
+}
+
+export interface Said {
+  kind: "said";
+  text: string;
+}
+export interface Replied {
+  kind: "replied";
+  text: string;
+  calls: Call[];
+  /** Read from the thread's log, not put together from its stream. */
+  whole: boolean;
+}
+export interface Asked {
+  kind: "asked";
+  approval: string;
+  path: string[];
+  shown?: Shown & { read_at: number };
+}
+export interface Decided {
+  kind: "decided";
+  approval: string;
+  status: string;
+  reason: string;
+}
+export interface Resulted {
+  kind: "resulted";
+  call: string;
+  name: string;
+  status: string;
+  result: unknown;
+}
+export interface Ended {
+  kind: "ended";
+  status: string;
+  reason: string;
+}
+export interface Failed {
+  kind: "failed";
+  reason: string;
+}
+export interface Erased {
+  kind: "erased";
+}
+export type Fact = Said | Replied | Asked | Decided | Resulted | Ended | Failed | Erased;
+
+/** Where the stream stands: `line.n`, and how many events of that line were told. */
+export interface Place {
+  line: number;
+  n: number;
+  pieces: number;
+}
+
+/** Words that are being said, and the line that they began behind. */
+export interface Draft {
+  behind: number;
+  words: string;
+}
+
+/** What is known of a thread: one fact for each line, from its log or its stream, and what is being said now. */
+export interface Story {
+  facts: ReadonlyMap<number, Fact>;
+  draft: Draft | null;
+  place: Place;
+  /** The last line known that ended what was being said: words behind earlier lines are in it already. */
+  over: number;
+  status: "idle" | "working" | "waiting";
+}
+
+export const BEGINNING: Story = {
+  facts: new Map(),
+  draft: null,
+  place: { line: 0, n: 0, pieces: 0 },
+  over: 0,
+  status: "idle",
+};
+
+const ENDS = new Set<string>(["replied", "failed", "stopped", "ended"]);
+
+/** One event of the stream, heard at `now` of this browser's clock. Told again, it changes nothing. */
+export function take(story: Story, sent: Sent, now: number): Story {
+  const at = placeOf(sent.id, story.place);
+  if (!isBehind(at, story.place)) return story;
+  const data = parse(sent.data) as Record<string, unknown>;
+  if (sent.event === "delta") return spoken(story, at, data);
+  const moved = { ...story, place: { ...at, pieces: at.pieces + 1 } };
+  switch (sent.event) {
+    case "tool_call_start":
+      return started(moved, at.line, data.tool_call as Call);
+    case "tool_call_result":
+      return { ...noted(moved, at.line, resultOf(data.tool_call as ToolCall)), status: "working" };
+    case "approval_request":
+      return asked(moved, at.line, data, now);
+    case "approval_resolved":
+      return noted(moved, at.line, decisionOf(data, String(data.approval_id)));
+    case "done":
+      return ended(finished(moved, Number(data.message_id)), at.line, data.stopped ? "stopped" : "done", "");
+    case "error":
+      return ended(moved, at.line, String(data.status ?? "error"), String(data.error ?? ""));
+    default:
+      return moved;
+  }
+}
+
+/** What the person said, where the server put it. */
+export function say(story: Story, line: number, text: string): Story {
+  return { ...noted(story, line, { kind: "said", text }), status: "working" };
+}
+
+/**
+ * The thread's log, or what of it is new behind line `after`. While its stream is followed, that says where it stands;
+ * otherwise it is followed from behind these lines on.
+ */
+export function read(story: Story, thread: Thread, after: number, how: "followed" | "resting"): Story {
+  const shown = withLines(story, thread.lines);
+  const end = thread.position ? placeOf(thread.position, NOWHERE) : null;
+  const isOld = lastLine(story) > Math.max(after, end?.line ?? 0);
+  const draft = shown.draft && shown.over > shown.draft.behind ? null : shown.draft;
+  const moves = how === "resting" && !draft && end && isBehind(end, story.place);
+  return {
+    ...shown,
+    draft,
+    place: moves ? { ...end, pieces: end.n } : story.place,
+    status: isOld ? story.status : statusOf(thread.status),
+  };
+}
+
+/** Lines from before those that are known. */
+export function withLines(story: Story, lines: Line[]): Story {
+  const facts = new Map(story.facts);
+  let over = story.over;
+  for (const line of lines) {
+    const fact = factOf(line);
+    const known = facts.get(line.n);
+    if (fact)
+      facts.set(line.n, fact.kind === "asked" && known?.kind === "asked" ? { ...known, ...fact } : fact);
+    if (ENDS.has(line.kind)) over = Math.max(over, line.n);
+  }
+  return lines.length ? { ...story, facts, over } : story;
+}
+
+export function lastLine(story: Story): number {
+  let last = Math.max(story.place.line, story.over);
+  for (const line of story.facts.keys()) last = Math.max(last, line);
+  return last;
+}
+
+/** Lines count from 1; 1 also if nothing is known. */
+export function firstLine(story: Story): number {
+  let first = Infinity;
+  for (const line of story.facts.keys()) first = Math.min(first, line);
+  return story.facts.size ? first : 1;
+}
+
+const NOWHERE: Place = { line: 0, n: 0, pieces: 0 };
+
+function placeOf(id: string, known: Place): Place {
+  const [line = 0, n = 0] = id.split(".").map(Number);
+  return { line, n, pieces: line === known.line ? known.pieces : 0 };
+}
+
+function isBehind(at: Place, known: Place): boolean {
+  return at.line > known.line || (at.line === known.line && at.n > known.n);
+}
+
+function statusOf(status: string): Story["status"] {
+  return status === "idle" || status === "waiting" ? status : "working";
+}
+
+function spoken(story: Story, at: Place, data: Record<string, unknown>): Story {
+  if (data.reset) return { ...story, place: at, draft: null, over: Math.max(story.over, at.line) };
+  if (at.line < story.over) return { ...story, place: at };
+  const words = String(data.content);
+  const begins = at.n - [...words].length === at.pieces; // a position counts characters behind the events of its line
+  const before = begins ? finished(story, at.line) : story;
+  const draft = before.draft
+    ? { ...before.draft, words: before.draft.words + words }
+    : { behind: at.line, words };
+  return { ...before, place: at, draft, status: "working" };
+}
+
+/** What was being said is a reply now, of this line. */
+function finished(story: Story, line: number): Story {
+  if (!story.draft) return story;
+  const reply: Replied = { kind: "replied", text: story.draft.words, calls: [], whole: false };
+  return { ...noted(story, line, reply), draft: null, over: Math.max(story.over, line) };
+}
+
+function started(story: Story, line: number, call: Call): Story {
+  const ending = finished(story, line);
+  const known = ending.facts.get(line);
+  const over = Math.max(ending.over, line);
+  if (known?.kind === "replied" && known.whole) return { ...ending, over, status: "working" };
+  const before = known?.kind === "replied" ? known : { text: "", calls: [] };
+  const calls = [...before.calls, { id: call.id, name: call.name }];
+  const facts = new Map(ending.facts).set(line, { kind: "replied", text: before.text, calls, whole: false });
+  return { ...ending, facts, over, status: "working" };
+}
+
+function asked(story: Story, line: number, data: Record<string, unknown>, now: number): Story {
+  const approval = data.approval as Shown;
+  const shown = { ...approval, read_at: now };
+  const path = (data.agent_path as string[] | undefined) ?? [];
+  const facts = new Map(story.facts).set(line, { kind: "asked", approval: approval.id, path, shown });
+  return { ...story, facts };
+}
+
+function ended(story: Story, line: number, status: string, reason: string): Story {
+  const over = Math.max(story.over, line);
+  return { ...noted(story, line, { kind: "ended", status, reason }), over, draft: null, status: "idle" };
+}
+
+/** What the log said of a line stays: it says more than the stream. */
+function noted(story: Story, line: number, fact: Fact): Story {
+  return story.facts.has(line) ? story : { ...story, facts: new Map(story.facts).set(line, fact) };
+}
+
+interface ToolCall extends Call {
+  result: unknown;
+  status?: string;
+}
+
+function resultOf({ id, name, result, status = "" }: ToolCall): Resulted {
+  return { kind: "resulted", call: id, name, result, status };
+}
+
+function decisionOf(data: Record<string, unknown>, approval: string): Decided {
+  return { kind: "decided", approval, status: String(data.status), reason: String(data.reason ?? "") };
+}
+
+function factOf({ kind, body }: Line): Fact | null {
+  switch (kind) {
+    case "said":
+      return { kind, text: String(body.text) };
+    case "replied":
+      return { kind, text: String(body.text), calls: (body.calls as Call[] | undefined) ?? [], whole: true };
+    case "asked":
+      return body.status === "pending" ? askedOf(body) : null;
+    case "decided":
+      return decisionOf(body, String(body.approval));
+    case "resulted":
+      return resultOf({ ...body, id: String(body.call), name: String(body.tool) } as ToolCall);
+    case "ended":
+      return { kind, status: String(body.status), reason: String(body.reason ?? "") };
+    case "failed":
+      return { kind, reason: String(body.error ?? "") };
+    case "erased":
+      return { kind };
+    default:
+      return null;
+  }
+}
+
+function askedOf(body: Line["body"]): Asked {
+  return { kind: "asked", approval: String(body.approval), path: (body.path as string[] | undefined) ?? [] };
+}

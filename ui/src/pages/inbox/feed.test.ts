@@ -1,0 +1,127 @@
+import { describe, expect, it } from "vitest";
+import type { Item } from "../../api/approvals";
+import type { Entry } from "../../live/live";
+import { emptyFeed, revealed, withEvents, withNews, withPage, withRead, type Feed } from "./feed";
+
+const START = Date.parse("2026-11-15T10:00:00Z");
+
+function item(id: string, seconds: number, more: Partial<Item> = {}): Item {
+  const expires_at = new Date(START + seconds * 1_000).toISOString();
+  const created_at = new Date(START).toISOString();
+  const rest = {
+    status: "pending",
+    risk: "medium",
+    version: 1,
+    may_decide: ["approve"],
+    seconds_left: seconds,
+  };
+  return { id, expires_at, created_at, ...rest, ...more } as Item;
+}
+
+function entry(kind: string, approval_id: string, status?: string, actor = "bob"): Entry {
+  const at = "2026-11-15T10:00:09Z";
+  return {
+    kind,
+    approval_id,
+    actor,
+    at,
+    data: status ? { status } : {},
+    seq: 1,
+    content: null,
+    digest: null,
+  };
+}
+
+const listOf = (...items: Item[]): Feed => withPage(emptyFeed("time left"), items, null, 0);
+
+describe("pages", () => {
+  it("stand by time left, and by risk within one second", () => {
+    const feed = listOf(item("b", 20), item("a", 10), item("c", 10.5, { risk: "high" }));
+    expect(feed.ids).toEqual(["c", "a", "b"]);
+  });
+
+  it("follow each other; what comes twice is there once, up to date", () => {
+    const first = withPage(emptyFeed("time left"), [item("a", 10), item("b", 20)], "more", 0);
+    const both = withPage(first, [item("b", 20, { sentence: "now" }), item("c", 30)], null, 5);
+    expect([both.ids, both.next, both.rows.get("b")?.sentence]).toEqual([["a", "b", "c"], null, "now"]);
+  });
+
+  it("stand newest first where everything is shown", () => {
+    const later = new Date(START + 5_000).toISOString();
+    const feed = withPage(emptyFeed("newest"), [item("a", 1), item("b", 2, { created_at: later })], null, 0);
+    expect(feed.ids).toEqual(["b", "a"]);
+  });
+});
+
+describe("what is new", () => {
+  const before = withEvents(listOf(item("a", 10), item("z", 90)), [
+    entry("proposed", "n", "pending"),
+    entry("proposed", "other", "pending"),
+  ]);
+  const waiting = withNews(before, before.heardOf, [item("n", 50), item("unasked", 1)], 0);
+
+  it("waits, if the filters let it through, and moves nothing", () => {
+    expect([...before.heardOf]).toEqual(["n", "other"]);
+    expect(waiting.waiting.map((row) => row.id)).toEqual(["n"]);
+    expect([waiting.ids, waiting.heardOf.size]).toEqual([["a", "z"], 0]);
+  });
+
+  it("is put where it belongs when somebody wants to see it", () => {
+    const shown = revealed(waiting);
+    expect([shown.ids, shown.waiting, shown.rows.get("n")?.news]).toEqual([["a", "n", "z"], [], true]);
+  });
+
+  it("is not shown if it was decided before", () => {
+    expect(withEvents(waiting, [entry("approved", "n", "approved")]).waiting).toEqual([]);
+    const both = [entry("proposed", "m", "pending"), entry("cancelled", "m", "cancelled")];
+    expect(withEvents(before, both).heardOf.has("m")).toBe(false);
+  });
+
+  it("comes once, though a page brings it too", () => {
+    expect(withPage(waiting, [item("n", 50)], null, 0).waiting).toEqual([]);
+  });
+});
+
+describe("what happens to a row", () => {
+  it("that is decided elsewhere: it stays, with who and when", () => {
+    const feed = withEvents(listOf(item("a", 10), item("b", 20)), [
+      entry("rejected", "a", "rejected", "eve"),
+    ]);
+    expect(feed.ids).toEqual(["a", "b"]);
+    const row = feed.rows.get("a");
+    expect([row?.status, row?.decision?.by, row?.decision?.at]).toEqual([
+      "rejected",
+      "eve",
+      "2026-11-15T10:00:09Z",
+    ]);
+    expect([row?.may_decide, feed.stale.size]).toEqual([[], 0]);
+  });
+
+  it("that is claimed and given back is known at once; votes and edits are read", () => {
+    const feed = withEvents(listOf(item("a", 10)), [entry("claimed", "a")]);
+    expect(feed.rows.get("a")?.claimed_by).toBe("bob");
+    expect(withEvents(feed, [entry("released", "a")]).rows.get("a")?.claimed_by).toBe("");
+    expect([...withEvents(feed, [entry("voted", "a", "pending")]).stale]).toEqual(["a"]);
+  });
+
+  it("that is taken back waits again", () => {
+    const rejected = withEvents(listOf(item("a", 10)), [entry("rejected", "a", "rejected")]);
+    const undone = withEvents(rejected, [entry("undone", "a", "pending")]);
+    expect([undone.rows.get("a")?.status, undone.rows.get("a")?.decision]).toEqual(["pending", null]);
+    expect(undone.stale.has("a")).toBe(true);
+  });
+
+  it("that is read again keeps its place, and is never older than it was", () => {
+    const feed = listOf(item("a", 10, { version: 3 }), item("b", 20));
+    const edited = withRead(feed, item("a", 10, { version: 4, risk: "high", sentence: "new" }), 7);
+    expect([edited.ids, edited.rows.get("a")?.sentence]).toEqual([["a", "b"], "new"]);
+    expect(withRead(edited, item("a", 10, { version: 2, sentence: "old" }), 8).rows.get("a")?.sentence).toBe(
+      "new",
+    );
+  });
+
+  it("that is not about an approval changes nothing", () => {
+    const feed = listOf(item("a", 10));
+    expect(withEvents(feed, [entry("policy_changed", "")])).toBe(feed);
+  });
+});

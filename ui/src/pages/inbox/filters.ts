@@ -1,0 +1,69 @@
+/** What the list is narrowed to; all of it stands in the address, so that it can be shared and reloaded. */
+export interface Filters {
+  status: "pending" | "all";
+  mine: boolean;
+  q: string;
+  tool: string;
+  agent: string;
+  user: string;
+  team: string;
+  priority: Priority;
+  thread: string;
+}
+export type Priority = "" | "low" | "medium" | "high";
+export type Text = "q" | "tool" | "agent" | "user" | "team" | "thread";
+export type Word = Exclude<keyof Filters, "status">;
+
+export const TEXTS: readonly Text[] = ["q", "tool", "agent", "user", "team", "thread"];
+const PRIORITIES: readonly string[] = ["low", "medium", "high"];
+
+export function readFilters(search: URLSearchParams): Filters {
+  const text = (name: Text) => search.get(name)?.trim() ?? "";
+  const priority = search.get("priority") ?? "";
+  return {
+    status: search.get("status") === "all" ? "all" : "pending",
+    mine: search.get("mine") === "1",
+    q: text("q"),
+    tool: text("tool"),
+    agent: text("agent"),
+    user: text("user"),
+    team: text("team"),
+    priority: PRIORITIES.includes(priority) ? (priority as Priority) : "",
+    thread: text("thread"),
+  };
+}
+
+/** The address with some filters changed; what is usual is left out, and what is not a filter stays. */
+export function writeFilters(search: URLSearchParams, changed: Partial<Filters>): URLSearchParams {
+  const next = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(changed)) {
+    const text = value === true ? "1" : value === "pending" || !value ? "" : String(value);
+    if (text) next.set(name, text);
+    else next.delete(name);
+  }
+  return next;
+}
+
+/** As the server names them. */
+export function asked(filters: Filters, page: { cursor?: string; limit: number; status?: "" }) {
+  const { status, thread, ...rest } = filters;
+  const wanted = status === "all" ? "" : status;
+  return {
+    ...rest,
+    thread_id: thread,
+    status: page.status ?? wanted,
+    cursor: page.cursor ?? "",
+    limit: page.limit,
+  };
+}
+
+/** Which of them are in use, for people to see and to take away. */
+export function inUse(filters: Filters): [name: Word, text: string][] {
+  const words = Object.entries(filters).filter(([name, value]) => name !== "status" && Boolean(value));
+  return words.map(([name, value]) => [
+    name as Word,
+    value === true ? "waiting for me" : `${label(name)}: ${value}`,
+  ]);
+}
+
+const label = (name: string) => (name === "q" ? "words" : name);

@@ -1,0 +1,56 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { actionOf } from "./keys";
+
+const usual = { ctrlKey: false, metaKey: false, altKey: false, repeat: false, isComposing: false };
+const press = (key: string, more: object = {}) =>
+  actionOf({ key, ...usual, defaultPrevented: false, target: document.body, ...more });
+
+function within(html: string, selector: string): Element {
+  document.body.innerHTML = html;
+  const found = document.querySelector(selector);
+  if (!found) throw new Error(selector);
+  return found;
+}
+
+afterEach(() => {
+  document.body.innerHTML = "";
+});
+
+describe("single keys", () => {
+  it("mean the same in both cases", () => {
+    expect([press("a"), press("A"), press("?"), press("q")]).toEqual(["approve", "approve", "help", null]);
+  });
+
+  it("mean nothing to whoever types, composes, or has a dialog open", () => {
+    expect(press("a", { target: within("<input>", "input") })).toBeNull();
+    expect(press("a", { target: within("<textarea></textarea>", "textarea") })).toBeNull();
+    expect(press("r", { target: within("<div contenteditable><b>x</b></div>", "b") })).toBeNull();
+    expect(press("a", { target: within("<dialog open><button>x</button></dialog>", "button") })).toBeNull();
+    expect(press("a", { isComposing: true })).toBeNull();
+    expect(press("x", { target: within("<input type=checkbox>", "input") })).toBe("select");
+  });
+
+  it("mean nothing with modifiers, but for Ctrl+E and Cmd+E", () => {
+    expect([
+      press("a", { ctrlKey: true }),
+      press("r", { metaKey: true }),
+      press("j", { altKey: true }),
+    ]).toEqual([null, null, null]);
+    expect([press("e", { ctrlKey: true }), press("E", { metaKey: true }), press("e")]).toEqual([
+      "edit",
+      "edit",
+      "edit",
+    ]);
+  });
+
+  it("are not repeated by holding them down, but for moving", () => {
+    expect([press("a", { repeat: true }), press("z", { repeat: true })]).toEqual([null, null]);
+    expect([press("j", { repeat: true }), press("ArrowUp", { repeat: true })]).toEqual(["next", "previous"]);
+  });
+
+  it("leave to others what others took, and the arrows to the card", () => {
+    expect(press("a", { defaultPrevented: true })).toBeNull();
+    const card = within("<article><button>x</button></article>", "button");
+    expect([press("ArrowDown", { target: card }), press("j", { target: card })]).toEqual([null, "next"]);
+  });
+});

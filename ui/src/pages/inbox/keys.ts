@@ -1,0 +1,71 @@
+export type Action =
+  | "next"
+  | "previous"
+  | "open"
+  | "select"
+  | "approve"
+  | "reject"
+  | "respond"
+  | "edit"
+  | "undo"
+  | "filter"
+  | "help"
+  | "leave";
+
+/** The keys of the inbox and what they do, in the order in which the help lists them. */
+export const KEYS: readonly [keys: string, does: string][] = [
+  ["J or ↓", "Go to the next request"],
+  ["K or ↑", "Go to the one before"],
+  ["O or Enter", "Open it: the card gets the focus"],
+  ["A", "Approve"],
+  ["R", "Reject"],
+  ["C", "Respond to the agent"],
+  ["E or Ctrl+E", "Edit"],
+  ["Z", "Take back your last rejection, while that is possible"],
+  ["X", "Select, to decide several at once"],
+  ["/", "Search"],
+  ["Esc", "Close, or select nothing"],
+  ["?", "Show these keys"],
+];
+
+const SINGLE: Record<string, Action> = {
+  j: "next",
+  k: "previous",
+  o: "open",
+  x: "select",
+  a: "approve",
+  r: "reject",
+  c: "respond",
+  e: "edit",
+  z: "undo",
+  "/": "filter",
+  "?": "help",
+  Escape: "leave",
+};
+const ARROWS: Record<string, Action> = { ArrowDown: "next", ArrowUp: "previous" };
+const REPEATED: readonly Action[] = ["next", "previous"];
+
+type Press = Pick<
+  KeyboardEvent,
+  "key" | "ctrlKey" | "metaKey" | "altKey" | "repeat" | "isComposing" | "defaultPrevented" | "target"
+>;
+
+/** What a key means here; nothing while somebody types, and nothing twice by a key that is held down. */
+export function actionOf(press: Press): Action | null {
+  if (press.defaultPrevented || press.isComposing || press.altKey) return null;
+  const target = press.target instanceof Element ? press.target : null;
+  if (target?.closest(TYPING)) return null;
+  const action = press.ctrlKey || press.metaKey ? withControl(press.key) : alone(press.key, target);
+  return action && press.repeat && !REPEATED.includes(action) ? null : action;
+}
+
+const TYPING =
+  "input:not([type=checkbox]), textarea, select, [contenteditable]:not([contenteditable=false]), dialog";
+const ELSEWHERE = "article, nav, header, [role=menu]"; // where arrows have a meaning of their own
+
+const withControl = (key: string): Action | null => (key.toLowerCase() === "e" ? "edit" : null);
+
+function alone(key: string, target: Element | null): Action | null {
+  if (key in ARROWS) return target?.closest(ELSEWHERE) ? null : (ARROWS[key] ?? null);
+  return SINGLE[key.length === 1 ? key.toLowerCase() : key] ?? null;
+}

@@ -1,0 +1,50 @@
+import { Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { call } from "../../../api/client";
+import { isAdmin, type Myself } from "../../../api/me";
+import { Loading, Problem } from "../../../parts/states";
+import { Identities } from "../identities";
+import { Section } from "../section";
+import css from "../settings.module.css";
+import { ChannelRow } from "./channel_row";
+import { Parked } from "./parked";
+
+/** The ways to people, how they stand, and what could not be said. Addresses and secrets stay on the server. */
+export default function Channels({ me }: { me: Myself }) {
+  const channels = useQuery({
+    queryKey: ["channels"],
+    queryFn: ({ signal }) => call("get", "/api/channels", { signal }),
+    refetchInterval: 10_000,
+  });
+  if (channels.isPending) return <Loading />;
+  if (!channels.data) return <Problem error={channels.error} again={() => void channels.refetch()} />;
+  const { items } = channels.data;
+  const alone = items.length === 1;
+  return (
+    <Stack gap="md">
+      <Section
+        title="Channels"
+        about={
+          alone
+            ? "Only the dashboard, which is these pages, is configured. Others are written into interlock.yaml on the server, under channels and routing."
+            : "How people hear of what waits. Channels are written into interlock.yaml on the server; they cannot be changed here."
+        }
+      >
+        <ul className={css.list}>
+          {items.map((channel) => (
+            <ChannelRow key={channel.name} channel={channel} admin={isAdmin(me)} />
+          ))}
+        </ul>
+      </Section>
+      {!alone && <Parked admin={isAdmin(me)} />}
+      {!alone && isAdmin(me) && (
+        <Section
+          title="Accounts elsewhere"
+          about="Who somebody in a channel is here. What is decided through such an account counts as theirs."
+        >
+          <Identities whose="everybody" />
+        </Section>
+      )}
+    </Stack>
+  );
+}

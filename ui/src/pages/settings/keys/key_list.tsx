@@ -1,0 +1,64 @@
+import { Badge, Group, Stack, Text } from "@mantine/core";
+import { Ago } from "../../../parts/time";
+import { Confirm } from "../confirm";
+import { useSending, type KeyInfo } from "../data";
+import css from "../settings.module.css";
+
+interface KeyListProps {
+  keys: KeyInfo[];
+  onRevoke: (id: string) => Promise<unknown>;
+}
+
+/** Who a key acts as, when it was made and last used. */
+export function KeyList({ keys, onRevoke }: KeyListProps) {
+  if (!keys.length) return <Text size="sm">There are none.</Text>;
+  return (
+    <ul className={css.list}>
+      {keys.map((key) => (
+        <KeyRow key={key.id} info={key} onRevoke={onRevoke} />
+      ))}
+    </ul>
+  );
+}
+
+function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onRevoke"] }) {
+  const revoke = useSending(() => onRevoke(info.id), ["keys"]);
+  const as = info.user && info.user !== info.name ? ` as ${info.user}` : "";
+  return (
+    <li className={css.row} data-key={info.id}>
+      <Stack gap={0}>
+        <Group gap="xs">
+          <Text fw={600}>{info.name}</Text>
+          <Badge variant="light" tt="none">
+            {info.role}
+            {as}
+          </Badge>
+          {info.revoked_at && (
+            <Badge color="gray" variant="outline" tt="none">
+              revoked
+            </Badge>
+          )}
+        </Group>
+        <Text size="sm" c="dimmed" component="div">
+          <code>{info.id}…</code>, made by {info.created_by} <Ago at={info.created_at} />,{" "}
+          {info.used_at ? (
+            <>
+              used <Ago at={info.used_at} />
+            </>
+          ) : (
+            "never used"
+          )}
+        </Text>
+      </Stack>
+      {!info.revoked_at && (
+        <Confirm
+          verb={`Revoke ${info.name}`}
+          consequence="Programs with this key are refused from then on, for good."
+          sending={revoke.isPending}
+          error={revoke.error}
+          onYes={() => revoke.mutate(undefined)}
+        />
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,46 @@
+import { Switch } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
+import { call, type Shapes } from "../../../api/client";
+import { Loading, Problem } from "../../../parts/states";
+import { useUsers } from "../data";
+import { Section } from "../section";
+import { KeyList } from "./key_list";
+import { NewKey } from "./new_key";
+
+/** All keys of the workspace, for admins. */
+export default function Keys() {
+  const [search, setSearch] = useSearchParams();
+  const all = search.get("state") === "all";
+  const users = useUsers();
+  const keys = useQuery({
+    queryKey: ["keys"],
+    queryFn: ({ signal }) => call("get", "/api/keys", { signal }),
+  });
+  return (
+    <Section title="Keys" about="For agents' programs, and for programs that act as people.">
+      <NewKey
+        roles={["agent", "viewer", "reviewer", "admin"]}
+        people={users.data?.items.map(({ name }) => name) ?? []}
+        onMake={({ name, role, user }, once) =>
+          call("post", "/api/keys", { body: { name, role: role as Shapes["NewKey"]["role"], user }, once })
+        }
+      />
+      <Switch
+        label="Show revoked keys"
+        checked={all}
+        onChange={(event) =>
+          setSearch(event.currentTarget.checked ? { state: "all" } : {}, { replace: true })
+        }
+      />
+      {keys.isPending && <Loading />}
+      {keys.error && !keys.data && <Problem error={keys.error} again={() => void keys.refetch()} />}
+      {keys.data && (
+        <KeyList
+          keys={keys.data.items.filter((key) => all || key.revoked_at === null)}
+          onRevoke={(key_id) => call("delete", "/api/keys/{key_id}", { path: { key_id } })}
+        />
+      )}
+    </Section>
+  );
+}

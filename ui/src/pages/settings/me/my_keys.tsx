@@ -1,0 +1,39 @@
+import { useQuery } from "@tanstack/react-query";
+import { call } from "../../../api/client";
+import type { Myself } from "../../../api/me";
+import { Loading, Problem } from "../../../parts/states";
+import { KeyList } from "../keys/key_list";
+import { NewKey } from "../keys/new_key";
+import { Section } from "../section";
+import type { Role } from "../data";
+
+const ROLES: Role[] = ["viewer", "reviewer", "admin"];
+
+/** Keys that act as oneself, with at most one's own role. */
+export function MyKeys({ me }: { me: Myself }) {
+  const keys = useQuery({
+    queryKey: ["keys", "mine"],
+    queryFn: ({ signal }) => call("get", "/api/me/keys", { signal }),
+  });
+  return (
+    <Section
+      title="My keys"
+      about="For programs that act as you, with the HTTP interface or the command line."
+    >
+      {keys.isPending && <Loading />}
+      {keys.error && !keys.data && <Problem error={keys.error} again={() => void keys.refetch()} />}
+      {keys.data && (
+        <KeyList
+          keys={keys.data.items.filter((key) => key.revoked_at === null)}
+          onRevoke={(key_id) => call("delete", "/api/me/keys/{key_id}", { path: { key_id } })}
+        />
+      )}
+      <NewKey
+        roles={ROLES.slice(0, ROLES.indexOf(me.role as Role) + 1)}
+        onMake={({ name, role }, once) =>
+          call("post", "/api/me/keys", { body: { name, role: role as Role }, once })
+        }
+      />
+    </Section>
+  );
+}

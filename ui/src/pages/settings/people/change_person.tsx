@@ -1,0 +1,124 @@
+import { Button, Group, Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { address, call, Refused, send } from "../../../api/client";
+import type { Myself } from "../../../api/me";
+import { Loading, Problem } from "../../../parts/states";
+import { AwayForm } from "../away_form";
+import { Confirm } from "../confirm";
+import { readPerson, useSending, type PersonInfo, type Tagged } from "../data";
+import css from "../settings.module.css";
+import { givenIn, PersonFields, type Given } from "./person_fields";
+
+interface ChangePersonProps {
+  name: string;
+  me: Myself;
+  everybody: PersonInfo[];
+  onDone: () => void;
+}
+
+/** Everything an admin can do to somebody. */
+export function ChangePerson({ name, me, everybody, onDone }: ChangePersonProps) {
+  const seen = useQuery({
+    queryKey: ["person", name],
+    queryFn: ({ signal }) => readPerson(name, signal),
+    gcTime: 0,
+    staleTime: "static", // only what was seen may be changed; reading it anew is a click
+  });
+  if (seen.isPending) return <Loading />;
+  if (!seen.data) return <Problem error={seen.error} again={() => void seen.refetch()} />;
+  const person = everybody.find((each) => each.name === name) ?? seen.data.person;
+  return (
+    <Stack gap="md">
+      <Fields key={seen.data.tag} seen={seen.data} onAgain={() => void seen.refetch()} onDone={onDone} />
+      {person.role !== "viewer" && (
+        <Stack gap="sm" className={css.danger}>
+          <Title order={3} size="h5">
+            Out of office
+          </Title>
+          <AwayForm person={person} everybody={everybody} whose="theirs" />
+        </Stack>
+      )}
+      <Ends name={name} isMe={name === me.name} onDone={onDone} />
+    </Stack>
+  );
+}
+
+interface FieldsProps {
+  seen: Tagged;
+  onAgain: () => void;
+  onDone: () => void;
+}
+
+/** Only what was seen is changed: if somebody else was faster, nothing is lost on either side. */
+function Fields({ seen, onAgain, onDone }: FieldsProps) {
+  const change = useSending(
+    (body: Given) =>
+      send("put", address("/api/users/{name}", { name: seen.person.name }), {
+        body,
+        headers: { "if-match": seen.tag },
+      }),
+    ["users", "me"],
+    onDone,
+  );
+  const stale = change.error instanceof Refused && change.error.code === "stale";
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        change.mutate(givenIn(event.currentTarget));
+      }}
+    >
+      <Stack gap="sm">
+        <PersonFields person={seen.person} />
+        {change.error && <Problem error={change.error} />}
+        <Group>
+          <Button type="submit" loading={change.isPending}>
+            Save
+          </Button>
+          {stale && (
+            <Button variant="default" onClick={onAgain}>
+              Load how it is now
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () => void }) {
+  const signOut = useSending(
+    (_: void) => call("delete", "/api/users/{name}/sessions", { path: { name } }),
+    [],
+  );
+  const remove = useSending(
+    (_: void) => call("delete", "/api/users/{name}", { path: { name } }),
+    ["users", "keys"],
+    onDone,
+  );
+  if (isMe) return <Text size="sm">You cannot remove yourself here. Another admin can.</Text>;
+  return (
+    <Stack gap="sm" className={css.danger}>
+      <Confirm
+        verb={`Sign ${name} out everywhere`}
+        consequence={`All browsers of ${name} will ask to sign in again. Keys go on working.`}
+        sending={signOut.isPending}
+        error={signOut.error}
+        onYes={() => signOut.mutate()}
+      />
+      {signOut.data && (
+        <Text role="status" size="sm">
+          {name} is signed out:{" "}
+          {signOut.data.sessions === 1 ? "1 session" : `${signOut.data.sessions} sessions`} ended.
+        </Text>
+      )}
+      <Confirm
+        verb={`Remove ${name}`}
+        consequence={`Sessions, keys and links of ${name} end at once. What only ${name} may approve will wait for nobody. Grants that ${name} made stay: revoke them under Grants. The record keeps the name, which nobody else can get.`}
+        sending={remove.isPending}
+        error={remove.error}
+        onYes={() => remove.mutate()}
+      />
+    </Stack>
+  );
+}

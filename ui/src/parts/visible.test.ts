@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { needsEscapes, quoted, seenJson, visible } from "./visible";
+import vectors from "./visible.vectors.json";
+
+describe("visible", () => {
+  it.each(vectors as [string, string][])("shows %j as the server does", (text, shown) => {
+    expect(visible(text)).toBe(shown);
+  });
+
+  it("shows no two of them alike", () => {
+    expect(new Set(vectors.map(([text]) => quoted(text ?? ""))).size).toBe(vectors.length);
+  });
+});
+
+describe("inputs", () => {
+  it("take what people type, emoji and line breaks too", () => {
+    for (const text of ["Fix login", "a\n\tb", "C:\\x", "👩‍💻 ❤️ 1️⃣", "Zoë", "שלום"])
+      expect(needsEscapes(text)).toBe(false);
+  });
+
+  it("do not take what they would change or hide", () => {
+    for (const text of ["a\r\nb", "a\u202eb", "a\u00a0b", "Zoe\u0308", "x\u200by", "\u0007"])
+      expect(needsEscapes(text)).toBe(true);
+  });
+});
+
+describe("JSON that is shown", () => {
+  it("hides nothing and reads the same", () => {
+    const value = { name: "a\u202eb\u{e0041}c", list: ["\u00a0", "Zoë"] };
+    const shown = seenJson(JSON.stringify(value, null, 2));
+    expect(shown).toContain('"a\\u202eb\\udb40\\udc41c"');
+    expect(JSON.parse(shown)).toEqual(value);
+  });
+});
