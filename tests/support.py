@@ -66,7 +66,8 @@ async def opened(where: Place | Path, clock: Clock, policy: str = "") -> AsyncIt
 
 def call(number: int | str = 1, args: Mapping[str, object] | None = None, **more: object) -> ToolCall:
     tool = str(more.pop("tool", WRITE.name))
-    return propose(tool, {"path": "/tmp/x"} if args is None else args, "run", f"call{number}", **more)
+    run_id = str(more.pop("run_id", "run"))
+    return propose(tool, {"path": "/tmp/x"} if args is None else args, run_id, f"call{number}", **more)
 
 
 async def pending(parts: Parts, number: int | str = 1, spec: ToolSpec = WRITE, **more: object) -> str:

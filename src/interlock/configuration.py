@@ -76,7 +76,10 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed."""
+    """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed.
+
+    `origins` are other sites whose pages may ask with a key, such as https://inbox.example.com.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8321
@@ -84,6 +87,7 @@ class Server:
     oidc: Oidc | None = None
     log: LogWanted = "problems"
     proxies: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import time
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from zoneinfo import ZoneInfo
 
 from interlock.channels.channel import Answering, Channel, Kit, Listening, Proving, Reply, opened
@@ -321,8 +321,8 @@ def _contact(user: User, away: Sequence[User], now: int) -> Contact:
 def _purpose(delivery: Delivery, topic: Topic | None) -> Purpose:
     if topic is None:
         return "group" if delivery.reason == "group" else "test"
-    if delivery.reason == "expired":
-        return "expired"
+    if delivery.reason in ("expired", "woken"):
+        return cast(Purpose, delivery.reason)
     if not topic.is_open:
         return "ended"
     if not delivery.said:

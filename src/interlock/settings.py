@@ -217,7 +217,7 @@ def _storage(read: Reader, top: Fields) -> Storage:
 
 
 def _server(read: Reader, top: Fields) -> Server:
-    fields, base = read.section(top, "server", ("host", "port", "public_url", "oidc", "log", "proxies")), Server()
+    fields, base = read.section(top, "server", tuple(each.name for each in dataclass_fields(Server))), Server()
     return Server(
         read.text(fields, "host", base.host),
         read.whole(fields, "port", base.port, 0, 65_535),
@@ -225,6 +225,7 @@ def _server(read: Reader, top: Fields) -> Server:
         _oidc(read, fields),
         cast(LogWanted, read.choice(fields, "log", LOG_WANTED, base.log)),
         _proxies(read, fields),
+        _origins(read, fields),
     )
 
 
@@ -260,6 +261,13 @@ def _proxies(read: Reader, fields: Fields) -> tuple[str, ...]:
         except ValueError:
             read.complain(fields["proxies"].line, f'proxies: "{address}" is no address or network such as 10.0.0.0/8')
     return addresses
+
+
+def _origins(read: Reader, fields: Fields) -> tuple[str, ...]:
+    origins = read.texts(fields, "origins")
+    for each in (each for each in origins if not re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", each)):
+        read.complain(fields["origins"].line, f'origins: "{each}" is no origin such as https://inbox.example.com')
+    return origins
 
 
 def _policy(read: Reader, top: Fields, folder: Path) -> Path | InlinePolicy | None:

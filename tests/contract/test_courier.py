@@ -144,3 +144,48 @@ async def test_people_are_told_one_by_one_and_who_stands_in_for_them(parts: Part
     token = await mail.reach.token(link)
     assert token.delivery.way.person in told
     assert replace(token.delivery, spent_at=1).spent_at == 1
+
+
+ENGINE = Routes({"room": Means(), "flows": Means(priorities=frozenset(), wakes="restate")}, "room")
+
+
+@pytest.fixture
+async def engine(parts: Parts) -> Set:
+    made = Set(parts, ENGINE, room=Told(), flows=Told())
+    await parts.store.put_user("default", User("ada", "admin", email="ada@example.com"), "ada")
+    await made.sweep()
+    return made
+
+
+async def test_a_workflow_is_woken_also_if_it_was_decided_before_anybody_was_told(engine: Set, parts: Parts) -> None:
+    await approve(parts, await pending(parts, 1, run_id="restate:inv_1"))
+    await approve(parts, await pending(parts, 2, run_id="run-2"))
+    assert (await engine.sweep(), await engine.sweep()) == (1, 0)
+    [(verb, message, _)] = engine.channels["flows"].heard
+    assert (verb, message.purpose) == ("send", "woken")
+    assert message.topic is not None
+    assert message.topic.approval.subject.run_id == "restate:inv_1"
+    assert engine.channels["room"].heard == []
+
+
+async def test_a_rejected_workflow_is_woken_when_the_rejection_stands(engine: Set, parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts, 1, run_id="restate:inv_1")
+    await engine.sweep()
+    stored = await parts.store.get("default", approval_id)
+    await parts.inbox.decide("default", approval_id, Reject("No.", Seen(stored.approval.args_sha256)), BOB)
+    await engine.sweep()
+    assert engine.channels["flows"].heard == []
+    clock.forward(8_000)
+    await engine.sweep()
+    assert engine.channels["flows"].said == [("send", "woken")]
+
+
+async def test_an_engine_that_is_down_is_told_when_it_is_back(engine: Set, parts: Parts, clock: Clock) -> None:
+    engine.channels["flows"].trouble = Later("It is down.")
+    await approve(parts, await pending(parts, 1, run_id="restate:inv_1"))
+    await engine.sweep()
+    assert engine.channels["flows"].heard == []
+    engine.channels["flows"].trouble = None
+    clock.forward(MINUTE)
+    await engine.sweep()
+    assert engine.channels["flows"].said == [("send", "woken")]

@@ -8,8 +8,7 @@ import pytest
 
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Wish
-from interlock.server import readers
-from interlock.web import entrance
+from interlock.web import entrance, readers
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from interlock.wiring import Parts

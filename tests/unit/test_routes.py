@@ -430,3 +430,42 @@ def test_what_leads_to_each_channel_can_be_told() -> None:
         "pager": ["the priority high", "escalation"],
     }
     assert origins(Routes()) == {}
+
+
+ENGINE = Routes({"mail": MAIL, "flows": Means(priorities=frozenset(), wakes="restate")}, "mail")
+
+
+def flow(status: str = "approved", run_id: str = "restate:inv_1", **more: Any) -> Approval:
+    approval = in_status(status, **more)
+    return replace(approval, subject=approval.subject._replace(run_id=run_id))
+
+
+def woken(approval: Approval, known: tuple[Delivery, ...] = (), routes: Routes = ENGINE) -> list[Delivery]:
+    return [each for each in planned(approval, routes, known) if each.reason == "woken"]
+
+
+@pytest.mark.parametrize("status", ["approved", "responded", "expired", "cancelled", "succeeded", "unknown"])
+def test_a_workflow_is_woken_once_when_its_call_is_decided(status: str) -> None:
+    assert woken(flow("pending")) == []
+    [wake] = woken(flow(status))
+    assert (wake.way, wake.due_at, wake.is_loud) == (Way("flows"), NOW, False)
+    assert woken(flow(status), (wake,)) == []
+
+
+def test_a_rejection_wakes_when_it_stands_and_one_that_was_taken_back_does_not() -> None:
+    [wake] = woken(flow("rejected"))
+    assert wake.due_at == NOW + 8_000
+    [dropped] = woken(flow("pending"), (wake,))
+    assert (dropped.status, dropped.due_at) == ("dropped", None)
+    [again] = woken(flow("approved"), (dropped,))
+    assert (again.status, again.due_at) == ("due", NOW)
+
+
+@pytest.mark.parametrize("run_id", ["run-1", "temporal:wf", "restate", "restated:x", ":restate", "thread-restate:x"])
+def test_only_workflows_of_that_engine_are_woken(run_id: str) -> None:
+    assert woken(flow(run_id=run_id)) == []
+
+
+def test_what_nobody_was_asked_about_wakes_nobody() -> None:
+    for decided in (Decided("approve", "policy", NOW), Decided("approve", "ada", NOW, "grant")):
+        assert woken(flow(decision=decided)) == []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
 from interlock.chat.agents import ASSISTANT, Agents, Desk
@@ -44,11 +46,15 @@ NEWEST = Listing()
 
 
 class Said(NamedTuple):
-    """A message, and where it belongs: an empty thread begins one."""
+    """A message, and where it belongs: an empty thread begins one, and so does a `name` that its person has not used.
+
+    A name is what a client calls the thread by; see `id_of`.
+    """
 
     text: str
     thread_id: str = ""
     agent: str = ""
+    name: str = ""
 
 
 class Message(NamedTuple):
@@ -132,9 +138,16 @@ class Threads:
     async def see(self, who: Principal, thread_id: str) -> Thread:
         return await self._seen(who, thread_id)
 
+    def id_of(self, who: Principal, name: str) -> str:
+        """Of the thread that a client calls by this name: each person has threads of their own under any name."""
+        said = "\n".join((who.workspace, who.name, name))
+        return threads.PREFIX + str(uuid.UUID(bytes=sha256(said.encode()).digest()[:16], version=8))
+
     async def _message(self, desk: Desk, who: Principal, said: Said) -> Message:
         """Looked for first, since cards of the turn that begins with the message are not meant."""
-        if said.thread_id:
+        known = said.thread_id or await self._named(who, said.name)
+        if known:
+            said = said._replace(thread_id=known)
             await self._own(who, said.thread_id)
             below = await self._store.children(who.workspace, said.thread_id)
             cards = await self._cards(desk, who, said.thread_id)
@@ -142,11 +155,23 @@ class Threads:
             return Message(said.thread_id, lambda thread, moment: _said(thread, who, said, moment), children, cards)
         agent = said.agent or ASSISTANT
         self._agents.of(desk, agent)
-        begin, thread_id = (
-            threads.Place(who.workspace, agent, who.name, (agent,)),
-            threads.PREFIX + uuid7(self._clock()),
-        )
-        return Message(thread_id, lambda _, moment: threads.open_thread(thread_id, begin, said.text, moment))
+        begin = threads.Place(who.workspace, agent, who.name, (agent,))
+        thread_id = self.id_of(who, said.name) if said.name else threads.PREFIX + uuid7(self._clock())
+
+        def step(thread: Thread | None, moment: Moment) -> Move:
+            """Whoever else began it meanwhile was first."""
+            if thread is not None:
+                return threads.say(thread, who.name, said.text, moment)
+            return threads.open_thread(thread_id, begin, said.text, moment)
+
+        return Message(thread_id, step)
+
+    async def _named(self, who: Principal, name: str) -> str:
+        """The id of a thread with this name, if there is one."""
+        if name:
+            with suppress(NotFound):
+                return (await self._own(who, self.id_of(who, name))).id
+        return ""
 
     async def _replace(self, desk: Desk, who: Principal, message: Message) -> None:
         """What waited when it was sent is not waited for any more."""

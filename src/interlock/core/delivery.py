@@ -15,7 +15,7 @@ from interlock.core.call import PRIORITIES
 from interlock.core.errors import Conflict
 
 Status = Literal["due", "sending", "sent", "parked", "dropped", "grouped"]
-Reason = Literal["asked", "escalated", "expired", "group", "test"]
+Reason = Literal["asked", "escalated", "expired", "woken", "group", "test"]
 
 LEASE = 60_000  # milliseconds; longer than a channel may take for one message
 LAST = 24 * 3_600_000  # what could not be said for so long is parked
@@ -67,8 +67,8 @@ class Delivery:
 
     @property
     def is_loud(self) -> bool:
-        """Whether somebody is disturbed by it; changing a message that is there disturbs nobody."""
-        return not self.said or self.nudge > self.nudged
+        """Whether somebody is disturbed by it; changing a message that is there disturbs nobody, nor does waking."""
+        return self.reason != "woken" and (not self.said or self.nudge > self.nudged)
 
     @property
     def is_perhaps_known(self) -> bool:
@@ -130,6 +130,8 @@ def follow(delivery: Delivery, approval: Approval, now: int, loud_at: int, rung:
     """
     if delivery.reason == "expired":
         return delivery
+    if delivery.reason == "woken":
+        return _woken(delivery, approval, now)
     before, after = _read(delivery.wanted), face(approval)
     if approval.status != "pending" or rung is None:
         return _rested(delivery, before, after, now)
@@ -142,6 +144,11 @@ def follow(delivery: Delivery, approval: Approval, now: int, loud_at: int, rung:
         case _:
             nudge = delivery.nudge + (1 if more and delivery.said else 0)
             return _wanting(delivery, after.text, nudge, now, loud_at)
+
+
+def settled_at(approval: Approval, now: int) -> int:
+    """From when on a decision stands: a rejection can be taken back for a while."""
+    return max(now, approval.release_at or 0) if approval.status == "rejected" else now
 
 
 def dropped(delivery: Delivery) -> Delivery:
@@ -272,6 +279,15 @@ def by_way(deliveries: Iterable[Delivery]) -> Mapping[tuple[str, Way], list[Deli
 def _read(text: str) -> Face:
     status, args, *numbers = text.split("/")
     return Face(status, args, *map(int, numbers))
+
+
+def _woken(delivery: Delivery, approval: Approval, now: int) -> Delivery:
+    """A decision that was taken back wakes nobody; the next one does."""
+    if approval.status == "pending":
+        return dropped(delivery)
+    if delivery.status != "dropped":
+        return delivery
+    return replace(delivery, status="due", wanted=face(approval).text, since=now, due_at=settled_at(approval, now))
 
 
 def _rested(delivery: Delivery, before: Face, after: Face, now: int) -> Delivery:

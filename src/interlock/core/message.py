@@ -9,7 +9,7 @@ from typing import Literal
 from interlock.core.approval import Approval
 from interlock.core.card import Card
 
-Purpose = Literal["ask", "escalate", "remind", "changed", "ended", "expired", "group", "test"]
+Purpose = Literal["ask", "escalate", "remind", "changed", "ended", "expired", "woken", "group", "test"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class Means:
     """What a channel is: `personal` reaches people one by one, `has_places` knows places such as #finance-ops.
 
     `most` are messages a minute for one person or place. `waits` are seconds before each new try, if they are its own.
+    `wakes` is the engine whose workflows it wakes: those whose run ids begin with that word and a colon.
     """
 
     personal: bool = False
@@ -38,6 +39,7 @@ class Means:
     priorities: frozenset[str] = frozenset(PRIORITIES)
     most: int = 10
     waits: tuple[int, ...] = ()
+    wakes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,13 @@ def plan(
         deliveries.new(way, "", approval, "expired", now, at) for way in _notices(approval, known, routes, people)
     ]
     yield from fresh[: max(0, MOST - len(known))]
+    yield from _wakings(approval, known, routes, now)
+
+
+def wakes(run_id: str, routes: Routes) -> list[Way]:
+    """What wakes the workflow that a run is, when its call is decided."""
+    engine = run_id.partition(":")[0] if ":" in run_id else ""
+    return [Way(name) for name, means in routes.means.items() if engine and means.wakes == engine]
 
 
 def audience(approval: Approval, people: Sequence[Contact]) -> tuple[Contact, ...]:
@@ -286,6 +295,16 @@ def _notices(approval: Approval, known: Sequence[Delivery], routes: Routes, peop
     wanted += [way for way in _at(usual, priority, routes, asking) if way.person]
     told = {each.way for each in known if each.said or each.reason == "expired"}
     yield from (way for way in dict.fromkeys(wanted) if way not in told)
+
+
+def _wakings(approval: Approval, known: Sequence[Delivery], routes: Routes, now: int) -> Iterator[Delivery]:
+    """Whoever waits in an engine is told once, when it is decided for good. What was never asked, nobody waited for."""
+    by = approval.decision
+    waited = approval.status != "pending" and (by is None or (by.by != "policy" and by.via != "grant"))
+    ways = wakes(approval.subject.run_id, routes) if waited else []
+    woken = {each.way for each in known if each.reason == "woken"}
+    at = deliveries.settled_at(approval, now)
+    yield from (deliveries.new(way, "", approval, "woken", now, at) for way in ways if way not in woken)
 
 
 def _loud_at(approval: Approval, quiet: Quiet | None, now: int) -> int:

@@ -17,7 +17,7 @@ from interlock.core.approval import Approval
 from interlock.core.delivery import Delivery, Way
 from interlock.core.errors import Error
 from interlock.core.ports import Watch
-from interlock.core.routes import Contact, Routes, plan, ways_of
+from interlock.core.routes import Contact, Routes, plan, wakes, ways_of
 from interlock.courier.lane import LOOK_EVERY, Lane, Log, Office, paused
 from interlock.stores.deliveries import Behind
 
@@ -107,6 +107,9 @@ class Plan:
     people: Sequence[Contact]
     log: Log
     found: bool = False
+
+    def wakes(self, run_id: str) -> bool:
+        return bool(wakes(run_id, self.routes))
 
     def prepare(self, approval: Approval) -> object:
         return self._tried(approval, lambda: ways_of(approval, self.routes, self.people), None)

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from interlock import __version__
 from interlock.configuration import FOREVER
 from interlock.durations import show_duration
-from interlock.server.routing import LOOKERS, Caller, Here, fails, may
+from interlock.web.routing import LOOKERS, Caller, Here, fails, may
 
 router = APIRouter(tags=["operations"])
 

@@ -25,8 +25,8 @@ from interlock.core.policy import Policy
 from interlock.core.ports import SeenTool
 from interlock.durations import optional_rfc3339
 from interlock.reading.reader import nearest
-from interlock.server.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.asgi import Body, encoded
+from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.site import Site
 from interlock.web.versions import check_match, etag
 

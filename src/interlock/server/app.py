@@ -13,8 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
+from interlock import protocols
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.core.pause import MAX_BODY
+from interlock.protocols import Protocol
 from interlock.server import (
     about,
     agents,
@@ -47,15 +49,16 @@ from interlock.server.hot import hot_router
 from interlock.server.metrics import Metrics
 from interlock.server.pauses import PauseRoutes
 from interlock.server.plots import Plots
-from interlock.server.routing import AGENTS, ANYBODY, DECIDERS, LOOKERS, response
 from interlock.server.runs import RunRoutes
 from interlock.server.verifying import Checks
 from interlock.web.asgi import error_answer, invalid_of
 from interlock.web.auth import Auth
+from interlock.web.doorway import doorway_of
 from interlock.web.entrance import Entrance, internal
 from interlock.web.feed import Feed
-from interlock.web.front import Front, Hot, Live, hosts_of
+from interlock.web.front import Front, Hot, Live
 from interlock.web.idempotency import Repeats
+from interlock.web.routing import AGENTS, ANYBODY, DECIDERS, LOOKERS, response
 from interlock.web.site import Site
 
 ROUTES = (
@@ -87,15 +90,16 @@ ROUTES = (
 def build(site: Site) -> Entrance:
     settings = site.settings.server
     auth = Auth(site.accounts, settings.public_url)
-    hot = hot_routes(site, auth)
-    rest = framework(site, auth, hot)
-    hosts = hosts_of(settings.host, settings.public_url)
+    hot, foreign = hot_routes(site, auth), protocols.found(site, auth)
+    rest = framework(site, auth, hot, foreign)
+    doorway = doorway_of(settings.host, settings.public_url, settings.origins)
     repeats = Repeats(site.store.answers, auth)
-    return Entrance(site, Front(auth, repeats, hot, rest, hosts, site.meters))
+    routes = [*hot, *(live for each in foreign for live in each.streams)]
+    return Entrance(site, Front(auth, repeats, routes, rest, doorway, site.meters))
 
 
-def framework(site: Site, auth: Auth, hot: Collection[Hot | Live]) -> FastAPI:
-    """All routes; the hot ones stand there for the document only."""
+def framework(site: Site, auth: Auth, hot: Collection[Hot | Live], foreign: Collection[Protocol]) -> FastAPI:
+    """All routes; the hot ones and the streams stand there for the document only."""
     rest = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_life)
     rest.state.site, rest.state.auth, rest.state.metrics = site, auth, Metrics(site)
     rest.state.plots, rest.state.checks = Plots(site), Checks(site)
@@ -112,6 +116,8 @@ def framework(site: Site, auth: Auth, hot: Collection[Hot | Live]) -> FastAPI:
     rest.include_router(hot_router(hot))
     for routes in ROUTES:
         rest.include_router(routes.router)
+    for each in foreign:
+        rest.include_router(each.router)
     return rest
 
 

@@ -19,12 +19,12 @@ from interlock.core.options import waits_for
 from interlock.core.policy import People
 from interlock.core.ports import Query as Wanted
 from interlock.durations import parse_time
-from interlock.server.desk import AtDesk, Desk
 from interlock.server.models import Page, Shown, Told
-from interlock.server.routing import DECIDERS, LOOKERS, gives, may, response
 from interlock.shape import row_json
 from interlock.stores.queries import MAX_LIMIT
 from interlock.web.asgi import Body, Many, error_answer, json_answer
+from interlock.web.desk import AtDesk, Desk
+from interlock.web.routing import DECIDERS, LOOKERS, gives, may, response
 from interlock.workspaces import Doors
 
 MAX_BULK = 500

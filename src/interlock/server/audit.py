@@ -21,12 +21,12 @@ from interlock.durations import parse_time
 from interlock.server.approvals import Nothing
 from interlock.server.models import Time, Told
 from interlock.server.plots import entry_before
-from interlock.server.routing import ADMINS, LOOKERS, Caller, Here, fails, gives, may, response
 from interlock.server.verifying import Checks
 from interlock.shape import entry_json
 from interlock.signing import load_signer
 from interlock.stores.store import SqlStore
 from interlock.web.asgi import json_answer
+from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, gives, may, response
 from interlock.web.site import Site
 from interlock.web.sse import OF_ACCOUNTS
 

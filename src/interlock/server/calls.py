@@ -5,54 +5,28 @@ from __future__ import annotations
 import asyncio
 import secrets
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from interlock.beside import beside
-from interlock.core.call import MAX_WORDS, ToolCall, ToolSpec, propose, redact
+from interlock.core.call import redact
 from interlock.core.canonical import canonical
-from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.errors import InvalidRequest
 from interlock.core.event import Payload
-from interlock.core.identity import Principal
 from interlock.core.outcome import Outcome, Proceed
-from interlock.durations import parse_duration, rfc3339
+from interlock.durations import rfc3339
 from interlock.gate import Execution
 from interlock.schema_work import MAX_SCHEMA
 from interlock.schemas import check_size
-from interlock.shape import outcome_json
-from interlock.web.asgi import Answer, Asked, Body, Many, encoded, idempotency_key, json_answer
+from interlock.web.asgi import Answer, Asked, Body, encoded, idempotency_key, json_answer
+from interlock.web.proposing import Proposed, call_of, spec_of, told
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
 MAX_WAIT = 60.0  # seconds of one long poll
 MAX_LEASE = 3_600  # seconds
 MAX_ERROR = 2_000
-
-
-class Proposed(Body):
-    """A call that an agent wants to make."""
-
-    tool: str
-    args: dict[str, object]
-    call_id: str
-    run_id: str
-    thread_id: str = ""
-    agent: str = ""
-    agent_path: Many[str] = ()
-    initiated_by: str = ""
-    priority: Literal["", "low", "medium", "high"] = ""
-    expires_in: str = ""
-    setting: Literal["chat", "queue", "paused"] = "queue"
-    switch: Literal["", "on", "off"] = ""
-    schema_: Annotated[dict[str, object] | None, Field(alias="schema")] = None
-    description: Annotated[str, Field(max_length=MAX_WORDS)] = ""
-    effect: Literal["", "read", "write", "destructive"] = ""
-    idempotent: bool = False
-    secret: Annotated[Many[str], Field(max_length=100)] = ()
-    preview: str | dict[str, object] | list[object] | None = None
-    decisions: Many[Literal["approve", "edit", "respond", "reject"]] = ()
-    agent_says: str = ""
 
 
 class Start(Body):
@@ -89,7 +63,7 @@ class Calls:
         if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
             check_size(body.schema_)
         call = await beside(len(asked.body), lambda: call_of(body, asked.person, doors))
-        spec = _spec(body)
+        spec = spec_of(body)
         outcome = await doors.outside.check(call, spec)
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             key = await self._site.store.secret_key(call.workspace)
@@ -155,54 +129,6 @@ class Calls:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-
-
-def call_of(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
-    """Who asked for it is what the agent says, unless its key is for one person only."""
-    named = body.initiated_by or principal.on_behalf
-    if principal.on_behalf not in ("", named):
-        raise Forbidden(f"This key acts for {principal.on_behalf} only; leave initiated_by out.")
-    requester = doors.people.get(named)
-    return propose(
-        body.tool,
-        body.args,
-        body.run_id,
-        body.call_id,
-        workspace=doors.workspace,
-        agent=body.agent or principal.name,
-        agent_path=body.agent_path,
-        thread_id=body.thread_id,
-        requester=named,
-        teams=tuple(sorted(requester.teams)) if requester else (),
-        priority=body.priority,
-        setting=body.setting,
-        switch=body.switch,
-        expires_in=parse_duration(body.expires_in) if body.expires_in else None,
-        agent_says=body.agent_says,
-    )
-
-
-def _spec(body: Proposed) -> ToolSpec:
-    """What the program claims. Its description is a text about one call: no template, nor part of the definition."""
-    preview, description = body.preview, body.description
-    return ToolSpec(
-        body.tool,
-        body.effect,
-        body.schema_,
-        (lambda _: description) if description else "",
-        None if preview is None else lambda _: preview if isinstance(preview, str) else encoded(preview).decode(),
-        body.secret,
-        body.idempotent,
-        decisions=body.decisions,
-        declared=True,
-    )
-
-
-def told(outcome: Outcome) -> Answer:
-    body = encoded(outcome_json(outcome))
-    if isinstance(outcome, Proceed):
-        return Answer(200, b'%b,"args":%b}' % (body[:-1], outcome.args))
-    return Answer(200, body)
 
 
 def _execution(started: Execution) -> bytes:

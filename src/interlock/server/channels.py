@@ -11,8 +11,8 @@ from starlette.responses import Response
 from interlock.channels.channel import Callback
 from interlock.core.identity import ADMIN, Principal
 from interlock.reach import FrontDesk
-from interlock.server.routing import ADMINS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.channel_states import state_json, states
+from interlock.web.routing import ADMINS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.site import Site
 
 router = APIRouter(tags=["channels"])

@@ -13,13 +13,13 @@ from interlock.chat.threads import Said
 from interlock.core.call import MAX_NAME
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.thread import MAX_TEXT, Thread
-from interlock.server.desk import shown
-from interlock.server.readers import Readers
 from interlock.stores.answering import Kept
 from interlock.stores.threads import DONE
 from interlock.web.asgi import Asked, Body, Header, Receive, Send, encoded, idempotency_key
 from interlock.web.auth import Auth
+from interlock.web.desk import shown
 from interlock.web.idempotency import REPLAYED, Mismatch, digest_of, place_of
+from interlock.web.readers import Readers
 from interlock.web.site import Site
 
 LAST = frozenset({"done", "error"})
@@ -57,7 +57,7 @@ class Chatting:
             more = () if kept.mark else (REPLAYED,)
         else:
             doors = await self._site.workspaces.doors(asked.person.workspace)
-            thread = await self._site.assistant.threads.say(doors, asked.person, *said)
+            thread = await self._site.assistant.threads.say(doors, asked.person, *said[:3])
             line = thread.lines
         await self._serve(asked, thread, Position(line, 0), receive, send, LAST, more)
 

@@ -11,9 +11,9 @@ from pydantic import Field
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, read_decision
 from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, NotFound
-from interlock.server.desk import shown
 from interlock.shape import decided_json
 from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
+from interlock.web.desk import shown
 from interlock.web.site import Site
 
 LINK = b"interlock-link"  # the token of a message's link, by which somebody came

@@ -17,8 +17,8 @@ from interlock.core.identity import Principal
 from interlock.durations import parse_duration
 from interlock.gate import uuid7
 from interlock.reports import grant_doubts, grant_json, grant_view_json
-from interlock.server.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.asgi import Asked, Body, as_invalid
+from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.site import Site
 
 router = APIRouter(tags=["grants"])

@@ -9,13 +9,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from interlock.server import models
-from interlock.server.calls import MAX_WAIT, Abandon, Cancel, Finish, Proposed, Renew, Start
+from interlock.server.calls import MAX_WAIT, Abandon, Cancel, Finish, Renew, Start
 from interlock.server.chatting import NewMessage
 from interlock.server.deciding import Said
 from interlock.server.pauses import ClaimPauses, EndPause, KeepPause, LeavePause, NewPause
-from interlock.server.routing import Described, document
 from interlock.server.runs import Held, RunEnded, TakeUp
 from interlock.web.front import Hot, Live
+from interlock.web.proposing import Proposed
+from interlock.web.routing import Described, document
 
 STREAM = {
     "description": "An event stream without an end.",

@@ -12,10 +12,10 @@ from interlock.core.binding import MAX_TOKEN
 from interlock.core.errors import Forbidden, NotFound
 from interlock.core.identity import Principal
 from interlock.durations import rfc3339
-from interlock.server.routing import ADMINS, LOOKERS, Caller, Here, fails, may
 from interlock.stores.deliveries import Identity
 from interlock.web.asgi import Body
 from interlock.web.channel_states import identity_id, identity_json
+from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may
 from interlock.web.site import Site
 
 router = APIRouter(tags=["people and keys"])

@@ -18,10 +18,10 @@ from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound, TooM
 from interlock.inbox import View
 from interlock.reach import Token
 from interlock.server.models import Shown, Told
-from interlock.server.routing import Given, Guard, Here, fails
 from interlock.server.session import Entered, client_address, enter, myself
 from interlock.shape import view_json
 from interlock.web.asgi import Asked, Body
+from interlock.web.routing import Given, Guard, Here, fails
 from interlock.web.site import Site
 
 router = APIRouter(prefix="/api/links", tags=["signing in"])

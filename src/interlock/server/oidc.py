@@ -15,11 +15,11 @@ from interlock.core.canonical import parse
 from interlock.core.errors import Forbidden, NotFound, Unauthenticated
 from interlock.core.event import TIME
 from interlock.core.identity import Principal, is_name
-from interlock.server.routing import Given, Guard, Here
 from interlock.server.session import enter, local_path
 from interlock.web.asgi import Asked, Header, encoded
 from interlock.web.auth import Auth
 from interlock.web.oidc import Begun, Provider, Vouched
+from interlock.web.routing import Given, Guard, Here
 from interlock.web.site import Site
 
 router = APIRouter(include_in_schema=False)

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.server.metrics import Metrics
-from interlock.server.routing import LOOKERS, Caller, Here, fails, may
+from interlock.web.routing import LOOKERS, Caller, Here, fails, may
 
 SLOWEST = 5.0  # seconds that a database may take to answer and still count as there
 

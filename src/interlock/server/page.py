@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from interlock.core.errors import Misconfigured, NotFound
-from interlock.server.routing import Here
+from interlock.web.routing import Here
 
 router = APIRouter(include_in_schema=False)
 

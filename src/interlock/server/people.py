@@ -12,9 +12,9 @@ from interlock.core.identity import AGENT, Key, Principal, lesser
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.durations import optional_rfc3339, parse_duration, parse_time, rfc3339
-from interlock.server.routing import ADMINS, ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may
 from interlock.server.session import MAX_SECRET, Ended, client_address
 from interlock.web.asgi import Asked, Body
+from interlock.web.routing import ADMINS, ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may
 from interlock.web.site import Site
 from interlock.web.versions import check_match, etag
 

@@ -19,9 +19,9 @@ from interlock.explain import explain, read_call
 from interlock.reading.yaml_lines import plain, read_yaml
 from interlock.rehearse import rehearse
 from interlock.reports import difference_json, explanation_json, rehearsal_json, version_json
-from interlock.server.routing import ADMINS, Caller, Given, Here, fails, may
 from interlock.server.rules import PolicyDiff, RuleInfo, policy_diff, rules_in_words
 from interlock.web.asgi import Asked, Unsupported, as_invalid, encoded, is_json
+from interlock.web.routing import ADMINS, Caller, Given, Here, fails, may
 from interlock.web.versions import check_match, etag
 
 router = APIRouter(tags=["policy"])

@@ -8,17 +8,16 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from interlock.core.call import MAX_WORDS, ToolSpec
+from interlock.core.call import MAX_WORDS
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import InvalidRequest
 from interlock.inbox import QUESTION
 from interlock.schemas import check_schema
-from interlock.server.calls import Proposed, call_of, told
 from interlock.server.models import Outcome, Status, Told
-from interlock.server.routing import AGENTS, Caller, Here, gives, may, response
 from interlock.web.asgi import Body, Many, json_answer
+from interlock.web.proposing import ASK, Proposed, call_of, told
+from interlock.web.routing import AGENTS, Caller, Here, gives, may, response
 
-ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
 MAX_CHOICES = 100
 
 router = APIRouter(tags=["agents"])

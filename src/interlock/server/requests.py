@@ -21,12 +21,12 @@ from interlock.core.event import Stored
 from interlock.core.outcome import Refused, status_at
 from interlock.core.policy import Ask, People, Stage
 from interlock.durations import optional_rfc3339, parse_time, rfc3339
-from interlock.server.calls import Proposed, call_of
-from interlock.server.desk import AtDesk
 from interlock.server.models import Status, Time, Told
-from interlock.server.routing import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
 from interlock.shape import shown_args
 from interlock.web.asgi import Body, json_answer
+from interlock.web.desk import AtDesk
+from interlock.web.proposing import Proposed, call_of
+from interlock.web.routing import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 

@@ -16,8 +16,8 @@ from interlock.durations import optional_rfc3339, parse_duration, rfc3339
 from interlock.policy_file import Loaded
 from interlock.rehearse import activity
 from interlock.reports import difference_json
-from interlock.server.routing import ADMINS, Caller, Here, fails, may
 from interlock.templates import NAMES, summary, template
+from interlock.web.routing import ADMINS, Caller, Here, fails, may
 
 router = APIRouter(tags=["policy"])
 

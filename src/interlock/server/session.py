@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 from interlock.accounts.accounts import SESSION
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import Principal
-from interlock.server.routing import ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may
 from interlock.web.asgi import Asked, Body
 from interlock.web.auth import Auth
+from interlock.web.routing import ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may
 from interlock.web.site import Site
 
 router = APIRouter(tags=["signing in"])

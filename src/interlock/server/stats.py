@@ -10,8 +10,8 @@ from starlette.responses import Response
 from interlock.core.approval import STATUSES
 from interlock.server.models import Time, Told
 from interlock.server.plots import Plots
-from interlock.server.routing import LOOKERS, Caller, Here, gives, may, response
 from interlock.web.asgi import json_answer
+from interlock.web.routing import LOOKERS, Caller, Here, gives, may, response
 
 DECIDED = ("approved", "rejected", "responded", "running", "succeeded", "failed", "unknown")
 

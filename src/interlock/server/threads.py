@@ -20,9 +20,9 @@ from interlock.core.thread import Line, Thread
 from interlock.durations import rfc3339
 from interlock.server.approvals import Nothing
 from interlock.server.models import Told
-from interlock.server.routing import DECIDERS, Caller, Here, gives, may, response
 from interlock.stores.threads import NO_END
 from interlock.web.asgi import Body, json_answer
+from interlock.web.routing import DECIDERS, Caller, Here, gives, may, response
 
 router = APIRouter(tags=["chat"])
 

@@ -22,8 +22,8 @@ from interlock.durations import optional_rfc3339, rfc3339, show_duration
 from interlock.explain import By, Prospect, outlook
 from interlock.inbox import QUESTION
 from interlock.server.agents import Everything, everything, may_lift
-from interlock.server.routing import LOOKERS, Caller, Here, fails, may
 from interlock.tools.tool import Tool
+from interlock.web.routing import LOOKERS, Caller, Here, fails, may
 from interlock.web.site import Site
 from interlock.words import needs
 from interlock.workspaces import Doors

@@ -61,6 +61,9 @@ class Listed(NamedTuple):
 class Plan(Protocol):
     """Works out the deliveries of an approval: those that are new, without an id, or changed."""
 
+    def wakes(self, run_id: str) -> bool:
+        """Whether a workflow waits for calls of this run: it hears of them also if nobody else ever did."""
+
     def prepare(self, approval: Approval) -> object:
         """Whatever takes long; beside the transaction, and good while the approval stays as it is."""
 
@@ -127,10 +130,11 @@ class SqlDeliveries:
         order: dict[str, None] = {}
         end = since = max(mark, self._passed.get(workspace, -1))
         found = await self._database.fetch("told_since", workspace, since, since + EVENTS)
-        for seq, approval_id, kind, status, known in found:
+        for seq, approval_id, kind, status, known, run_id in found:
             if len(order) == LOT and approval_id not in order:
                 break
-            order.update({approval_id: None} if kind not in OURS and (known or status in TELLING) else {})
+            matters = known or status in TELLING or (run_id and plan.wakes(run_id))
+            order.update({approval_id: None} if kind not in OURS and matters else {})
             end = seq
         if not order and end - mark < FAR:
             self._passed[workspace] = end

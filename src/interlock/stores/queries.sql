@@ -725,7 +725,8 @@ select e.seq, e.approval_id, e.kind,
     (select count(*) from (
         select 1 from deliveries d
         where d.workspace = e.workspace and d.approval_id = e.approval_id and d.approval_id <> '' limit 1
-    ) as known)
+    ) as known),
+    (select a.run_id from approvals a where a.workspace = e.workspace and a.id = e.approval_id)
 from events e where e.workspace = ? and e.seq > ? and e.seq <= ? order by e.seq
 
 -- name: write_delivery

@@ -1,4 +1,4 @@
-"""Who asks: by a key in the Authorization header, or by a session's cookie, which counts from our own page only."""
+"""Who asks: by a key in a header, or by a session's cookie, which counts from our own page only."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from interlock.core.identity import Principal
 from interlock.web.asgi import Asked, Header
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+LANGGRAPH = "/agent-inbox/"  # where clients come that send a key in a header of their own
 NOBODY = (
     "This needs a key (Authorization: Bearer …) or a session. Make a key: interlock keys create --name NAME --role ROLE"
 )
@@ -28,6 +29,8 @@ class Auth:
         given = asked.headers.get(b"authorization")
         if given is not None:
             return await self._accounts.by_key(_bearer(given))
+        if asked.path.startswith(LANGGRAPH) and b"x-api-key" in asked.headers:
+            return await self._accounts.by_key(asked.headers[b"x-api-key"].decode("latin-1").strip())
         token = self.token(asked.headers)
         if not token:
             raise Unauthenticated(NOBODY)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from interlock.core.canonical import MAX_BYTES
 from interlock.core.errors import Error, InvalidRequest
@@ -17,7 +14,6 @@ from interlock.web.asgi import (
     Asked,
     Header,
     Message,
-    Misdirected,
     Receive,
     Scope,
     Send,
@@ -31,6 +27,7 @@ from interlock.web.asgi import (
 )
 from interlock.web.auth import Auth, check_allowed
 from interlock.web.deadlines import Deadlines
+from interlock.web.doorway import Doorway, preflight, readable
 from interlock.web.idempotency import Repeats, may_repeat
 from interlock.web.meters import Meters
 
@@ -44,6 +41,7 @@ ONCE = (
     b"idempotency-key",
     b"interlock-link",
     b"origin",
+    b"x-api-key",
 )
 PLAIN: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
@@ -57,8 +55,6 @@ PLAIN: tuple[Header, ...] = (
 
 # Each header costs the server's protocol two look-ups, and a program that reads JSON needs no more than these.
 BRIEF = tuple(header for header in PLAIN if header[0] in (b"cache-control", b"x-content-type-options"))
-
-_HOST = re.compile(rb"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 Handle = Callable[[Asked], Awaitable[Answer]]
 Stream = Callable[[Asked, Receive, Send], Awaitable[None]]
@@ -93,7 +89,7 @@ class Front:
         repeats: Repeats,
         hot: Collection[Hot | Live],
         rest: App,
-        hosts: Collection[str],
+        doorway: Doorway,
         meters: Meters,
     ) -> None:
         self._meters = meters
@@ -101,8 +97,10 @@ class Front:
         self._repeats = repeats
         self._rest = rest
         self._deadlines = Deadlines()
-        self._hosts = frozenset(hosts)
-        self._hot = {_shape(each.method, each.template.split("/")): each for each in hot if not _is_fixed(each)}
+        self._doorway = doorway
+        ours = [each for each in hot if each.template.startswith("/api/")]
+        self._hot = {_shape(each.method, each.template.split("/")): each for each in ours if not _is_fixed(each)}
+        self._foreign = [(each, each.template.split("/")) for each in hot if each not in ours and not _is_fixed(each)]
         self._fixed = {(each.method, each.template): each for each in hot if _is_fixed(each)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,6 +113,11 @@ class Front:
                 await self._rest(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = self._doorway.guest(scope["headers"])
+        if origin and scope["method"] == "OPTIONS":
+            await send_answer(send, preflight(origin, scope["headers"]), PLAIN)
+            return
+        send = readable(origin, send) if origin else send
         try:
             hot, values = self._found(scope)
             asked = scope["interlock"] = await self._read(scope, receive, hot)
@@ -157,13 +160,23 @@ class Front:
         fixed = self._fixed.get((method, path))
         hot = fixed or self._hot.get(_shape(method, parts))
         if hot is None:
-            return None, ()
+            return self._found_foreign(scope, parts)
         scope["template"] = hot.template
         return hot, () if fixed else tuple(parts[3:4])
 
+    def _found_foreign(self, scope: Scope, parts: list[str]) -> tuple[Hot | Live | None, tuple[str, ...]]:
+        """Of another protocol: few, and of any shape."""
+        for route, names in self._foreign:
+            if route.method == scope["method"] and len(names) == len(parts):
+                varying = [name.startswith("{") for name in names]
+                if all(is_value or name == part for name, part, is_value in zip(names, parts, varying, strict=True)):
+                    scope["template"] = route.template
+                    return route, tuple(part for part, is_value in zip(parts, varying, strict=True) if is_value)
+        return None, ()
+
     async def _read(self, scope: Scope, receive: Receive, hot: Hot | Live | None) -> Asked:
         headers = _headers(scope)
-        self._check_host(headers)
+        self._doorway.check_host(headers)
         if b"content-encoding" in headers:
             raise Unsupported("Compressed bodies are not taken. Send it plain.")
         length = headers.get(b"content-length")
@@ -174,13 +187,6 @@ class Front:
         if size > MAX_BYTES and hot is not None:
             check_allowed(await self._auth.principal(Asked(scope, headers, b"")), hot.roles)
         return Asked(scope, headers, await _body(receive, self._deadlines, max(size, MAX_BYTES)))
-
-    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        """Another site's name that leads to this address must not reach it: a browser would take us for that site."""
-        name = _name(headers.get(b"host", b""))
-        if name in self._hosts or _is_address(name):
-            return
-        raise Misdirected("This server does not go by this name. Set server.public_url to the address that people use.")
 
     async def _pass_on(self, asked: Asked, receive: Receive, send: Send) -> None:
         """To the framework, with the body that was read; whatever it answers gets our headers."""
@@ -202,11 +208,6 @@ class Front:
             await send(message)
 
         await self._rest(asked.scope, replay, covered)
-
-
-def hosts_of(host: str, public_url: str) -> set[str]:
-    """The names under which this server may be called; at which port is nobody's trick."""
-    return {"localhost", host.lower(), urlsplit(public_url).hostname or "localhost"}
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
@@ -277,20 +278,3 @@ def _shape(method: str, parts: list[str]) -> tuple[str, int, str, str]:
             return method, 5, name, verb
         case _:
             return method, 0, "", ""
-
-
-@lru_cache(maxsize=100)
-def _name(host: bytes) -> str:
-    """Without the port; empty for what is no host."""
-    found = _HOST.fullmatch(host.lower())
-    return (found[1] or found[2] or b"").decode() if found else ""
-
-
-@lru_cache(maxsize=100)
-def _is_address(name: str) -> bool:
-    """A number cannot be pointed elsewhere, as a name can."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from interlock.assistant import assistant_of
 from interlock.configuration import Settings
+from interlock.protocols import found
 from interlock.reach import reach_of
 from interlock.server.app import framework, hot_routes
 from interlock.server.docs import Manual, who
@@ -85,7 +86,7 @@ def main() -> None:
     reach = reach_of(Settings(), parts.store, workspaces, log)
     site = Site(Settings(), parts.store, parts.accounts, workspaces, parts.clock, log, assistant, reach)
     auth = Auth(parts.accounts, "")
-    manual: Manual = framework(site, auth, hot_routes(site, auth)).state.manual
+    manual: Manual = framework(site, auth, hot_routes(site, auth), found(site, auth)).state.manual
     sys.stdout.write(manual.json.decode() if "--openapi" in sys.argv else handbook(manual.document))
 
 

@@ -27,6 +27,7 @@ const REASONS: Record<Delivery["reason"], string> = {
   asked: "asks to decide",
   escalated: "asks more people to decide",
   expired: "says that time ran out",
+  woken: "wakes the workflow that waits",
   group: "says how many calls wait",
   test: "is a test",
 };

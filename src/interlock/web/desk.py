@@ -11,9 +11,9 @@ from starlette.responses import Response
 from interlock.beside import beside
 from interlock.core.decision import Reviewer
 from interlock.inbox import Inbox
-from interlock.server.routing import Caller, Here, response
 from interlock.shape import view_json
 from interlock.web.asgi import Answer, json_answer
+from interlock.web.routing import Caller, Here, response
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
