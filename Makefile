@@ -8,8 +8,8 @@ INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.dev-installed
 BENCH_VENV := .venv-bench
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
-# Frameworks whose agents are gated: an environment for each, since their packages do not fit together.
-FRAMEWORKS := langchain openai_agents agent_framework agno crewai
+# What others have and Interlock works with: an environment for each, since their packages do not fit together.
+FRAMEWORKS := langchain openai_agents agent_framework agno crewai engines humanlayer
 FRAMEWORKS_INSTALLED := $(FRAMEWORKS:%=.venv-frameworks/%/.installed)
 BENCH ?= --write --json $(BENCH_VENV)/figures.json
 LOCK_VENV := .venv-lock
@@ -87,7 +87,7 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile -q --no-config $(UPGRADE) --universal --
 LOCK_FRAMEWORKS := $(FRAMEWORKS:%=lock-%)
 .PHONY: $(LOCK_FRAMEWORKS)
 $(LOCK_FRAMEWORKS): lock-%:
-	@$(LOCK) pyproject.toml --extra postgres --extra client --extra $(subst _,-,$*) requirements/frameworks/$*.in -o requirements/frameworks/$*.txt
+	@$(LOCK) pyproject.toml --extra postgres --extra client $(if $(filter-out humanlayer,$*),--extra $(subst _,-,$*)) requirements/frameworks/$*.in -o requirements/frameworks/$*.txt
 
 lock: ## pin the requirements again, with hashes
 	@test -x $(LOCK_VENV)/bin/uv || $(PYTHON) -m venv $(LOCK_VENV)
@@ -116,11 +116,11 @@ $(INSTALLED): pyproject.toml hatch_build.py requirements/base.txt requirements/b
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json requirements/mcp/package-lock.json ui/package-lock.json
+$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json requirements/mcp/package-lock.json requirements/clients/package-lock.json requirements/restate/package-lock.json ui/package-lock.json
 	@echo 'Installing what the tests need ...'
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m tests.provider
-	@$(BIN)/python -m tests.mcp_packages
+	@$(BIN)/python -m tests.node_packages
 	@$(BIN)/python hatch_build.py --tools
 	@touch $@
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests import mcp_packages
 from tests.journeys.programs import wait_until
+from tests.node_packages import MCP
 
 REVISIONS = ("2025-11-25", "2026-07-28")
-SUITE = "conformance/dist/index.js"
+SUITE = "@modelcontextprotocol/conformance/dist/index.js"
 PASSED = "SUCCESS"
 FAILED = ("FAILURE", "WARNING")
 PATIENCE = 300.0  # seconds that a whole run may take on a busy machine: it takes 3 to 6
@@ -67,7 +67,7 @@ def scenario(url: str, revision: str, name: str, folder: Path) -> dict[str, str]
 
 
 def _ran(folder: Path, *options: str) -> dict[str, str]:
-    command = mcp_packages.command(SUITE, "server", *options, "--timeout", SCENARIO_MS, "--output-dir", str(folder))
+    command = MCP.command(SUITE, "server", *options, "--timeout", SCENARIO_MS, "--output-dir", str(folder))
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     found = {check: status for path in sorted(folder.glob("*/checks.json")) for check, status in _read(path)}
     assert found, f"The suite wrote nothing.\n{done.stdout}\n{done.stderr}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tests import mcp_packages
+from tests.node_packages import MCP
 
 Json = dict[str, Any]
 CLIENT = {"name": "tests", "version": "1"}
@@ -55,7 +55,7 @@ def filesystem(folder: Path) -> Real:
     edits = [{"oldText": "one", "newText": "one one"}]
     return Real(
         "filesystem",
-        mcp_packages.command("server-filesystem/dist/index.js", str(folder)),
+        MCP.command("@modelcontextprotocol/server-filesystem/dist/index.js", str(folder)),
         Call("read_text_file", {"path": str(file)}),
         "one",
         "one one",
@@ -76,7 +76,7 @@ def memory(folder: Path) -> Real:
 
     return Real(
         "memory",
-        ["env", f"MEMORY_FILE_PATH={file}", *mcp_packages.command("server-memory/dist/index.js")],
+        ["env", f"MEMORY_FILE_PATH={file}", *MCP.command("@modelcontextprotocol/server-memory/dist/index.js")],
         Call("read_graph", {}),
         "a reviewer",
         "bob",
@@ -92,7 +92,7 @@ def everything(_folder: Path) -> Real:
     """What it changes is inside of it: called twice, its tool would say that it stopped what it had started."""
     return Real(
         "everything",
-        mcp_packages.command("server-everything/dist/index.js"),
+        MCP.command("@modelcontextprotocol/server-everything/dist/index.js"),
         Call("get-sum", {"a": 2, "b": 3}),
         "The sum of 2 and 3 is 5.",
         "Started simulated",
@@ -103,7 +103,7 @@ def everything(_folder: Path) -> Real:
 
 def everything_over_http() -> list[str]:
     """Says its address."""
-    node, *words = mcp_packages.command("server-everything/dist/index.js", "streamableHttp")
+    node, *words = MCP.command("@modelcontextprotocol/server-everything/dist/index.js", "streamableHttp")
     return [node, "--import", str(Path(__file__).parent / "loopback.mjs"), *words]
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import mcp_packages
 from tests.frameworks.conformance import REVISIONS, Checks, checked, explained, process, scenario
 from tests.frameworks.outside import ROOT
 from tests.frameworks.person import approving
 from tests.journeys.programs import Shell
+from tests.node_packages import MCP, MISSING
 
 pytestmark = [
-    pytest.mark.skipif(not mcp_packages.is_installed(), reason=mcp_packages.MISSING),
+    pytest.mark.skipif(not MCP.is_installed(), reason=MISSING),
     pytest.mark.timeout(600),
 ]
 

@@ -15,13 +15,13 @@ from interlock.core.decision import Reject
 from interlock.core.event import Stored
 from interlock.core.ports import Query
 from interlock.wiring import Parts, wire
-from tests import mcp_packages
 from tests.frameworks.conformance import process
 from tests.frameworks.mcp_servers import MAKERS, Call, Real, everything_over_http, listed
 from tests.journeys.programs import Shell
+from tests.node_packages import MCP, MISSING
 from tests.support import BOB, approve
 
-pytestmark = pytest.mark.skipif(not mcp_packages.is_installed(), reason=mcp_packages.MISSING)
+pytestmark = pytest.mark.skipif(not MCP.is_installed(), reason=MISSING)
 PATIENCE = 90.0  # seconds that something may take on a busy machine
 AT_ONCE = "version: 1\ndefaults: {undo_window: 0s}\n"
 
