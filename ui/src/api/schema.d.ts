@@ -2442,7 +2442,7 @@ export interface components {
              * @description Why.
              * @enum {string}
              */
-            reason: "asked" | "escalated" | "expired" | "group" | "test";
+            reason: "asked" | "escalated" | "expired" | "woken" | "group" | "test";
             /** @description How urgent it is. */
             priority: string;
             /**

@@ -115,7 +115,8 @@ const told = (entry: Entry): string => `${whom(entry) || "people"} through ${tex
 function delivered(entry: Entry): string {
   if (data(entry, "what") === "reminded") return `reminded ${told(entry)}`;
   if (data(entry, "what") === "changed") return `told ${told(entry)} what has changed`;
-  if (data(entry, "reason") === "woken") return `woke the workflow that waits, through ${text(entry, "channel")}`;
+  if (data(entry, "reason") === "woken")
+    return `woke the workflow that waits, through ${text(entry, "channel")}`;
   return `told ${told(entry)}${data(entry, "reason") === "expired" ? " that time ran out" : ""}`;
 }
 
