@@ -68,6 +68,23 @@ async def test_a_message_under_a_key_withdraws_the_card_at_once_and_sent_again_l
         assert [each.id for each in await chat.cards(thread)] == [following.id]
 
 
+async def test_a_thread_that_a_client_names_is_one_thread_and_each_person_has_their_own(
+    place: Place, clock: Clock
+) -> None:
+    async with chatting(place, clock, *[Replied("Yes?")] * 3) as chat:
+        said = [Said("Hello", name="chat-1"), Said("And now?", name="chat-1"), Said("Hello", name="chat-2")]
+        for number, each in enumerate(said):
+            await chat.threads.say_once(chat.desk, ANN, each, Answers("default", "ann", f"key {number}"), "digest")
+            await chat.settle()
+        first, second = (chat.threads.id_of(ANN, name) for name in ("chat-1", "chat-2"))
+        lines = [line.body["text"] for line in (await chat.threads.show(ANN, first))[1] if line.kind == "said"]
+        assert lines == ["Hello", "And now?"]
+        assert (await chat.threads.see(ANN, second)).title == "Hello"
+        assert chat.threads.id_of(BEN, "chat-1") != first
+        with pytest.raises(NotFound):
+            await chat.threads.see(BEN, first)
+
+
 # R3, R55
 async def test_a_new_message_withdraws_the_card_and_the_model_goes_on_with_it(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, SEND, Replied("Then not.")) as chat:

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from interlock.configuration import Settings
+from interlock.protocols import found
 from interlock.server.app import build, hot_routes
 from interlock.server.serve import site_of
 from interlock.web.auth import Auth
@@ -82,7 +83,8 @@ async def world(parts: Parts, site: Site, app: Entrance, documents: dict[str, by
     """Two workspaces, and all routes."""
     if not documents:
         documents["now"] = (await ask(app, "GET", "/openapi.json")).body
-    routes = hot_routes(site, Auth(site.accounts, ""))
+    auth = Auth(site.accounts, "")
+    routes = [*hot_routes(site, auth), *(live for each in found(site, auth) for live in each.streams)]
     made = matrix.World(parts, app, app, matrix.written_down(json.loads(documents["now"]), routes))
     await made.make()
     for workspace in (matrix.OURS, matrix.THEIRS):

@@ -453,6 +453,27 @@ def test_what_the_server_logs_and_whom_it_believes_can_be_set(tmp_path: Path) ->
     assert '"proxy.example" is no address or network such as 10.0.0.0/8' in told.value.message
 
 
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "*",
+        "null",
+        "inbox.example.com",
+        "https://inbox.example.com/",
+        "https://Inbox.example.com",
+        "https://a@b",
+        "ftp://a",
+    ],
+)
+def test_other_sites_are_named_by_their_origins(tmp_path: Path, origin: str) -> None:
+    file = tmp_path / "interlock.yaml"
+    file.write_text("server: {origins: ['https://inbox.example.com', 'http://localhost:3000', 'http://[::1]:3000']}")
+    assert load_settings(file, {}).server.origins[1:] == ("http://localhost:3000", "http://[::1]:3000")
+    file.write_text(f"server: {{origins: ['{origin}']}}")
+    with pytest.raises(Misconfigured, match="is no origin such as"):
+        load_settings(file, {})
+
+
 def test_without_a_key_there_is_no_default_model(folder: Path) -> None:
     assert load(folder, "models: {ollama: {url: 'http://127.0.0.1:11434/v1'}}").default_model == ""
     assert load_settings(None, {"OLLAMA_BASE_URL": "http://127.0.0.1:11434/v1"}).default_model == ""
