@@ -141,7 +141,7 @@ class Threads:
     def id_of(self, who: Principal, name: str) -> str:
         """Of the thread that a client calls by this name: each person has threads of their own under any name."""
         said = "\n".join((who.workspace, who.name, name))
-        return threads.PREFIX + str(uuid.UUID(bytes=sha256(said.encode()).digest()[:16], version=8))
+        return threads.PREFIX + str(uuid.UUID(bytes=sha256(said.encode()).digest()[:16], version=5))
 
     async def _message(self, desk: Desk, who: Principal, said: Said) -> Message:
         """Looked for first, since cards of the turn that begins with the message are not meant."""
