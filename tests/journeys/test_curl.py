@@ -18,6 +18,7 @@ from tests.serving import keys_at, serving
 from tests.support import kinds
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "remote.md"
+SHOWN = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -40,6 +41,20 @@ def test_an_agent_needs_only_curl(place: Place, tmp_path: Path) -> None:
     seen = asyncio.run(told(place))
     assert [kind for kind in seen if kind.startswith("run_")] == ["run_opened", "run_closed"]
     assert seen.count("started") == seen.count("succeeded") == 1
+
+
+# R22, R27, R29
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed. Debian: apt-get install curl")
+def test_an_outside_system_needs_only_curl_and_gets_what_the_page_shows(place: Place, tmp_path: Path) -> None:
+    page = (PAGE.parent / "clients" / "requests.md").read_text()
+    script = "set -euo pipefail\n" + "\n".join(BLOCK.findall(page))
+    keys = asyncio.run(keys_at(place.url))
+    with serving(place.url, tmp_path) as server:
+        env = {**os.environ, "SERVER": server.url, "KEY": keys["agent"], "PERSON": keys["reviewer"], "NO_PROXY": "*"}
+        done = subprocess.run(
+            ["bash", "-c", script], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False
+        )
+    assert done.stdout == "".join(SHOWN.findall(page)), done.stdout + done.stderr
 
 
 async def told(place: Place) -> list[str]:
