@@ -39,6 +39,7 @@ NOTHING = "00000000-0000-7000-8000-000000000000"
 PUBLIC = {
     ("GET", "/healthz"),
     ("GET", "/readyz"),
+    ("GET", "/agent-inbox/info"),
     ("POST", "/api/session"),
     ("POST", "/api/session/link"),
     ("POST", "/api/session/link/look"),
@@ -315,6 +316,7 @@ MAKERS: dict[str, Maker] = {
     "/channels/{": _channel,
     "/resume/{": request_to_decide,
     "/submit": request_to_decide,
+    "/agent-inbox/threads/{": approval,
 }
 
 # Bodies for which the document's own words are not enough.

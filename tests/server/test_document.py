@@ -39,7 +39,7 @@ async def test_every_route_says_what_it_does_who_may_and_how_it_fails(made: Docu
     assert open_to_all <= {
         *("/healthz", "/readyz", "/api/session", "/api/session/link", "/api/session/link/look"),
         *("/api/links/look", "/api/links/code", "/api/links/session"),
-        *("/auth/oidc", "/auth/oidc/callback", "/channels/{name}/callback"),
+        *("/auth/oidc", "/auth/oidc/callback", "/channels/{name}/callback", "/agent-inbox/info"),
     }
 
 

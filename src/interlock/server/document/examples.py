@@ -50,6 +50,9 @@ BODIES: Mapping[str, object] = {
         "call_id": "question-1",
     },
     "NewReply": {"number": 1, "text": "For invoice 2027-113."},
+    "ThreadsWanted": {"limit": 10, "offset": 0, "status": "interrupted", "metadata": {"graph_id": "interlock"}},
+    "Resumption": {"command": {"resume": [{"type": "accept", "args": None}]}},
+    "StateUpdate": {"values": None, "as_node": "__end__"},
     "Requested": {
         "requestId": "7d0f6c1e-58a9-4b6e-9a43-1f2e3d4c5b6a",
         "actionType": "fund_transfer",

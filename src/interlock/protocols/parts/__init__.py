@@ -1,0 +1,1 @@
+"""What is too long for the one file of a protocol."""

@@ -1,0 +1,119 @@
+"""Between values and the texts of Agent Inbox: its Markdown going out, what people typed into its boxes coming in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from interlock.core.canonical import parse
+from interlock.core.card import LONG, Card, Field, head_and_tail, visible
+from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
+from interlock.schemas import validate
+
+# What says of a single argument what it is; `required` and the like are about all of them together.
+OF_ONE = ("$schema", "$id", "$defs", "definitions", "properties", "patternProperties", "additionalProperties")
+EITHER = "could be a text or something else, and a box cannot say which: edit it in Interlock"
+
+
+def coerced(
+    typed: Mapping[str, object], shown: Mapping[str, object], schema: Mapping[str, object]
+) -> dict[str, object]:
+    """Texts become what the schema says that they are, or it is refused: nothing is guessed."""
+    one = {name: schema[name] for name in OF_ONE if name in schema}
+    read = {name: _meant(name, value, shown, one) for name, value in typed.items()}
+    problems = [problem for each in read.values() if isinstance(each, Unread) for problem in each.problems]
+    if problems:
+        listed = "; ".join(map(str, problems))
+        raise InvalidDecision(f"The edit does not fit the tool: {listed}. Nothing was decided.", problems)
+    return read
+
+
+def answer_of(text: str, schema: Mapping[str, object]) -> object:
+    """What a typed answer means to a question with a schema; None where it is the text itself."""
+    fitting = [] if not validate(schema, text) else [each for each in _others(text) if not validate(schema, each)]
+    return fitting[0] if fitting else None
+
+
+def boxed(value: object) -> str:
+    """What the web app writes into the box for an argument."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def described(card: Card, hindrance: str, link: str) -> str:
+    """Markdown. All that an agent could have written stands in code: it cannot pose as ours, nor be HTML."""
+    return "\n".join(_lines(card, hindrance, link))
+
+
+def in_code(text: str) -> str:
+    """A code span that nothing inside can end; the text is `visible` already, so that it is one line."""
+    if not text.strip():
+        return f"(empty, {len(text)} characters)" if text else "(empty)"
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}"
+
+
+class Unread:
+    """Why a text is no value."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = problems
+
+
+def _meant(name: str, value: object, shown: Mapping[str, object], schema: Mapping[str, object]) -> object:
+    """A box that shows what it showed at first still holds that value."""
+    if not isinstance(value, str):
+        return value
+    current = shown.get(name, value)
+    if value == boxed(current):
+        return current
+    readings = [value, *_others(value)]
+    fitting = [each for each in readings if not validate(schema, {name: each})]
+    match fitting:
+        case []:
+            return Unread(validate(schema, {name: readings[-1]}))
+        case [only]:
+            return only
+        case _:
+            return value if isinstance(current, str) else Unread([Problem(_pointer(name), EITHER)])
+
+
+def _others(text: str) -> list[object]:
+    """What a text could mean besides itself: at most one thing, read strictly."""
+    try:
+        value = parse(text)
+    except InvalidRequest:
+        return []
+    return [] if isinstance(value, str) else [value]
+
+
+def _lines(card: Card, hindrance: str, link: str) -> Iterator[str]:
+    yield from (in_code(card.sentence), "")
+    if hindrance:
+        yield from ("**It cannot be accepted here:**", f"- {in_code(visible(hindrance))}", "")
+    if card.findings:
+        yield from (
+            "**Look twice:**",
+            *(f"- {in_code(f'{visible(each.pointer)}: {each.message}')}" for each in card.findings),
+            "",
+        )
+    if card.fields:
+        yield from ("**The arguments, exactly:**", *map(_field, card.fields), "")
+    for title, text in (("Preview", card.preview), ("The agent says, unverified", card.agent_says)):
+        yield from (f"**{title}:**", f"- {_ends(text)}", "") if text else ()
+    yield from ("**About it:**", *(f"- {label}: {in_code(text)}" for label, text in card.facts), "")
+    yield f"[Look at it in Interlock]({link})"
+
+
+def _field(field: Field) -> str:
+    digest = f" ({field.length} characters, SHA-256 {field.sha256})" if field.sha256 else ""
+    return f"- {in_code(visible(field.pointer))}: {_ends(field.text)}{digest}"
+
+
+def _ends(text: str) -> str:
+    head, tail = head_and_tail(text, LONG)
+    return f"{in_code(head)} … {in_code(tail)}" if tail else in_code(head)
+
+
+def _pointer(name: str) -> str:
+    return f"/{name.replace('~', '~0').replace('/', '~1')}"
