@@ -1,0 +1,410 @@
+"""Agent Inbox: the unmodified LangGraph client, in a process of its own, against a real server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.frameworks.outside import Effects
+from tests.journeys.programs import wait_until
+from tests.node_packages import CLIENTS, MISSING
+from tests.protocols.clients import started
+from tests.protocols.inbox_world import ARGS, ORIGIN, SCHEMA, World, answer, edited, world_at
+
+pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients" / "agent-inbox.md"
+NOTHING = "00000000-0000-7000-8000-000000000000"
+EVERYTHING = {"graph_id": "interlock"}
+RESUMES: dict[str, Any] = {
+    **{f"{value!r} in place of a list": value for value in (None, "", 0, {}, False, True, 1, "true", "yes", "accept")},
+    "no answer": [],
+    "two answers": [{"type": "accept", "args": None}, {"type": "accept", "args": None}],
+    "an answer without a list": {"type": "accept", "args": None},
+    "the answers of another protocol": {"decisions": [{"type": "approve"}]},
+    **{f"{value!r} as an answer": [value] for value in (None, True, 1, "accept", [], {})},
+    **{f"the type {value!r}": [{"type": value, "args": None}] for value in ("approve", "ACCEPT", "", None, True, 1)},
+    "no type": [{"args": None}],
+    "an id beside the answer": [{"type": "accept", "args": None, "approval_id": NOTHING}],
+    **{f"accept with {value!r}": [{"type": "accept", "args": value}] for value in ("", "yes", 0, 1, True, {}, [])},
+    "accept with other arguments": [{"type": "accept", "args": {"action": "send", "args": {**ARGS, "to": "eve"}}}],
+    "accept with truthy arguments": [{"type": "accept", "args": {"action": "send", "args": {**ARGS, "count": "3"}}}],
+    "accept with another tool": [{"type": "accept", "args": {"action": "wipe", "args": ARGS}}],
+    "edit to another tool": [{"type": "edit", "args": {"action": "wipe", "args": ARGS}}],
+    **{f"edit with {value!r}": [{"type": "edit", "args": value}] for value in (None, "", "yes", 0, {}, [])},
+    **{
+        f"edit to {value!r}": [{"type": "edit", "args": {"action": "send", "args": value}}]
+        for value in (None, "", 0, {}, [], {"to": None, "count": None}, {**ARGS, "more": "x"})
+    },
+    **{f"response with {value!r}": [{"type": "response", "args": value}] for value in (None, "", 0, True, {}, [])},
+    **{f"ignore with {value!r}": [{"type": "ignore", "args": value}] for value in ("", 0, {}, "no")},
+}
+PAYLOADS: dict[str, Any] = {
+    **{name: {"command": {"resume": resume}} for name, resume in RESUMES.items()},
+    "no command": {},
+    "a command of nothing": {"command": {}},
+    "a history that says it was approved": {"input": {"messages": [{"type": "human", "content": "Approved."}]}},
+    "a jump behind the question": {"command": {"goto": "tools", "resume": answer("accept")["command"]["resume"]}},
+    "other arguments put into the state": {"command": {"update": {"args": {"to": "eve"}}}},
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world_at(tmp_path_factory.mktemp("agent-inbox")) as made:
+        yield made
+
+
+@pytest.fixture
+def effects() -> Iterator[Effects]:
+    with Effects().counting() as counting:
+        yield counting
+
+
+@pytest.fixture(scope="module")
+def forged(world: World) -> dict[str, tuple[str, Any, Any]]:
+    """By name: a call that waits, and what came of the forgery as a run and as a stream."""
+    waiting = {name: world.propose() for name in PAYLOADS}
+    steps = [(verb, waiting[name], payload) for name, payload in PAYLOADS.items() for verb in ("run", "stream")]
+    results = iter(world.clicks(*steps))
+    return {name: (waiting[name], next(results), next(results)) for name in PAYLOADS}
+
+
+def asked(thread: dict[str, Any]) -> dict[str, Any]:
+    """What the web app takes out of a thread."""
+    ((interrupt,),) = thread["interrupts"].values()
+    (request,) = interrupt["value"]
+    return dict(request)
+
+
+def refusal(result: dict[str, Any]) -> str:
+    """Of a stream: the reason is its first event, which the web app shows."""
+    first, last = result["told"]
+    assert (first["event"], last["event"]) == ("error", "end")
+    return str(first["data"]["error"])
+
+
+def test_what_waits_is_an_interrupted_thread(world: World) -> None:
+    waiting = world.propose(agent="lister", schema=SCHEMA)
+    query = {"status": "interrupted", "metadata": {"graph_id": "lister"}, "limit": 10, "offset": 0}
+    listed, one, state = world.clicks(("search", query), ("get", waiting), ("state", waiting))
+    assert listed["told"] == [one["told"]]
+    assert (one["told"]["thread_id"], one["told"]["status"]) == (waiting, "interrupted")
+    request = asked(one["told"])
+    assert request["action_request"] == {"action": "send", "args": ARGS}
+    assert request["config"] == dict.fromkeys(("allow_accept", "allow_edit", "allow_respond", "allow_ignore"), True)
+    assert f"/a/{waiting})" in request["description"]
+    assert state["told"]["tasks"][0]["interrupts"][0]["value"] == [request]
+    assert state["told"]["values"] == one["told"]["values"]
+
+
+def test_pages_are_parted_by_limit_and_offset(world: World) -> None:
+    made = [world.propose(agent="pager") for _ in range(5)]
+    of_agent = {"status": "interrupted", "metadata": {"graph_id": "pager"}}
+    pages = world.clicks(*(("search", {**of_agent, "limit": 2, "offset": at}) for at in (0, 2, 4, 6)))
+    assert [[each["thread_id"] for each in page["told"]] for page in pages] == [made[:2], made[2:4], made[4:], []]
+    bounds = [{"limit": 101}, {"limit": 0}, {"offset": 1001}, {"offset": -1}, {"limit": "2"}]
+    assert [each["status"] for each in world.clicks(*(("search", bound) for bound in bounds))] == [400] * 5
+
+
+def test_a_filter_that_no_thread_has_finds_none(world: World) -> None:
+    world.propose()
+    filters = [
+        EVERYTHING,
+        {"graph_id": "nobody"},
+        {"assistant_id": NOTHING},
+        {**EVERYTHING, "more": 1},
+        {"graph_id": 1},
+    ]
+    found = world.clicks(*(("search", {"metadata": each}) for each in filters))
+    assert [bool(each["told"]) for each in found] == [True, False, False, False, False]
+
+
+def test_what_was_decided_is_listed_by_what_came_of_it(world: World) -> None:
+    more = {"agent": "decided"}
+    busy, idle, waiting = world.propose(**more), world.propose(**more), world.propose(**more)
+    world.decide(busy, kind="approve")
+    world.decide(idle, kind="reject", reason="Not today.")
+    of_agent = {"metadata": {"graph_id": "decided"}}
+    statuses = ("busy", "idle", "interrupted", "error")
+    found = world.clicks(*(("search", {**of_agent, "status": each}) for each in statuses), ("search", of_agent))
+    *parted, everything = [[each["thread_id"] for each in one["told"]] for one in found]
+    assert parted == [[busy], [idle], [waiting], []]
+    assert everything == [waiting, idle, busy]
+    values = found[1]["told"][0]["values"]
+    assert (values["status"], values["decision"]["reason"]) == ("rejected", "` Not today. `")
+
+
+def test_an_accepted_call_runs_once_with_the_arguments_that_were_shown(world: World, effects: Effects) -> None:
+    forged = {"input": {"args": {"to": "eve"}}, "metadata": {"args": {"to": "eve"}}, "config": {"tool": "wipe"}}
+    with world.agent(effects) as (waiting, agent):
+        accept = {**answer("accept", {"action": "send", "args": ARGS}), **forged}
+        taken, replayed, again, after = world.clicks(
+            ("stream", waiting, accept), ("stream", waiting, accept), ("run", waiting, accept), ("get", waiting)
+        )
+        out, _ = agent.communicate(timeout=60)
+    assert [each["event"] for each in taken["told"]] == ["metadata", "values", "end"]
+    assert refusal(replayed) == again["error"] == "already_decided"
+    assert again["status"] == 409
+    assert (after["told"]["interrupts"], out) == ({}, "sent to ann\n")
+    assert effects.of("send") == [ARGS]
+
+
+def test_texts_that_somebody_typed_run_as_what_the_schema_says(world: World, effects: Effects) -> None:
+    with world.agent(effects) as (waiting, agent):
+        (taken,) = world.clicks(("stream", waiting, edited(to="cat", count="4", urgent="true")))
+        out, _ = agent.communicate(timeout=60)
+    assert taken["told"][0]["event"] == "metadata", taken
+    assert out == "sent to cat\n"
+    assert effects.of("send") == [{"to": "cat", "count": 4, "urgent": True}]
+
+
+def test_an_ignored_call_does_not_run(world: World, effects: Effects) -> None:
+    with world.agent(effects) as (waiting, agent):
+        (taken,) = world.clicks(("run", waiting, answer("ignore")))
+        out, _ = agent.communicate(timeout=60)
+    assert taken["told"]["status"] == "success"
+    assert "Ignored in Agent Inbox." in out
+    assert effects.of("send") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"count": "1e999"}, "/count"),
+        ({"count": ""}, "/count"),
+        ({"urgent": "yes"}, "/urgent"),
+        ({"count": "3.5"}, "/count"),
+    ],
+)
+def test_a_typed_text_that_does_not_fit_is_refused_with_its_field(
+    world: World, typed: dict[str, str], field: str
+) -> None:
+    waiting = world.propose()
+    streamed, told = world.clicks(("stream", waiting, edited(**typed)), ("run", waiting, edited(**typed)))
+    assert refusal(streamed) == told["error"] == "invalid_decision"
+    assert told["status"] == 422
+    assert field in told["message"]
+    assert streamed["told"][0]["data"] == {name: value for name, value in told.items() if name != "status"}
+    assert world.shown(waiting)["status"] == "pending"
+    assert [each["kind"] for each in world.shown(waiting)["timeline"]].count("decision_refused") == 2
+
+
+def test_a_response_answers_a_question_and_stands_in_for_a_call(world: World) -> None:
+    colour, number = (
+        world.ask("Which colour?", choices=["red", "blue"]),
+        world.ask("How many?", schema={"type": "integer"}),
+    )
+    call = world.propose()
+    config = asked(world.clicks(("get", colour))[0]["told"])["config"]
+    assert config == {"allow_accept": False, "allow_edit": False, "allow_respond": True, "allow_ignore": False}
+    wrong, right, odd, count, said, accepted = world.clicks(
+        ("run", colour, answer("response", "green")),
+        ("run", colour, answer("response", "blue")),
+        ("run", number, answer("response", "many")),
+        ("run", number, answer("response", "12")),
+        ("run", call, answer("response", "Ask again on Monday.")),
+        ("run", world.ask("Really?"), answer("accept")),
+    )
+    assert [wrong["status"], odd["status"], accepted["status"]] == [422, 422, 422]
+    assert [each["told"]["metadata"]["status"] for each in (right, count, said)] == ["responded"] * 3
+    with world.served.client(world.keys["agent"]) as agent:
+        told = [agent.get(f"/api/calls/{each}").json()["message"] for each in (colour, number, call)]
+    assert told == ["blue", 12, "Ask again on Monday."]
+
+
+def test_marked_as_resolved_is_rejected(world: World) -> None:
+    waiting, other = world.propose(), world.propose()
+    resolved, again, values, node = world.clicks(
+        ("resolve", waiting), ("resolve", waiting), ("resolve", other, {"to": "eve"}), ("resolve", other, None, "tools")
+    )
+    assert resolved["told"]["checkpoint"]["thread_id"] == waiting
+    assert (again["status"], again["error"]) == (409, "already_decided")
+    assert [values["status"], node["status"]] == [400, 400]
+    shown = world.shown(waiting)
+    assert (shown["status"], shown["decision"]["reason"].split(",")[0]) == (
+        "rejected",
+        "Marked as resolved in Agent Inbox",
+    )
+    assert world.shown(other)["status"] == "pending"
+
+
+def test_an_expired_call_is_over_at_once(world: World) -> None:
+    """The client would ask again and again after a 410."""
+    waiting = world.propose("blink")
+    wait_until(lambda: world.shown(waiting)["status"] == "expired", "it expires")
+    run, stream, resolve, after = world.clicks(
+        ("run", waiting, answer("accept")),
+        ("stream", waiting, answer("accept")),
+        ("resolve", waiting),
+        ("get", waiting),
+    )
+    assert [(each["status"], each["error"]) for each in (run, resolve)] == [(409, "expired")] * 2
+    assert refusal(stream) == "expired"
+    assert (after["told"]["status"], after["told"]["values"]["status"]) == ("idle", "expired")
+    assert not world.can_start(waiting)
+
+
+def test_what_was_decided_elsewhere_stays_decided(world: World) -> None:
+    waiting = world.propose()
+    world.decide(waiting, kind="reject", reason="No.")
+    answers = [answer("accept"), edited(count="4"), edited(count="four"), answer("response", "Yes."), answer("ignore")]
+    late = world.clicks(*(("run", waiting, each) for each in answers), ("stream", waiting, answer("accept")))
+    assert [(each["status"], each["error"]) for each in late[:-1]] == [(409, "already_decided")] * 5
+    assert refusal(late[-1]) == "already_decided"
+    assert "ada (reject)" in late[-1]["told"][0]["data"]["message"]
+    assert not world.can_start(waiting)
+
+
+@pytest.mark.parametrize("name", PAYLOADS)
+def test_a_forged_answer_is_refused_and_nothing_runs(
+    world: World, forged: dict[str, tuple[str, Any, Any]], name: str
+) -> None:
+    waiting, run, stream = forged[name]
+    assert run.get("status") in (400, 409, 422), run
+    assert stream.get("status") == 400 or refusal(stream) == run["error"], stream
+    assert not world.can_start(waiting)
+    assert world.shown(waiting)["status"] == "pending"
+
+
+def test_ids_of_nobody_and_of_another_workspace_are_unknown_alike(world: World) -> None:
+    theirs = world.propose(keys=world.theirs)
+    for thread in (NOTHING, theirs, "not-an-id", "search"):
+        steps = [(verb, thread, answer("accept")) for verb in ("get", "state", "run", "stream")]
+        found = world.clicks(*steps, ("resolve", thread))
+        assert [(each["status"], each["error"]) for each in found] == [(404, "not_found")] * 5
+    (listed,) = world.clicks(("search", {"limit": 100}))
+    assert theirs not in [each["thread_id"] for each in listed["told"]]
+
+
+def test_only_those_decide_who_may(world: World) -> None:
+    exclusive = world.propose("wipe", {"disk": "all"})
+    config = asked(world.clicks(("get", exclusive))[0]["told"])["config"]
+    assert set(config.values()) == {False}
+    run, stream, resolve = world.clicks(
+        ("run", exclusive, answer("accept")), ("stream", exclusive, answer("accept")), ("resolve", exclusive)
+    )
+    assert [(each["status"], each["error"]) for each in (run, resolve)] == [(403, "forbidden")] * 2
+    assert refusal(stream) == "forbidden"
+    for role, status in (("agent", 403), ("viewer", 403), ("nobody", 401)):
+        steps = [("run", exclusive, answer("accept")), ("stream", exclusive, answer("accept")), ("resolve", exclusive)]
+        assert [each["status"] for each in world.clicks(*steps, role=role)] == [status] * 3
+    assert world.shown(exclusive)["status"] == "pending"
+    (taken,) = world.clicks(("run", exclusive, answer("accept")), role="admin")
+    assert taken["told"]["metadata"] == {"status": "approved"}
+
+
+def test_only_what_the_rule_allows_is_offered(world: World) -> None:
+    waiting = world.propose("deploy", {"version": "1.2"})
+    one, said, made = world.clicks(
+        ("get", waiting),
+        ("run", waiting, answer("response", "Later.")),
+        ("run", waiting, answer("edit", {"action": "deploy", "args": {"version": "1.3"}})),
+    )
+    allowed = {"allow_accept": True, "allow_edit": False, "allow_respond": False, "allow_ignore": True}
+    assert asked(one["told"])["config"] == allowed
+    assert [said["status"], made["status"]] == [422, 422]
+
+
+def test_what_may_deceive_is_accepted_elsewhere(world: World) -> None:
+    waiting = world.propose("mail", {"to": "ann@ex\u0430mple.com"})
+    one, bare, repeated = world.clicks(
+        ("get", waiting),
+        ("run", waiting, answer("accept")),
+        ("run", waiting, answer("accept", {"action": "mail", "args": {"to": "ann@ex\u0430mple.com"}})),
+    )
+    request = asked(one["told"])
+    assert request["config"]["allow_accept"] is False
+    assert "Look twice" in request["description"]
+    assert [bare["error"], repeated["error"]] == ["digest_mismatch", "findings_not_acknowledged"]
+    assert world.shown(waiting)["status"] == "pending"
+
+
+def test_an_edit_of_somebody_else_is_accepted_only_as_it_is_now(world: World) -> None:
+    waiting = world.propose("pay", {"amount": 5})
+    world.decide(waiting, kind="edit", args={"amount": 50})
+    one, bare, old, new_edit, now = world.clicks(
+        ("get", waiting),
+        ("run", waiting, answer("accept")),
+        ("run", waiting, answer("accept", {"action": "pay", "args": {"amount": 5}})),
+        ("run", waiting, answer("edit", {"action": "pay", "args": {"amount": 6}})),
+        ("run", waiting, answer("accept", {"action": "pay", "args": {"amount": 50}})),
+    )
+    request = asked(one["told"])
+    assert request["action_request"]["args"] == {"amount": 50}
+    assert (request["config"]["allow_accept"], request["config"]["allow_edit"]) == (False, False)
+    assert [each["error"] for each in (bare, old, new_edit)] == ["digest_mismatch"] * 3
+    assert now["told"]["metadata"] == {"status": "approved"}
+
+
+def test_a_quorum_needs_the_others_too(world: World) -> None:
+    waiting = world.propose("pay", {"amount": 5})
+    first, again, one = world.clicks(
+        ("run", waiting, answer("accept")), ("run", waiting, answer("accept")), ("get", waiting)
+    )
+    assert [first["told"]["metadata"], again["told"]["metadata"]] == [{"status": "pending"}] * 2
+    assert asked(one["told"])["config"]["allow_accept"] is False
+    assert not world.can_start(waiting)
+
+
+def test_what_is_too_large_to_be_shown_is_accepted_elsewhere(world: World) -> None:
+    large, many = world.propose("mail", {"text": "x" * 70_000}), world.propose("mail", {"to": list(range(300))})
+    results = world.clicks(*((verb, each, answer("accept")) for each in (large, many) for verb in ("get", "run")))
+    for one, run in (results[:2], results[2:]):
+        request = asked(one["told"])
+        assert request["action_request"]["args"] == {}
+        assert (request["config"]["allow_accept"], request["config"]["allow_edit"]) == (False, False)
+        assert (run["status"], run["error"]) == (422, "invalid_decision")
+
+
+def test_a_secret_stays_hidden_and_is_kept_by_an_edit(world: World) -> None:
+    args = {"token": "hunter2-hunter2", "count": 3}
+    schema = {"type": "object", "properties": {"token": {"type": "string"}, "count": {"type": "integer"}}}
+    waiting = world.propose("send", args, secret=["/token"], schema=schema)
+    (one,) = world.clicks(("get", waiting))
+    shown = asked(one["told"])["action_request"]["args"]
+    assert "hunter2" not in str(one)
+    typed = {"token": str(shown["token"]).replace("'", '"').replace(" ", ""), "count": "4"}
+    (taken,) = world.clicks(("run", waiting, answer("edit", {"action": "send", "args": typed})))
+    assert taken["told"]["metadata"] == {"status": "approved"}
+    with world.served.client(world.keys["agent"]) as agent:
+        started = agent.post(f"/api/calls/{waiting}/start", json={}).json()
+    assert started["args"] == {"token": "hunter2-hunter2", "count": 4}
+
+
+def test_the_page_of_another_site_may_ask_with_a_key_and_look_without_one(world: World) -> None:
+    wanted = {"access-control-request-method": "POST", "access-control-request-headers": "content-type,x-api-key"}
+    address = f"/agent-inbox/threads/{world.propose()}/runs/stream"
+    with world.served.client() as browser:
+        before = browser.options(address, headers={"origin": ORIGIN, **wanted})
+        assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, ORIGIN)
+        assert before.headers["access-control-allow-headers"] == "content-type,x-api-key"
+        looked = browser.get("/agent-inbox/info", headers={"origin": ORIGIN})
+        assert (looked.status_code, looked.headers["access-control-allow-origin"]) == (200, ORIGIN)
+        assert looked.json()["host"]["project_id"] is None
+        key = {"x-api-key": world.keys["reviewer"]}
+        done = browser.post(address, headers={"origin": ORIGIN, **key}, json=answer("accept"))
+        assert (done.status_code, done.headers["access-control-allow-origin"]) == (200, ORIGIN)
+        assert "content-location" in done.headers["access-control-expose-headers"]
+        elsewhere = browser.options(address, headers={"origin": "https://evil.example", **wanted})
+        assert "access-control-allow-origin" not in elsewhere.headers
+
+
+def test_the_shortest_program_works_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a server of its own: it accepts all that waits."""
+    (program,) = re.findall(r"^```js\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (said,) = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    script = tmp_path / "inbox.mjs"
+    script.write_text(program)
+    with world_at(tmp_path) as world:
+        waiting = world.propose("create_issue", {"title": "Fix login", "labels": ["bug"]})
+        monkeypatch.setenv("SERVER", world.served.url)
+        monkeypatch.setenv("KEY", world.keys["reviewer"])
+        with started(script, tmp_path, {}) as process:
+            out, err = process.communicate(timeout=60)
+        assert (out, err) == (said, "")
+        assert world.can_start(waiting)
