@@ -353,12 +353,14 @@ def test_a_quorum_needs_the_others_too(world: World) -> None:
 
 def test_what_is_too_large_to_be_shown_is_accepted_elsewhere(world: World) -> None:
     large, many = world.propose("mail", {"text": "x" * 70_000}), world.propose("mail", {"to": list(range(300))})
-    results = world.clicks(*((verb, each, answer("accept")) for each in (large, many) for verb in ("get", "run")))
-    for one, run in (results[:2], results[2:]):
+    change = answer("edit", {"action": "mail", "args": {"text": "short"}})
+    steps = [(("get", each), ("run", each, answer("accept")), ("run", each, change)) for each in (large, many)]
+    results = world.clicks(*steps[0], *steps[1])
+    for one, *runs in (results[:3], results[3:]):
         request = asked(one["told"])
         assert request["action_request"]["args"] == {}
         assert (request["config"]["allow_accept"], request["config"]["allow_edit"]) == (False, False)
-        assert (run["status"], run["error"]) == (422, "invalid_decision")
+        assert [(run["status"], run["error"]) for run in runs] == [(422, "invalid_decision")] * 2
 
 
 def test_a_secret_stays_hidden_and_is_kept_by_an_edit(world: World) -> None:

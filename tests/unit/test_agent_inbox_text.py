@@ -135,6 +135,22 @@ def test_values_that_are_no_texts_are_left_to_the_schema() -> None:
     assert coerced({"text": 4, "flag": "true"}, {"text": "a", "flag": False}, SCHEMA) == {"text": 4, "flag": True}
 
 
+def test_an_argument_that_was_not_there_is_read_by_the_schema_too() -> None:
+    assert coerced({"whole": "4", "anything": "4"}, {}, SCHEMA) == {"whole": 4, "anything": "4"}
+    with pytest.raises(InvalidDecision, match="/flag"):
+        coerced({"flag": "yes"}, {}, SCHEMA)
+
+
+def test_an_argument_that_the_schema_does_not_name_is_what_it_says_of_all_others() -> None:
+    of_others = {"additionalProperties": {"type": "integer"}, "patternProperties": {"^is_": {"type": "boolean"}}}
+    assert coerced({"more": "4", "is_new": "true"}, {"more": 3, "is_new": False}, of_others) == {
+        "more": 4,
+        "is_new": True,
+    }
+    with pytest.raises(InvalidDecision, match="/more"):
+        coerced({"more": "4"}, {"more": 3}, {"properties": {"text": {}}, "additionalProperties": False})
+
+
 @given(st.sampled_from(sorted(FITTING)).flatmap(lambda name: st.tuples(st.just(name), FITTING[name])), JSON)
 def test_what_a_box_would_show_of_a_value_is_read_as_that_value_or_refused(
     made: tuple[str, object], current: object

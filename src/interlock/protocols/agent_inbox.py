@@ -14,6 +14,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from starlette.responses import Response
 
+from interlock.beside import beside
 from interlock.core.approval import Approval, standing
 from interlock.core.canonical import canonical
 from interlock.core.card import visible
@@ -157,7 +158,7 @@ async def search_threads(body: ThreadsWanted, desk: AtDesk) -> Response:
     agent = _agent(body.metadata or {})
     found = [] if agent is None else [await _listed(each, desk) async for each in _page(body, agent, desk)]
     wanted = [each for each in found if body.status in (None, each["status"])]  # by the clock, some have just expired
-    return response(json_answer(wanted))
+    return response(await beside(len(wanted) * LARGE // MOST, lambda: json_answer(wanted)))
 
 
 @router.get("/threads/{thread_id}", responses=gives(InboxThread, 404), **may(LOOKERS))
@@ -221,7 +222,7 @@ async def _taken(thread_id: str, body: Resumption, desk: Desk) -> dict[str, obje
     if view.status != "pending":
         raise standing(replace(view.stored.approval, status=view.status))
     try:
-        decision = _decision(said, view)
+        decision = await beside(len(canonical(view.spec.schema or {})), lambda: _decision(said, view))
     except (Conflict, InvalidDecision) as error:
         await desk.inbox.refuse(desk.workspace, thread_id, TRIED[said.type], desk.reviewer, error)
         raise
@@ -232,6 +233,8 @@ async def _taken(thread_id: str, body: Resumption, desk: Desk) -> dict[str, obje
 
 
 def _decision(said: HumanResponse, view: View) -> Decision:
+    if said.type in ("accept", "edit") and not _is_whole(view):
+        raise InvalidDecision("The arguments are too large to be shown in Agent Inbox. Decide in Interlock.")
     match said.type, said.args:
         case "accept", None | ActionRequest() as repeated:
             return Approve(_seen(repeated, view))
@@ -249,8 +252,6 @@ def _decision(said: HumanResponse, view: View) -> Decision:
 
 def _seen(repeated: ActionRequest | None, view: View) -> Seen:
     """Where edits are allowed the web app repeats what it showed: then it is known what this person saw."""
-    if not _is_whole(view):
-        raise InvalidDecision("The arguments are too large to be shown in Agent Inbox. Decide in Interlock.")
     if repeated is None:
         return Seen()
     _check_action(repeated, view)
@@ -263,6 +264,8 @@ def _edit(request: ActionRequest, view: View) -> Decision:
     """Brings all arguments anew, so that it replaces what was proposed; not what somebody else made of it."""
     _check_action(request, view)
     shown = cast(Mapping[str, object], shown_args(view.stored.payload) or {})
+    if len(request.args) > MANY:
+        raise InvalidDecision(f"An edit in Agent Inbox has at most {MANY} arguments. Edit the call in Interlock.")
     args = coerced(request.args, shown, view.spec.schema or {})
     approval = view.stored.approval
     return Edit(args, Seen(None if approval.editors else approval.args_sha256))

@@ -12,7 +12,9 @@ from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
 from interlock.schemas import validate
 
 # What says of a single argument what it is; `required` and the like are about all of them together.
-OF_ONE = ("$schema", "$id", "$defs", "definitions", "properties", "patternProperties", "additionalProperties")
+OF_OTHERS = ("$schema", "$id", "patternProperties", "additionalProperties")
+OF_ONE = (*OF_OTHERS, "$defs", "definitions", "properties")
+POINTS = re.compile(r'"\$\w*[rR]ef"')
 EITHER = "could be a text or something else, and a box cannot say which: edit it in Interlock"
 
 
@@ -20,8 +22,7 @@ def coerced(
     typed: Mapping[str, object], shown: Mapping[str, object], schema: Mapping[str, object]
 ) -> dict[str, object]:
     """Texts become what the schema says that they are, or it is refused: nothing is guessed."""
-    one = {name: schema[name] for name in OF_ONE if name in schema}
-    read = {name: _meant(name, value, shown, one) for name, value in typed.items()}
+    read = {name: _meant(name, value, shown, schema) for name, value in typed.items()}
     problems = [problem for each in read.values() if isinstance(each, Unread) for problem in each.problems]
     if problems:
         listed = "; ".join(map(str, problems))
@@ -64,18 +65,33 @@ def _meant(name: str, value: object, shown: Mapping[str, object], schema: Mappin
     """A box that shows what it showed at first still holds that value."""
     if not isinstance(value, str):
         return value
-    current = shown.get(name, value)
-    if value == boxed(current):
-        return current
-    readings = [value, *_others(value)]
-    fitting = [each for each in readings if not validate(schema, {name: each})]
+    if name in shown and value == boxed(shown[name]):
+        return shown[name]
+    readings, own = [value, *_others(value)], _of_one(name, schema)
+    fitting = [each for each in readings if not validate(own, {name: each})]
     match fitting:
         case []:
-            return Unread(validate(schema, {name: readings[-1]}))
+            return Unread([_here(name, each) for each in validate(own, {name: readings[-1]})])
         case [only]:
             return only
         case _:
-            return value if isinstance(current, str) else Unread([Problem(_pointer(name), EITHER)])
+            return value if isinstance(shown.get(name, ""), str) else Unread([Problem(_pointer(name), EITHER)])
+
+
+def _here(name: str, problem: Problem) -> Problem:
+    """What is wrong with all of them together is wrong with the only one that was checked."""
+    inside = problem.pointer == _pointer(name) or problem.pointer.startswith(f"{_pointer(name)}/")
+    return problem if inside else Problem(_pointer(name), problem.message)
+
+
+def _of_one(name: str, schema: Mapping[str, object]) -> dict[str, object]:
+    """As little of the schema as this argument takes: a large one takes long to make ready, for each of them."""
+    properties = schema.get("properties")
+    own = properties.get(name) if isinstance(properties, Mapping) else None
+    kept = {part: schema[part] for part in OF_OTHERS if part in schema}
+    if POINTS.search(json.dumps([own, kept])):  # to anywhere
+        return {part: schema[part] for part in OF_ONE if part in schema}
+    return kept if own is None else {**kept, "properties": {name: own}}
 
 
 def _others(text: str) -> list[object]:
