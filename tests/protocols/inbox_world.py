@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from tests.frameworks.outside import Effects
 from tests.journeys.programs import wait_until
-from tests.protocols.clients import ran
+from tests.protocols.clients import PATIENCE, ran
 from tests.serving import Served, keys_at, serving
 
 SCRIPT = Path(__file__).parent / "agent_inbox.mjs"
@@ -107,7 +107,7 @@ class World:
         command = [sys.executable, "-c", AGENT, name]
         with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, cwd=self.folder) as process:
             try:
-                wait_until(lambda: bool(self._pending(name)), "the agent asks")
+                wait_until(lambda: bool(self._pending(name)), "the agent asks", PATIENCE)
                 yield self._pending(name)[0]["id"], process
             finally:
                 process.kill()

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from interlock.core.card import make_card
 from interlock.core.errors import InvalidDecision
-from interlock.protocols.parts.agent_inbox_text import answer_of, boxed, coerced, described, in_code
+from interlock.protocols.parts.agent_inbox_text import answer_of, boxed, coerced, described, in_code, survives
 
 POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
 KINDS: dict[str, Any] = {
@@ -171,6 +171,12 @@ def test_a_box_that_nobody_changed_keeps_its_value(value: object) -> None:
     read = typed("unknown", boxed(value), value)
     assert read == value
     assert type(read) is type(value)
+
+
+@pytest.mark.parametrize("number", [2**53, -(2**53), 10**30])
+def test_numbers_that_javascript_would_change_are_noticed_at_any_depth(number: int) -> None:
+    assert not survives({"a": [{"b": number}]})
+    assert survives({"a": [{"b": number // 10**20, "c": str(number), "d": float(number), "e": True, "f": None}]})
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from starlette.responses import Response
 
+from interlock.beside import LARGE as BESIDE
 from interlock.beside import beside
 from interlock.core.approval import Approval, standing
 from interlock.core.canonical import canonical
@@ -26,7 +27,7 @@ from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.durations import rfc3339
 from interlock.inbox import QUESTION, View
-from interlock.protocols.parts.agent_inbox_text import answer_of, coerced, described, in_code
+from interlock.protocols.parts.agent_inbox_text import answer_of, coerced, described, in_code, survives
 from interlock.shape import sentence_of, shown_args
 from interlock.web.asgi import Answer, Body, Many, encoded, error_answer, json_answer
 from interlock.web.desk import AtDesk, Desk
@@ -36,6 +37,7 @@ EVERYTHING = "interlock"  # the graph whose threads are all approvals; any other
 MOST, FURTHEST, AT_ONCE = 100, 1_000, 500  # threads of a page, to pass over, and to pass over in one query
 LARGE = 64 * 1024  # bytes of arguments; the web app would have to draw them for each thread of a list
 MANY = 200  # arguments at any depth
+UNFIT = "The arguments are too large to be shown in Agent Inbox, or have numbers that JavaScript cannot hold."
 IGNORED = "Ignored in Agent Inbox."
 RESOLVED = "Marked as resolved in Agent Inbox, without an answer."
 SHOWN_AS: Mapping[str, str] = {
@@ -158,7 +160,7 @@ async def search_threads(body: ThreadsWanted, desk: AtDesk) -> Response:
     agent = _agent(body.metadata or {})
     found = [] if agent is None else [await _listed(each, desk) async for each in _page(body, agent, desk)]
     wanted = [each for each in found if body.status in (None, each["status"])]  # by the clock, some have just expired
-    return response(await beside(len(wanted) * LARGE // MOST, lambda: json_answer(wanted)))
+    return response(await beside(BESIDE if len(wanted) > 10 else 0, lambda: json_answer(wanted)))
 
 
 @router.get("/threads/{thread_id}", responses=gives(InboxThread, 404), **may(LOOKERS))
@@ -222,7 +224,7 @@ async def _taken(thread_id: str, body: Resumption, desk: Desk) -> dict[str, obje
     if view.status != "pending":
         raise standing(replace(view.stored.approval, status=view.status))
     try:
-        decision = await beside(len(canonical(view.spec.schema or {})), lambda: _decision(said, view))
+        decision = await beside(BESIDE if said.type == "edit" else 0, lambda: _decision(said, view))
     except (Conflict, InvalidDecision) as error:
         await desk.inbox.refuse(desk.workspace, thread_id, TRIED[said.type], desk.reviewer, error)
         raise
@@ -234,7 +236,7 @@ async def _taken(thread_id: str, body: Resumption, desk: Desk) -> dict[str, obje
 
 def _decision(said: HumanResponse, view: View) -> Decision:
     if said.type in ("accept", "edit") and not _is_whole(view):
-        raise InvalidDecision("The arguments are too large to be shown in Agent Inbox. Decide in Interlock.")
+        raise InvalidDecision(f"{UNFIT} Decide in Interlock.")
     match said.type, said.args:
         case "accept", None | ActionRequest() as repeated:
             return Approve(_seen(repeated, view))
@@ -295,7 +297,7 @@ def _agent(metadata: Mapping[str, object]) -> str | None:
 
 async def _page(wanted: ThreadsWanted, agent: str, desk: Desk) -> AsyncIterator[Stored]:
     statuses = tuple(status for status, shown in SHOWN_AS.items() if shown == wanted.status)
-    query, left, page = Query(statuses, agent=agent), wanted.offset, None
+    query, left = Query(statuses, agent=agent), wanted.offset
     while left:
         page = await desk.inbox.list(desk.workspace, replace(query, limit=min(left, AT_ONCE)))
         left, query = left - len(page.items), replace(query, cursor=page.next or "")
@@ -323,8 +325,7 @@ def _thread(view: View, desk: Desk) -> dict[str, Any]:
 def _asked(view: View, desk: Desk) -> dict[str, object]:
     approval, whole = view.stored.approval, _is_whole(view)
     found = options(approval, desk.reviewer, desk.site.clock())
-    here = _elsewhere(approval) if whole else "The arguments are too large to be shown here."
-    hindrance = found["approve"] or here
+    hindrance = found["approve"] or (_elsewhere(approval) if whole else UNFIT)
     allowed = {
         "allow_accept": not hindrance,
         "allow_edit": not found["edit"] and whole and not approval.editors,
@@ -369,7 +370,9 @@ def _bare(stored: Stored, desk: Desk) -> dict[str, Any]:
 
 
 def _is_whole(view: View) -> bool:
-    return len(_bytes(view.stored.payload)) <= LARGE and len(view.card.fields) <= MANY
+    """Whether the web app would show the arguments as they are, and send them back so."""
+    small = len(_bytes(view.stored.payload)) <= LARGE and len(view.card.fields) <= MANY
+    return small and survives(shown_args(view.stored.payload))
 
 
 def _bytes(payload: Payload) -> bytes:

@@ -14,6 +14,7 @@ from interlock.schemas import validate
 # What says of a single argument what it is; `required` and the like are about all of them together.
 OF_OTHERS = ("$schema", "$id", "patternProperties", "additionalProperties")
 OF_ONE = (*OF_OTHERS, "$defs", "definitions", "properties")
+MOST_EXACT = 2**53 - 1
 POINTS = re.compile(r'"\$\w*[rR]ef"')
 EITHER = "could be a text or something else, and a box cannot say which: edit it in Interlock"
 
@@ -34,6 +35,19 @@ def answer_of(text: str, schema: Mapping[str, object]) -> object:
     """What a typed answer means to a question with a schema; None where it is the text itself."""
     fitting = [] if not validate(schema, text) else [each for each in _others(text) if not validate(schema, each)]
     return fitting[0] if fitting else None
+
+
+def survives(value: object) -> bool:
+    """Whether it is the same after JavaScript read it: a larger whole number would silently become another."""
+    match value:
+        case int():
+            return abs(value) <= MOST_EXACT
+        case Mapping():
+            return all(map(survives, value.values()))
+        case list():
+            return all(map(survives, value))
+        case _:
+            return True
 
 
 def boxed(value: object) -> str:
