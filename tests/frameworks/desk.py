@@ -41,6 +41,7 @@ class Desk:
                     "agent": each.approval.subject.agent,
                     "agent_path": list(each.approval.subject.agent_path),
                     "run_id": each.approval.subject.run_id,
+                    "call_id": each.approval.subject.call_id,
                     "args": json.loads(each.payload.shown or each.payload.args or b"{}"),
                 }
                 for each in page.items

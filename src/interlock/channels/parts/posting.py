@@ -44,8 +44,10 @@ class Poster:
             transport=transport, timeout=SECONDS, follow_redirects=False, headers={"user-agent": AGENT}
         )
 
-    async def post(self, content: bytes, headers: Mapping[str, str], url: str = "") -> httpx2.Response:
-        """An answer that says yes. Raises Later, Never or Gone for all others."""
+    async def post(
+        self, content: bytes, headers: Mapping[str, str], url: str = "", fine: frozenset[int] = frozenset()
+    ) -> httpx2.Response:
+        """An answer that says yes, or whose status is `fine`. Raises Later, Never or Gone for all others."""
         try:
             async with asyncio.timeout(SECONDS):
                 answer = await self._sent(url or self._url, content, headers)
@@ -59,7 +61,7 @@ class Poster:
             raise Later(f"{self._service} cannot be found: its name has no address now.") from None
         except httpx2.TransportError:
             raise Unsure(f"{self._service} hung up before it answered.") from None
-        return self._judged(answer)
+        return answer if answer.status_code in fine else self._judged(answer)
 
     async def close(self) -> None:
         if "_client" in self.__dict__:

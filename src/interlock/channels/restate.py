@@ -1,0 +1,57 @@
+"""Restate: wakes handlers that wait for people, by their awakeables. It carries no decision: they look for themselves.
+
+Settings: `url` of the ingress; `key`, if the ingress wants one as a bearer; `allow_private: true` for one in your own
+network. Only runs of Restate are told of; people are told through the other channels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from interlock.channels.channel import Kit, Never, text
+from interlock.channels.parts.posting import Poster
+from interlock.core.message import Message
+from interlock.core.routes import Means
+
+SETTINGS = ("url", "key", "allow_private")
+# Somebody waits for it: soon, then ever more patiently, for about a day.
+WAITS = (1, 1, 2, 5, 10, *[30] * 10, *[300] * 24, *[1_800] * 44)
+MEANS = Means(priorities=frozenset(), waits=WAITS, wakes="restate")
+TOLD = frozenset({404, 409})  # nobody waits there any more
+REACHED = frozenset({405})  # what an ingress says to a POST of its health
+# A call id is the agent's own word: nothing but an awakeable may become part of an address.
+_AWAKEABLE = re.compile(r"(sign|prom)_1[A-Za-z0-9_-]{1,140}")
+
+
+def connect(kit: Kit) -> Restate:
+    url = text(kit.settings, "url").rstrip("/")
+    return Restate(Poster(kit, "Restate", url), url, text(kit.settings, "key", ""))
+
+
+class Restate:
+    def __init__(self, poster: Poster, url: str, key: str) -> None:
+        self._poster = poster
+        self._url = url
+        self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+
+    async def send(self, message: Message) -> str:
+        """The second time, and for one that has ended, Restate takes it and does nothing."""
+        topic = message.topic
+        if message.purpose == "test":
+            await self._poster.post(b"", self._headers, f"{self._url}/restate/health", REACHED)
+        elif topic is not None and message.purpose == "woken":
+            body = json.dumps({"approval_id": topic.approval.id}).encode()
+            await self._poster.post(body, self._headers, self._place(topic.approval.subject.call_id), TOLD)
+        return message.id
+
+    async def update(self, message: Message, ref: str) -> str:
+        return await self.send(message)
+
+    async def close(self) -> None:
+        await self._poster.close()
+
+    def _place(self, call_id: str) -> str:
+        if not _AWAKEABLE.fullmatch(call_id):
+            raise Never("The call has no awakeable: only calls of gated handlers can be woken.")
+        return f"{self._url}/restate/awakeables/{call_id}/resolve"

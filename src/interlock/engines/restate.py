@@ -1,0 +1,136 @@
+"""Restate: a handler that waits for people as long as it takes, and holds nothing meanwhile.
+
+Each call has an awakeable, whose id is its call id: the channel `restate` resolves it when the decision stands. What it
+is resolved or rejected with is never read, so nobody can decide at the ingress; a handler that is woken looks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+import restate
+from restate.serde import JsonSerde
+
+from interlock.core.call import Args, ToolCall, ToolSpec
+from interlock.core.canonical import read
+from interlock.core.errors import Error, InvalidRequest, Stale
+from interlock.core.outcome import Outcome, Waiting
+from interlock.library.agent import Agent, Ran, misfit, told
+from interlock.library.functions import stored_result
+
+T = TypeVar("T")
+RUN = "restate:"  # begins the run id of an invocation: the channel of that name is told of it
+LOOK_AGAIN = timedelta(minutes=10)
+SOON = timedelta(seconds=1)
+GONE = "The workflow was cancelled before the call could run."
+
+
+async def gated(
+    ctx: restate.Context,
+    agent: Agent,
+    spec: ToolSpec,
+    args: Mapping[str, object],
+    function: Callable[..., Any],
+    look_again: timedelta = LOOK_AGAIN,
+    **more: Any,
+) -> Any:
+    """What came of the call, for the model: the function's result, a person's answer, or why it did not run.
+
+    The function, sync or async, gets the approved arguments by name and runs at most once, whatever is killed and
+    replayed. `look_again` bounds how long a wake-up that was lost can delay it. `more` are fields of the ToolCall.
+    """
+    name, woken = ctx.awakeable()
+    try:
+        call = agent.call(spec.name, args, RUN + ctx.request().id, name, **more)
+    except InvalidRequest as error:
+        return misfit(error)
+
+    async def look() -> dict[str, Any]:
+        return await _unbroken(_looked(agent, call, spec, function))
+
+    found = await _kept(ctx, f"ask about {spec.name}", look)
+    pause, waits = look_again, [woken]
+    while "waiting" in found:
+        try:
+            timer = ctx.sleep(pause)
+            done, _ = await restate.wait_completed(*waits, timer)
+        except restate.TerminalError:  # the invocation is cancelled
+            await _kept(ctx, f"withdraw {spec.name}", partial(_withdrawn, agent, found["waiting"]))
+            raise
+        if woken in done:  # it wakes once: should this have been somebody else, only the clock is left
+            pause, waits = SOON, []
+        elif not waits:
+            pause = min(2 * pause, look_again)
+        found = await _kept(ctx, f"look at {spec.name}", look)
+    return found["told"]
+
+
+async def _kept(ctx: restate.Context, name: str, action: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    found: dict[str, Any] = await ctx.run_typed(name, action, restate.RunOptions(serde=JsonSerde()))
+    return found
+
+
+async def _looked(agent: Agent, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> dict[str, Any]:
+    """Where the call stands, after it ran here if it may: as JSON, for the journal."""
+    begun: list[Args] = []
+
+    async def body(args: Args) -> Any:
+        begun.append(args)
+        return await _called(function, args)
+
+    try:
+        try:
+            outcome = await agent.attempt(call, spec, body)
+        except Exception:
+            if not begun:
+                raise
+            outcome = await agent.attempt(call, spec, body)  # it ran, and how it ended is on record
+        return _entry(outcome, call.tool)
+    except InvalidRequest as error:
+        return {"told": misfit(error)}
+    except Stale as error:  # a replay came with other arguments. All other errors may pass: Restate tries again
+        raise restate.TerminalError(error.message, error.status) from error
+
+
+async def _called(function: Callable[..., Any], args: Args) -> Any:
+    """A synchronous one has a thread of its own, so that it holds up no other handler."""
+    if inspect.iscoroutinefunction(function):
+        return await function(**args)
+    given = await asyncio.to_thread(function, **args)
+    return await given if inspect.isawaitable(given) else given
+
+
+def _entry(outcome: Ran | Outcome, tool: str) -> dict[str, Any]:
+    """A replay gives what the record has, and so does the first time."""
+    match outcome:
+        case Ran(result):
+            return {"told": read(stored_result(result))}
+        case Waiting(approval_id):
+            return {"waiting": approval_id}
+        case _:
+            return {"told": told(outcome, tool)}
+
+
+async def _unbroken(work: Awaitable[T]) -> T:
+    """When Restate hangs up, its SDK cancels what runs. A tool that has begun ends in its own time, and on record."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+async def _withdrawn(agent: Agent, approval_id: str) -> dict[str, Any]:
+    """So that nobody approves what nobody will run. What has begun or ended meanwhile stays as it is."""
+    try:
+        await agent.lock.cancel(approval_id, GONE)
+    except Error as error:
+        if error.status >= 500:
+            raise
+    return {}
