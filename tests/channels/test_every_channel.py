@@ -27,12 +27,14 @@ from tests.support import Clock, approve, pending
 
 FILES = sorted(each.stem for each in Path(channels.__path__[0]).glob("*.py"))
 FOUND = [name for name in FILES if name not in ("__init__", "channel")]
-DOCS = Path(__file__).parents[2] / "docs" / "channels"
+WAKING = [name for name in FOUND if kind_of(name).MEANS.wakes]  # these tell programs, and have tests of their own
+TELLING = [name for name in FOUND if name not in WAKING]
+DOCS = Path(__file__).parents[2] / "docs"
 URL = "https://interlock.example"
 MINUTE = 60_000
 
 
-@pytest.fixture(params=FOUND)
+@pytest.fixture(params=TELLING)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -62,7 +64,7 @@ def test_every_kind_is_a_file_and_every_file_is_a_kind() -> None:  # R25
 
 
 def test_every_kind_can_be_tried() -> None:  # R25
-    missing = sorted(set(FOUND) ^ set(STANDS))
+    missing = sorted(set(TELLING) ^ set(STANDS))
     assert missing == [], f"Add how to try {missing} to tests/channels/every.py."
 
 
@@ -77,8 +79,17 @@ def test_a_kind_says_what_it_takes_and_what_it_is(kind: str) -> None:  # R25
     assert unsaid == [], f"The head of channels/{kind}.py does not say what these are."
 
 
+@pytest.mark.parametrize("waking", WAKING)
+def test_what_wakes_workflows_tells_people_nothing_and_is_explained(waking: str) -> None:  # R25
+    module = kind_of(waking)
+    assert (module.MEANS.wakes, module.MEANS.priorities) == (waking, frozenset())
+    page = (DOCS / "engines" / f"{waking}.md").read_text()
+    for text in (page, cast(ModuleType, module).__doc__ or ""):
+        assert [name for name in module.SETTINGS if f"`{name}" not in text] == []
+
+
 def test_every_setting_is_explained_on_its_page(kind: str) -> None:  # R25
-    page = (DOCS / f"{kind}.md").read_text()
+    page = (DOCS / "channels" / f"{kind}.md").read_text()
     assert [name for name in kind_of(kind).SETTINGS if f"`{name}" not in page] == []
 
 

@@ -70,7 +70,9 @@ class Place:
     def order(self, name: str, **more: Any) -> str:
         """Sent, and not waited for; gives the invocation's id."""
         body = {"order": name, **more}
-        answer = httpx2.post(f"{self.ingress}/clerk/pay/send", json=body, headers={"idempotency-key": name}, timeout=30)
+        answer = httpx2.post(
+            f"{self.ingress}/cashier/pay/send", json=body, headers={"idempotency-key": name}, timeout=30
+        )
         answer.raise_for_status()
         return str(answer.json()["invocationId"])
 
@@ -78,8 +80,8 @@ class Place:
         """Once the handler has ended."""
         return httpx2.get(f"{self.ingress}/restate/invocation/{invocation}/attach", timeout=PATIENCE)
 
-    def waiting(self, invocation: str) -> dict[str, Any]:
-        """Its call, once that waits."""
+    def waiting(self, invocation: str = "") -> dict[str, Any]:
+        """Its call, or the only one that waits, once that waits."""
         found: list[dict[str, Any]] = []
 
         def one() -> bool:
@@ -90,9 +92,9 @@ class Place:
         return found[0]
 
     def calls(self, invocation: str, status: str = "all") -> list[dict[str, Any]]:
-        return [item for item in self.desk.listed(status) if item["run_id"] == f"restate:{invocation}"]
+        return [item for item in self.desk.listed(status) if item["run_id"].startswith(f"restate:{invocation}")]
 
-    def decide(self, invocation: str, verb: str = "approve", *words: str) -> None:
+    def decide(self, invocation: str = "", verb: str = "approve", *words: str) -> None:
         self.desk.decide(self.waiting(invocation)["id"], verb, *words)
 
     def suspended(self, invocation: str) -> None:
@@ -115,6 +117,12 @@ class Place:
         headers = {"content-type": "application/json" if how == "resolve" else "text/plain"}
         url = f"{self.ingress}/restate/awakeables/{awakeable}/{how}"
         httpx2.post(url, content=body, headers=headers, timeout=30).raise_for_status()
+
+    def here(self, text: str) -> str:
+        """The page's text with the ports of this place."""
+        for shown, name in ((8080, "ingress"), (9070, "admin"), (9080, "page")):
+            text = text.replace(f"127.0.0.1:{shown}", f"127.0.0.1:{self.ports[name]}")
+        return text
 
     def came(self, order: str, point: str, times: int = 1) -> None:
         """Waits until it came there."""
@@ -142,7 +150,7 @@ class Place:
 
     def _engine(self) -> None:
         self.processes["engine"] = engine(self.folder, self.ports)
-        wait_until(lambda: _is_up(f"{self.ingress}/restate/health"), "Restate is up", PATIENCE)
+        wait_until(lambda: is_up(f"{self.ingress}/restate/health"), "Restate is up", PATIENCE)
 
     def _service(self) -> None:
         job = {"url": self.url, "key": self.keys["agent"], "port": self.ports["service"]}
@@ -163,7 +171,7 @@ class Place:
 @contextmanager
 def place(folder: Path) -> Iterator[Place]:
     with Effects().counting() as effects, Effects().counting() as points:
-        names = ("ingress", "admin", "node", "service", "interlock")
+        names = ("ingress", "admin", "node", "service", "interlock", "page")
         made = Place(folder, effects, points, dict(zip(names, free_ports(len(names)), strict=True)))
         (folder / "interlock.yaml").write_text(CHANNEL % made.ports["ingress"])
         made.keys = asyncio.run(keys_at(made.database))
@@ -215,7 +223,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def _is_up(url: str) -> bool:
+def is_up(url: str) -> bool:
     try:
         return httpx2.get(url, timeout=5).is_success
     except httpx2.TransportError:

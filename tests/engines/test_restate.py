@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import socket
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.engines.restating import Place, place
-from tests.frameworks.outside import PATIENCE
+from tests.frameworks.outside import PATIENCE, ROOT, python_of
 from tests.journeys.programs import wait_until
 from tests.node_packages import MISSING, RESTATE
 
@@ -15,6 +23,8 @@ pytestmark = [
     pytest.mark.skipif(not RESTATE.is_installed(), reason=MISSING),
     pytest.mark.timeout(600),  # only a bound for what hangs: several programs are started on a busy machine
 ]
+PAGE = ROOT / "docs" / "engines" / "restate.md"
+BLOCK = re.compile(r"^```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VICTIMS = ("engine", "service", "interlock")
 
 
@@ -148,6 +158,48 @@ def test_a_second_wake_up_changes_nothing(there: Place, name: str) -> None:
     assert there.result(invocation).json() == f"paid {name}"
     there.settle(awakeable, "resolve", b"{}")
     assert there.paid(name) == 1
+
+
+# The page
+
+
+def test_the_shortest_program_of_the_page_works_as_it_is_shown(there: Place, tmp_path: Path) -> None:
+    program, settings, serve, ask, prints = BLOCK.findall(PAGE.read_text())
+    assert yaml.safe_load(there.here(settings)) == yaml.safe_load((there.folder / "interlock.yaml").read_text())
+    (tmp_path / "clerk.py").write_text(program)
+    with terminal(there, tmp_path, f"exec {serve}"):
+        wait_until(lambda: answers(there.ports["page"]), "the service is up", PATIENCE)
+        with terminal(there, tmp_path, f"set -e\n{ask}") as asking:
+            there.decide()
+            out, err = asking.communicate(timeout=PATIENCE)
+    assert out.strip() == prints.strip(), err
+
+
+@contextmanager
+def terminal(there: Place, folder: Path, script: str) -> Iterator[subprocess.Popen[str]]:
+    """Where a reader of the page types: with the commands of the engines' environment."""
+    path = f"{python_of('engines').parent}:{os.environ['PATH']}"
+    ours = {"INTERLOCK_URL": there.url, "INTERLOCK_KEY": there.keys["agent"], "PYTHONPATH": str(ROOT / "src")}
+    process = subprocess.Popen(
+        ["bash", "-c", there.here(script)],
+        cwd=folder,
+        env={**os.environ, **ours, "PATH": path, "NO_PROXY": "*"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the web server has processes of its own
+        process.communicate()
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 # Whatever is killed

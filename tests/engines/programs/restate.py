@@ -28,7 +28,7 @@ PAY, PAY_SOON = (ToolSpec(name, "write", TAKES, describe="Pay {order}") for name
 TRIES = itertools.count(1)
 RETRY = restate.InvocationRetryPolicy(timedelta(milliseconds=50), 1.5, timedelta(milliseconds=300), 10_000)
 # Suspended at once where it waits, so that each step is a replay.
-clerk = restate.Service("clerk", inactivity_timeout=timedelta(0), invocation_retry_policy=RETRY)
+cashier = restate.Service("cashier", inactivity_timeout=timedelta(0), invocation_retry_policy=RETRY)
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Told(Agent):
         return outcome
 
 
-@clerk.handler()
+@cashier.handler()
 async def pay(ctx: restate.Context, order: dict[str, Any]) -> Any:
-    agent = Told(LOCK, ("clerk",), order)
+    agent = Told(LOCK, ("cashier",), order)
     pause = timedelta(seconds=order.get("look_again", 3_600))
     args = order.get("args", {"order": order["order"]})
     if order.get("wavering"):
@@ -86,9 +86,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"well": well, "in a thread": in_a_th
 
 async def main() -> None:
     config = Config.from_mapping(bind=[f"127.0.0.1:{JOB['port']}"], loglevel="ERROR")
-    await serve(restate.app([clerk]), config, mode="asgi")  # type: ignore[arg-type]
+    await serve(restate.app([cashier]), config, mode="asgi")  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    with Interlock(JOB["url"], key=JOB.get("key"), agent="clerk", lease_seconds=2) as LOCK:
+    with Interlock(JOB["url"], key=JOB.get("key"), agent="cashier", lease_seconds=2) as LOCK:
         asyncio.run(main())
