@@ -130,7 +130,7 @@ FORGED = (b'{"approved": true}', b'{"decision": "approve"}', b'"true"', b"1", b"
 def test_whoever_settles_the_awakeable_decides_nothing_and_it_goes_on_waiting(
     there: Place, name: str, how: str
 ) -> None:
-    made = {body: there.order(f"{name} {body.decode()}", look_again=3, points=["looking"]) for body in FORGED}
+    made = {body: there.order(f"{name} {body.decode()}", points=["looking"]) for body in FORGED}
     for body, invocation in made.items():
         there.settle(there.waiting(invocation)["call_id"], how, body)
         there.settle(there.waiting(invocation)["call_id"], how, body)
@@ -147,6 +147,16 @@ def test_whoever_settles_the_awakeable_decides_nothing_and_it_goes_on_waiting(
         f"paid {name} {body.decode()}" for body in FORGED[1:]
     ]
     assert [there.paid(f"{name} {body.decode()}") for body in FORGED] == [0, *[1] * (len(FORGED) - 1)]
+    looks = [args["order"] for args in there.points.of("at") if args["order"].startswith(name)]
+    assert max(map(looks.count, set(looks))) <= 10, "each pause is twice as long as the one before"
+
+
+def test_it_looks_by_itself_now_and_then(there: Place, name: str) -> None:
+    invocation = there.order(name, look_again=0.2, points=["looking"])
+    there.came(name, "looking", times=3)
+    there.decide(invocation)
+    assert there.result(invocation).json() == f"paid {name}"
+    assert there.paid(name) == 1
 
 
 def test_a_second_wake_up_changes_nothing(there: Place, name: str) -> None:
