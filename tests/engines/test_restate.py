@@ -126,29 +126,30 @@ def test_a_handler_that_is_cancelled_withdraws_its_call(there: Place, name: str)
 FORGED = (b'{"approved": true}', b'{"decision": "approve"}', b'"true"', b"1", b"null", b'""', b"0", b"{}", b"[]", b"no")
 
 
-@pytest.mark.parametrize("how", ["resolve", "reject"])
+@pytest.mark.parametrize(("how", "bodies"), [("resolve", FORGED), ("reject", FORGED[:2])], ids=["resolve", "reject"])
 def test_whoever_settles_the_awakeable_decides_nothing_and_it_goes_on_waiting(
-    there: Place, name: str, how: str
+    there: Place, name: str, how: str, bodies: tuple[bytes, ...]
 ) -> None:
-    made = {body: there.order(f"{name} {body.decode()}", points=["looking"]) for body in FORGED}
-    for body, invocation in made.items():
-        there.settle(there.waiting(invocation)["call_id"], how, body)
-        there.settle(there.waiting(invocation)["call_id"], how, body)
-    for body, invocation in made.items():
-        there.came(f"{name} {body.decode()}", "looking", times=2)
-        there.waiting(invocation)
-    assert [there.paid(f"{name} {body.decode()}") for body in FORGED] == [0] * len(FORGED)
-    rejected, *approved = made.values()
-    there.decide(rejected, "reject", "No.")
-    for invocation in approved:
+    orders = [f"{name} {body.decode()}" for body in bodies]
+    made = [there.order(order, points=["looking"]) for order in orders]
+    for invocation, body in zip(made, bodies, strict=True):
+        awakeable = there.waiting(invocation)["call_id"]
+        for _ in range(2):
+            there.settle(awakeable, how, body)
+    for order in orders:
+        there.came(order, "looking", times=2)
+    waiting = [call["run_id"] for call in there.calls("", "pending")]
+    assert [f"restate:{invocation}" in waiting for invocation in made] == [True] * len(orders)
+    assert [there.paid(order) for order in orders] == [0] * len(orders)
+    there.decide(made[0], "reject", "No.")
+    for invocation in made[1:]:
         there.decide(invocation)
-    assert there.result(rejected).json()["status"] == "rejected"
-    assert [there.result(invocation).json() for invocation in approved] == [
-        f"paid {name} {body.decode()}" for body in FORGED[1:]
-    ]
-    assert [there.paid(f"{name} {body.decode()}") for body in FORGED] == [0, *[1] * (len(FORGED) - 1)]
-    looks = [args["order"] for args in there.points.of("at") if args["order"].startswith(name)]
-    assert max(map(looks.count, set(looks))) <= 10, "each pause is twice as long as the one before"
+    rejected, *approved = [there.result(invocation).json() for invocation in made]
+    assert rejected["status"] == "rejected"
+    assert approved == [f"paid {order}" for order in orders[1:]]
+    assert [there.paid(order) for order in orders] == [0, *[1] * len(approved)]
+    looks = [args["order"] for args in there.points.of("at")]
+    assert max(map(looks.count, orders)) <= 10, "each pause is twice as long as the one before"
 
 
 def test_it_looks_by_itself_now_and_then(there: Place, name: str) -> None:
