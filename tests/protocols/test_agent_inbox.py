@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +20,37 @@ pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients" / "agent-inbox.md"
 NOTHING = "00000000-0000-7000-8000-000000000000"
 EVERYTHING = {"graph_id": "interlock"}
+
+
+def each(label: str, make: Callable[[Any], Any], *values: Any) -> dict[str, Any]:
+    return {label.format(repr(value)): make(value) for value in values}
+
+
+def said(kind: Any) -> Callable[[Any], Any]:
+    return lambda args: [{"type": kind, "args": args}]
+
+
 RESUMES: dict[str, Any] = {
-    **{f"{value!r} in place of a list": value for value in (None, "", 0, {}, False, True, 1, "true", "yes", "accept")},
+    **each("{} in place of a list", lambda it: it, None, "", 0, {}, False, True, 1, "true", "yes", "accept"),
     "no answer": [],
     "two answers": [{"type": "accept", "args": None}, {"type": "accept", "args": None}],
     "an answer without a list": {"type": "accept", "args": None},
     "the answers of another protocol": {"decisions": [{"type": "approve"}]},
-    **{f"{value!r} as an answer": [value] for value in (None, True, 1, "accept", [], {})},
-    **{f"the type {value!r}": [{"type": value, "args": None}] for value in ("approve", "ACCEPT", "", None, True, 1)},
+    **each("{} as an answer", lambda it: [it], None, True, 1, "accept", [], {}),
+    **each("the type {}", lambda it: said(it)(None), "approve", "ACCEPT", "", None, True, 1),
     "no type": [{"args": None}],
     "an id beside the answer": [{"type": "accept", "args": None, "approval_id": NOTHING}],
-    **{f"accept with {value!r}": [{"type": "accept", "args": value}] for value in ("", "yes", 0, 1, True, {}, [])},
-    "accept with other arguments": [{"type": "accept", "args": {"action": "send", "args": {**ARGS, "to": "eve"}}}],
-    "accept with truthy arguments": [{"type": "accept", "args": {"action": "send", "args": {**ARGS, "count": "3"}}}],
-    "accept with another tool": [{"type": "accept", "args": {"action": "wipe", "args": ARGS}}],
-    "edit to another tool": [{"type": "edit", "args": {"action": "wipe", "args": ARGS}}],
-    **{f"edit with {value!r}": [{"type": "edit", "args": value}] for value in (None, "", "yes", 0, {}, [])},
-    **{
-        f"edit to {value!r}": [{"type": "edit", "args": {"action": "send", "args": value}}]
-        for value in (None, "", 0, {}, [], {"to": None, "count": None}, {**ARGS, "more": "x"})
-    },
-    **{f"response with {value!r}": [{"type": "response", "args": value}] for value in (None, "", 0, True, {}, [])},
-    **{f"ignore with {value!r}": [{"type": "ignore", "args": value}] for value in ("", 0, {}, "no")},
+    **each("accept with {}", said("accept"), "", "yes", 0, 1, True, {}, []),
+    "accept with other arguments": said("accept")({"action": "send", "args": {**ARGS, "to": "eve"}}),
+    "accept with truthy arguments": said("accept")({"action": "send", "args": {**ARGS, "count": "3"}}),
+    "accept with another tool": said("accept")({"action": "wipe", "args": ARGS}),
+    "edit to another tool": said("edit")({"action": "wipe", "args": ARGS}),
+    **each("edit with {}", said("edit"), None, "", "yes", 0, {}, []),
+    **each("edit to {}", lambda it: said("edit")({"action": "send", "args": it}), None, "", 0, {}, []),
+    "edit to nothing in each": said("edit")({"action": "send", "args": {"to": None, "count": None}}),
+    "edit with an argument more": said("edit")({"action": "send", "args": {**ARGS, "more": "x"}}),
+    **each("response with {}", said("response"), None, "", 0, True, {}, []),
+    **each("ignore with {}", said("ignore"), "", 0, {}, "no"),
 }
 PAYLOADS: dict[str, Any] = {
     **{name: {"command": {"resume": resume}} for name, resume in RESUMES.items()},
@@ -125,8 +134,7 @@ def test_a_filter_that_no_thread_has_finds_none(world: World) -> None:
 
 
 def test_what_was_decided_is_listed_by_what_came_of_it(world: World) -> None:
-    more = {"agent": "decided"}
-    busy, idle, waiting = world.propose(**more), world.propose(**more), world.propose(**more)
+    busy, idle, waiting = [world.propose(agent="decided") for _ in range(3)]
     world.decide(busy, kind="approve")
     world.decide(idle, kind="reject", reason="Not today.")
     of_agent = {"metadata": {"graph_id": "decided"}}
@@ -401,7 +409,7 @@ def test_the_page_of_another_site_may_ask_with_a_key_and_look_without_one(world:
 def test_the_shortest_program_works_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a server of its own: it accepts all that waits."""
     (program,) = re.findall(r"^```js\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    (said,) = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (printed,) = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     script = tmp_path / "inbox.mjs"
     script.write_text(program)
     with world_at(tmp_path) as world:
@@ -410,5 +418,5 @@ def test_the_shortest_program_works_as_the_page_says(tmp_path: Path, monkeypatch
         monkeypatch.setenv("KEY", world.keys["reviewer"])
         with started(script, tmp_path, {}) as process:
             out, err = process.communicate(timeout=PATIENCE)
-        assert (out, err) == (said, "")
+        assert (out, err) == (printed, "")
         assert world.can_start(waiting)
