@@ -1,0 +1,252 @@
+"""Workflows of DBOS that wait for people, on a real PostgreSQL, killed wherever it hurts."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engines.dbos_services import PATIENCE, World, prepared
+from tests.frameworks.outside import Effects
+from tests.journeys.programs import wait_until
+from tests.postgres import Server
+
+pytestmark = pytest.mark.timeout(300)
+
+ORDER = {"amount": 40, "to": "acme"}
+PAID = ["before", {"paid": 40}, "after"]
+STEP = "dbos._sys_db:SystemDatabase.record_operation_result"
+END = "dbos._sys_db:SystemDatabase.update_workflow_outcome"
+FORK = "dbos._sys_db:SystemDatabase.fork_workflow"
+ATTEMPT = "interlock.library.agent:Agent.attempt"
+PAUSE = "interlock.library.agent:Agent.pause"
+OVER = "interlock.library.embedded:Embedded.resumed"
+# What a run passes, in this order. Each kills a process that got there; the next process comes one further.
+BEFORE_PEOPLE = (
+    (PAUSE, "before"),  # nothing is known of the run yet
+    (PAUSE, "after"),
+    (STEP, "before"),  # a step of its own was done, and is not recorded
+    (STEP, "after"),
+    (ATTEMPT, "before"),
+    (ATTEMPT, "after"),  # people are asked, and DBOS does not know
+    (END, "before"),
+    (END, "after"),  # it is over in DBOS, and not parked
+)
+AFTER_PEOPLE = (
+    (FORK, "before"),
+    (FORK, "after"),
+    (ATTEMPT, "before"),
+    (ATTEMPT, "after"),  # the call ran, and DBOS does not know
+    (END, "before"),
+    (END, "after"),
+    (OVER, "before"),  # it is over in DBOS, and the pause is still there
+    (OVER, "after"),
+)
+
+
+MANY = 1_000
+POLICY = """
+version: 1
+defaults: {undo_window: 0s}
+rules:
+  - {name: soon, when: args.to == "expired", then: ask, expires_in: 1s}
+  - {name: never, when: args.to == "denied", then: deny, reason: We do not pay them.}
+"""
+
+
+@pytest.fixture
+def effects() -> Iterator[Effects]:
+    with Effects().counting() as counted:
+        yield counted
+
+
+@pytest.fixture
+def world(postgres_server: Server, effects: Effects, tmp_path: Path) -> Iterator[World]:
+    name = f"test_{uuid.uuid4().hex}"
+    postgres_server.create_database(name, prepared(postgres_server, tmp_path))
+    made = World(postgres_server, name, effects, tmp_path)
+    made.desk.policy("version: 1\ndefaults: {undo_window: 0s}\n")
+    yield made
+    postgres_server.drop_database(name)
+
+
+def test_a_run_waits_without_a_workflow_and_repeats_no_step(world: World) -> None:
+    with world.service() as service:
+        service.start(begin={"order-7": ORDER | {"calls": 2}}, watch=["order-7"])
+        world.parked()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        world.desk.decide(world.waiting()[0]["id"], "edit", '{"amount": 5, "to": "acme"}')
+        assert service.finished("order-7") == ["before", {"paid": 40}, {"paid": 5}, "after"]
+    assert [name for name, _ in world.effects.seen] == ["before", "pay", "pay", "after"]
+    assert world.workflows() == {f"run:order-7:seg:{n}": "SUCCESS" for n in (1, 2, 3)}
+
+
+def test_a_service_that_is_killed_at_every_step_before_people_are_asked_asks_once(world: World) -> None:
+    with world.service(begin={"order-7": ORDER}, watch=["order-7"]) as service:
+        for at, when in BEFORE_PEOPLE:
+            service.start(deaths=[{"at": at, "when": when}])
+            assert service.died() == -signal.SIGKILL, (at, when)
+        assert len(world.waiting()) == 1
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        service.start()
+        assert service.finished("order-7") == PAID
+        service.stop()
+    assert world.effects.of("before") == [ORDER, ORDER]  # a step that DBOS had not recorded is done again
+    assert world.effects.of("pay") == [ORDER]
+    assert world.effects.of("after") == [ORDER]
+    assert len(world.desk.listed("all")) == 1
+
+
+def test_a_service_that_is_killed_at_every_step_after_the_approval_runs_the_call_once(world: World) -> None:
+    with world.service(begin={"order-7": ORDER}, watch=["order-7"]) as service:
+        service.start()
+        world.parked()
+        service.kill()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        for at, when in AFTER_PEOPLE:
+            service.start(deaths=[{"at": at, "when": when}])
+            assert service.died() == -signal.SIGKILL, (at, when)
+        service.start()
+        assert service.finished("order-7") == PAID
+        service.stop()
+    assert [name for name, _ in world.effects.seen] == ["before", "pay", "after"]
+    assert world.workflows() == {"run:order-7:seg:1": "SUCCESS", "run:order-7:seg:2": "SUCCESS"}
+
+
+def test_a_service_that_is_killed_before_it_parks_a_run_that_waits_goes_on_with_it(world: World) -> None:
+    with world.service(begin={"order-7": ORDER}, watch=["order-7"]) as service:
+        service.start(deaths=[{"at": PAUSE, "when": "before", "nth": 2}])  # the first one is that it began
+        assert service.died() == -signal.SIGKILL
+        service.start(deaths=[{"at": PAUSE, "when": "after", "nth": 1}])
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        assert service.died() == -signal.SIGKILL
+        service.start()
+        assert service.finished("order-7") == PAID
+    assert [name for name, _ in world.effects.seen] == ["before", "pay", "after"]
+
+
+def test_a_service_that_is_killed_inside_the_tool_tells_that_nobody_knows(world: World) -> None:
+    with world.service(begin={"order-7": ORDER}, watch=["order-7"], lease=3) as service:
+        service.start()
+        world.parked()
+        with world.effects.closed():
+            world.desk.decide(world.waiting()[0]["id"], "approve")
+            wait_until(lambda: world.effects.of("pay") == [ORDER], "the tool runs", PATIENCE)
+            service.kill()
+        service.start()
+        _, told, after = service.finished("order-7")
+    assert (told["status"], after) == ("unknown", "after")
+    assert world.effects.of("pay") == [ORDER]
+
+
+def test_two_services_on_the_same_runs_run_each_call_and_each_step_once(world: World) -> None:
+    runs = {f"order-{number}": ORDER | {"to": f"shop-{number}"} for number in range(5)}
+    with world.service(begin=runs, watch=list(runs)) as one, world.service(begin=runs, watch=list(runs)) as other:
+        one.start(executor="clerk-1")
+        other.start(executor="clerk-2")
+        for item in world.waiting(len(runs)):
+            world.desk.decide(item["id"], "approve")
+        for run_id in runs:
+            assert one.finished(run_id) == other.finished(run_id) == PAID
+    for what in ("before", "pay", "after"):
+        assert sorted(args["to"] for args in world.effects.of(what)) == sorted(each["to"] for each in runs.values())
+    assert len(world.workflows()) == 2 * len(runs)
+
+
+def test_a_run_of_an_executor_that_died_is_carried_on_by_another_one(world: World) -> None:
+    """DBOS alone waits until the same executor comes back."""
+    with world.service(watch=["order-7"], lease=3) as one, world.service(watch=["order-7"], lease=3) as other:
+        with world.effects.closed():
+            one.start(executor="clerk-1", begin={"order-7": ORDER})
+            wait_until(lambda: world.effects.of("before") == [ORDER], "the first step runs", PATIENCE)
+            other.start(executor="clerk-2")
+            other.heard("serving")
+            one.kill()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        assert other.finished("order-7") == PAID
+    assert world.effects.of("pay") == [ORDER]
+
+
+def test_what_people_did_not_approve_is_told_and_never_run(world: World) -> None:
+    names = ("rejected", "answered", "expired", "denied")
+    orders: dict[str, Any] = {name: ORDER | {"to": name} for name in names} | {"misfit": ORDER | {"to": 5}}
+    world.desk.policy(POLICY)
+    with world.service(begin=orders, watch=["misfit", "denied", "expired", "rejected", "answered"]) as service:
+        service.start()
+        told = {name: service.finished(name) for name in ("misfit", "denied", "expired")}
+        ids = {item["run_id"]: item["id"] for item in world.waiting(2)}
+        world.desk.decide(ids["rejected"], "reject", "too much")
+        world.desk.decide(ids["answered"], "respond", "pay in cash")
+        told |= {name: service.finished(name) for name in ("rejected", "answered")}
+    statuses = {name: said["status"] for name, (_, said, _) in told.items() if name != "answered"}
+    assert statuses == {"misfit": "invalid", "denied": "denied", "expired": "expired", "rejected": "rejected"}
+    assert "too much" in str(told["rejected"])
+    assert told["answered"] == ["before", "pay in cash", "after"]
+    assert world.effects.of("pay") == []
+
+
+def test_a_tool_that_fails_is_told_in_the_words_of_the_record(world: World) -> None:
+    with world.service(begin={"order-7": ORDER | {"to": "nobody"}}, watch=["order-7"]) as service:
+        service.start()
+        world.parked()
+        service.stop()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        service.start(deaths=[{"at": ATTEMPT, "when": "after", "nth": 2}])  # the first one raised
+        assert service.died() == -signal.SIGKILL
+        service.start()
+        failed = {"success": False, "status": "failed", "error": "ValueError: there is nobody"}
+        assert service.finished("order-7") == ["before", failed, "after"]
+    assert len(world.effects.of("pay")) == 1
+
+
+def test_a_workflow_that_asks_for_something_else_after_the_approval_runs_nothing(world: World) -> None:
+    with world.service(begin={"order-7": ORDER}, watch=["order-7"]) as service:
+        service.start()
+        world.parked()
+        service.stop()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        service.start(more=1_000_000)
+        assert service.finished("order-7").startswith("CallMismatch")
+        service.stop()
+    assert world.effects.of("pay") == []
+    assert world.workflows()["run:order-7:seg:2"] == "ERROR"
+
+
+def test_a_run_that_is_begun_again_with_another_input_stays_as_it_is(world: World) -> None:
+    with world.service(watch=["order-7"]) as service:
+        service.start(begin={"order-7": ORDER})
+        world.parked()
+        service.stop()
+        service.start(begin={"order-7": ORDER | {"amount": 1_000_000}})
+        service.heard("serving")
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        assert service.finished("order-7") == PAID
+    assert world.effects.of("pay") == [ORDER]
+
+
+def test_a_gated_call_outside_of_a_run_is_refused(world: World) -> None:
+    with world.service() as service:
+        service.start(astray=True)
+        assert service.heard("astray") == ["Misconfigured", "Misconfigured", "Misconfigured"]
+    assert world.desk.listed("all") == []
+    assert world.effects.of("pay") == []
+
+
+def test_a_thousand_runs_that_wait_cost_no_workflow(world: World) -> None:
+    orders = {f"order-{number}": ORDER for number in range(MANY)}
+    with world.service() as service:
+        service.start(begin=orders, at_once=40)
+        service.heard("serving")
+        world.parked(MANY)
+        assert world.unfinished() == []
+        assert set(world.workflows().values()) == {"SUCCESS"}
+        assert len(world.workflows()) == MANY
+        chosen = world.desk.listed("pending")[0]
+        world.desk.decide(chosen["id"], "approve")
+        wait_until(lambda: len(world.effects.of("after")) == 1, "the one that was decided went on", PATIENCE)
+    assert len(world.effects.of("pay")) == 1
+    assert [name for name in world.workflows() if name.endswith(":seg:2")] == [f"run:{chosen['run_id']}:seg:2"]
