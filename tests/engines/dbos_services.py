@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,25 @@ PATIENCE = 60.0  # seconds that anything may take on a busy machine
 class Service:
     """One process at a time; the next one begins where the last was killed."""
 
-    def __init__(self, program: subprocess.Popen[str], common: dict[str, Any]) -> None:
-        self._program = program
-        self._common = common
+    def __init__(self, folder: Path) -> None:
+        self._program = _opened(folder)
+        self._common: dict[str, Any] = {}
         self._said: queue.Queue[dict[str, Any]] = queue.Queue()
         self._pid = 0
         self._errors: list[str] = []
         self._ears = [threading.Thread(target=each) for each in (self._listen, self._overhear)]
         for ear in self._ears:
             ear.start()
+
+    @contextmanager
+    def serving(self, common: dict[str, Any]) -> Iterator[Service]:
+        """`common` is what all of its processes are told."""
+        self._common = common
+        try:
+            yield self
+        finally:
+            if self._pid:
+                self.kill()
 
     def start(self, **job: Any) -> None:
         assert self._program.stdin is not None
@@ -62,25 +72,27 @@ class Service:
 
     def kill(self) -> None:
         os.kill(self._pid, signal.SIGKILL)
-        assert self.died() == -signal.SIGKILL
+        while "ended" not in self._said.get(timeout=PATIENCE):
+            pass
+        self._pid = 0
+
+    def asleep(self) -> None:
+        """Waits until it was stopped in its tracks."""
+        state = Path(f"/proc/{self._pid}/stat")
+        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "it is asleep", PATIENCE)
+
+    def wake(self) -> None:
+        os.kill(self._pid, signal.SIGCONT)
 
     def stop(self) -> None:
         os.kill(self._pid, signal.SIGTERM)
         assert self.died() == 0
-
-    def cpu(self) -> float:
-        """Seconds that it has used so far."""
-        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def errors(self) -> str:
         return "".join(self._errors)
 
     def close(self) -> None:
-        if self._pid:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
         with self._program:  # closes what leads to it, by which it ends
             assert self._program.stdin is not None
             self._program.stdin.close()
@@ -98,25 +110,43 @@ class Service:
         self._errors.extend(self._program.stderr)
 
 
+class Services:
+    """As many as are needed at once. Each loads what it needs only once, however many tests there are."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._all: list[Service] = []
+        self._idle: list[Service] = []
+
+    @contextmanager
+    def one(self, **common: Any) -> Iterator[Service]:
+        service = self._idle.pop() if self._idle else self._new()
+        with service.serving(common):
+            yield service
+        self._idle.append(service)
+
+    def close(self) -> None:
+        for service in self._all:
+            service.close()
+
+    def _new(self) -> Service:
+        self._all.append(Service(self._folder))
+        return self._all[-1]
+
+
 class World:
     """A database for both, people at it, and what really happened."""
 
-    def __init__(self, server: Server, database: str, effects: Effects, folder: Path) -> None:
+    def __init__(self, server: Server, database: str, effects: Effects, services: Services) -> None:
         self.url = server.url(database)
         self.desk = Desk(self.url)
         self.effects = effects
         self._server = server
         self._database = database
-        self._folder = folder
+        self._services = services
 
-    @contextmanager
-    def service(self, **common: Any) -> Iterator[Service]:
-        program = opened(self._folder)
-        service = Service(program, {"url": self.url, "effects": self.effects.url, **common})
-        try:
-            yield service
-        finally:
-            service.close()
+    def service(self, **common: Any) -> AbstractContextManager[Service]:
+        return self._services.one(**({"url": self.url, "effects": self.effects.url} | common))
 
     def waiting(self, number: int = 1) -> list[dict[str, Any]]:
         """Those that wait for people, once there are as many."""
@@ -130,27 +160,44 @@ class World:
         return found
 
     def parked(self, number: int = 1) -> None:
-        """Waits until so many runs wait for people, and nothing of them is left in DBOS but what is over."""
-        wait_until(lambda: not self.unfinished() and self._set_aside() >= number, f"{number} runs are parked", PATIENCE)
+        """Waits until so many runs wait for people: nobody holds them, and DBOS has nothing left to do."""
+        set_aside = "select count(*) from pauses where runner = '' and position('\"segment\":1,' in {}) = 0"
+        ask = set_aside.format("convert_from(state, 'UTF8')").encode()
+        with self._server.connect(self._database) as connection:
 
-    def _set_aside(self) -> int:
-        """Runs that nobody holds, and whose first segment is over."""
-        begun = "position('\"segment\":1,' in convert_from(state, 'UTF8')) > 0"
-        return int(self._rows(f"select count(*) from pauses where runner = '' and not {begun}")[0][0])
+            def enough() -> bool:
+                found = connection.execute(ask).fetchone()
+                return found is not None and found[0] >= number
+
+            wait_until(enough, f"{number} runs are parked", PATIENCE)
+        wait_until(lambda: not self.unfinished(), "no workflow is left", PATIENCE)
 
     def unfinished(self) -> list[str]:
         """Workflows that DBOS has to do something about."""
         return [name for name, status in self.workflows().items() if status not in ("SUCCESS", "ERROR", "CANCELLED")]
 
     def workflows(self) -> dict[str, str]:
-        return dict(self._rows("select workflow_uuid, status from dbos.workflow_status order by created_at"))
+        return dict(self.sql("select workflow_uuid, status from dbos.workflow_status order by created_at"))
 
-    def _rows(self, query: str) -> list[Any]:
+    def sql(self, query: str) -> list[Any]:
         with self._server.connect(self._database) as connection:
-            return connection.execute(query.encode()).fetchall()
+            cursor = connection.execute(query.encode())
+            return cursor.fetchall() if cursor.description else []
 
 
-def opened(folder: Path) -> subprocess.Popen[str]:
+def prepared(server: Server, services: Services) -> str:
+    """A database in which both have their tables: to be cloned."""
+
+    def fill(url: str) -> None:
+        with services.one(url=url) as service:
+            service.start()
+            service.heard("serving")
+            service.stop()
+
+    return server.template("interlock_and_dbos", fill)
+
+
+def _opened(folder: Path) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return subprocess.Popen(
         [str(python_of("engines")), "-P", str(PROGRAM)],
@@ -161,15 +208,3 @@ def opened(folder: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def prepared(server: Server, folder: Path) -> str:
-    """A database in which both have their tables: to be cloned."""
-
-    def fill(url: str) -> None:
-        with Effects().counting() as effects, World(server, "", effects, folder).service(url=url) as service:
-            service.start()
-            service.heard("serving")
-            service.stop()
-
-    return server.template("interlock_and_dbos", fill)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import signal
 import uuid
 from collections.abc import Iterator
@@ -10,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.engines.dbos_services import PATIENCE, World, prepared
-from tests.frameworks.outside import Effects
+from tests.engines.dbos_services import PATIENCE, Services, World, prepared
+from tests.frameworks.outside import ROOT, Effects, finished, started
+from tests.frameworks.person import approving
 from tests.journeys.programs import wait_until
 from tests.postgres import Server
+from tests.serving import keys_at, serving
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -49,6 +53,7 @@ AFTER_PEOPLE = (
 
 
 MANY = 1_000
+PAGE = ROOT / "docs" / "engines" / "dbos.md"
 POLICY = """
 version: 1
 defaults: {undo_window: 0s}
@@ -58,6 +63,13 @@ rules:
 """
 
 
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    made = Services(tmp_path_factory.mktemp("services"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def effects() -> Iterator[Effects]:
     with Effects().counting() as counted:
@@ -65,10 +77,10 @@ def effects() -> Iterator[Effects]:
 
 
 @pytest.fixture
-def world(postgres_server: Server, effects: Effects, tmp_path: Path) -> Iterator[World]:
+def world(postgres_server: Server, effects: Effects, services: Services) -> Iterator[World]:
     name = f"test_{uuid.uuid4().hex}"
-    postgres_server.create_database(name, prepared(postgres_server, tmp_path))
-    made = World(postgres_server, name, effects, tmp_path)
+    postgres_server.create_database(name, prepared(postgres_server, services))
+    made = World(postgres_server, name, effects, services)
     made.desk.policy("version: 1\ndefaults: {undo_window: 0s}\n")
     yield made
     postgres_server.drop_database(name)
@@ -130,7 +142,7 @@ def test_a_service_that_is_killed_before_it_parks_a_run_that_waits_goes_on_with_
 
 
 def test_a_service_that_is_killed_inside_the_tool_tells_that_nobody_knows(world: World) -> None:
-    with world.service(begin={"order-7": ORDER}, watch=["order-7"], lease=3) as service:
+    with world.service(begin={"order-7": ORDER}, watch=["order-7"], lease=5) as service:
         service.start()
         world.parked()
         with world.effects.closed():
@@ -159,7 +171,7 @@ def test_two_services_on_the_same_runs_run_each_call_and_each_step_once(world: W
 
 def test_a_run_of_an_executor_that_died_is_carried_on_by_another_one(world: World) -> None:
     """DBOS alone waits until the same executor comes back."""
-    with world.service(watch=["order-7"], lease=3) as one, world.service(watch=["order-7"], lease=3) as other:
+    with world.service(watch=["order-7"], lease=5) as one, world.service(watch=["order-7"], lease=5) as other:
         with world.effects.closed():
             one.start(executor="clerk-1", begin={"order-7": ORDER})
             wait_until(lambda: world.effects.of("before") == [ORDER], "the first step runs", PATIENCE)
@@ -169,6 +181,38 @@ def test_a_run_of_an_executor_that_died_is_carried_on_by_another_one(world: Worl
         world.desk.decide(world.waiting()[0]["id"], "approve")
         assert other.finished("order-7") == PAID
     assert world.effects.of("pay") == [ORDER]
+
+
+@pytest.mark.parametrize(("at", "when"), [(FORK, "before"), (ATTEMPT, "before"), (ATTEMPT, "after")])
+def test_a_service_that_slept_while_another_one_took_its_run_does_no_harm(world: World, at: str, when: str) -> None:
+    runs = {"begin": {"order-7": ORDER}, "watch": ["order-7"], "lease": 5}
+    with world.service(**runs) as one, world.service(**runs) as other:
+        one.start()
+        world.parked()
+        one.stop()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        one.start(executor="clerk-1", deaths=[{"at": at, "when": when, "by": "SIGSTOP"}])
+        one.asleep()
+        other.start(executor="clerk-2")
+        assert other.finished("order-7") == PAID
+        one.wake()
+        assert one.finished("order-7") == PAID
+        one.stop()
+    assert [name for name, _ in world.effects.seen] == ["before", "pay", "after"]
+    assert world.workflows() == {"run:order-7:seg:1": "SUCCESS", "run:order-7:seg:2": "SUCCESS"}
+
+
+def test_a_run_waits_at_a_server_as_it_does_at_a_database(world: World, tmp_path: Path) -> None:
+    key = asyncio.run(keys_at(world.url))["agent"]
+    runs = {"begin": {"order-7": ORDER}, "watch": ["order-7"]}
+    with serving(world.url, tmp_path) as server, world.service(gate=server.url, key=key, **runs) as service:
+        service.start()
+        world.parked()
+        service.kill()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        service.start()
+        assert service.finished("order-7") == PAID
+    assert [name for name, _ in world.effects.seen] == ["before", "pay", "after"]
 
 
 def test_what_people_did_not_approve_is_told_and_never_run(world: World) -> None:
@@ -216,6 +260,19 @@ def test_a_workflow_that_asks_for_something_else_after_the_approval_runs_nothing
     assert world.workflows()["run:order-7:seg:2"] == "ERROR"
 
 
+def test_a_run_whose_last_segment_was_deleted_in_dbos_runs_nothing(world: World) -> None:
+    with world.service(begin={"order-7": ORDER}) as service:
+        service.start()
+        world.parked()
+        service.stop()
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        world.sql("delete from dbos.workflow_status")
+        service.start(begin={})
+        wait_until(lambda: world.sql("select attempts from pauses")[0][0] >= 2, "it was tried again", PATIENCE)
+    assert world.effects.of("pay") == []
+    assert world.workflows() == {}
+
+
 def test_a_run_that_is_begun_again_with_another_input_stays_as_it_is(world: World) -> None:
     with world.service(watch=["order-7"]) as service:
         service.start(begin={"order-7": ORDER})
@@ -237,16 +294,27 @@ def test_a_gated_call_outside_of_a_run_is_refused(world: World) -> None:
 
 
 def test_a_thousand_runs_that_wait_cost_no_workflow(world: World) -> None:
-    orders = {f"order-{number}": ORDER for number in range(MANY)}
+    orders = {f"order-{number}": ORDER | {"quiet": True} for number in range(MANY)}
     with world.service() as service:
         service.start(begin=orders, at_once=40)
         service.heard("serving")
         world.parked(MANY)
-        assert world.unfinished() == []
-        assert set(world.workflows().values()) == {"SUCCESS"}
+        assert set(world.workflows().values()) == {"SUCCESS"}  # none is PENDING, ENQUEUED or DELAYED
         assert len(world.workflows()) == MANY
         chosen = world.desk.listed("pending")[0]
         world.desk.decide(chosen["id"], "approve")
         wait_until(lambda: len(world.effects.of("after")) == 1, "the one that was decided went on", PATIENCE)
     assert len(world.effects.of("pay")) == 1
     assert [name for name in world.workflows() if name.endswith(":seg:2")] == [f"run:{chosen['run_id']}:seg:2"]
+
+
+def test_the_program_of_the_page_prints_what_the_page_shows(tmp_path: Path) -> None:
+    page = PAGE.read_text()
+    program, printed = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)[-1] for kind in ("python", "text"))
+    (tmp_path / "program.py").write_text(program)
+    running = started("engines", tmp_path / "program.py", folder=tmp_path)
+    with approving(f"sqlite:///{tmp_path / 'interlock.db'}") as approved:
+        out, err = finished(running)
+    assert running.returncode == 0, err
+    assert out == printed
+    assert approved == ["pay"]

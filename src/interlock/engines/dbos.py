@@ -18,10 +18,10 @@ from typing import Any
 
 from dbos import DBOS, SetWorkflowID, WorkflowStatus
 
-from interlock.core.call import Args, ToolSpec
+from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, read
 from interlock.core.errors import CallUnknown, InvalidRequest, Misconfigured, StoreUnavailable, TooManyRequests
-from interlock.core.outcome import Waiting
+from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
 from interlock.library.agent import Agent, Ran, misfit, short, told
 from interlock.library.functions import stored_result
@@ -72,13 +72,15 @@ class Segments:
             await self._park(run_id, {"workflow": function.__qualname__, "given": given, "segment": 1})
 
     async def gated(self, spec: ToolSpec, args: object, function: Callable[..., Any]) -> Any:
-        """A step that asks people, inside of a workflow of this agent; the function gets the approved arguments by name.
+        """A step of a workflow of this agent that asks people. The function gets the approved arguments by name.
 
         Gives what it returned, as JSON, or what a model should be told: an answer, or why it did not run to its end.
         """
         found = _SEGMENT.fullmatch(DBOS.workflow_id or "")
         if found is None or DBOS.step_id is not None:
-            raise Misconfigured("gated() stands in a workflow that begin() began, and neither in its steps nor children.")
+            raise Misconfigured(
+                "gated() stands in a workflow that begin() began, and neither in its steps nor children."
+            )
         name = f"interlock.{spec.name}"
         step = await DBOS.run_step_async({"name": name}, self._attempted, found[1], spec, args, function)
         if "told" not in step:
@@ -100,32 +102,40 @@ class Segments:
 
     async def _attempted(self, run_id: str, spec: ToolSpec, args: object, function: Callable[..., Any]) -> Any:
         """What DBOS records of the step. The number of a step is the same in every segment: it names the call."""
+        waits = {"waits_at": DBOS.step_id}
+        try:
+            call = self._agent.call(spec.name, args, run_id, f"step-{DBOS.step_id}")
+            outcome = await self._outcome(call, spec, function)
+        except InvalidRequest as error:
+            return {"told": misfit(error)}
+        except (StoreUnavailable, TooManyRequests):  # the run goes on from here when it can be reached again
+            return waits
+        match outcome:
+            case Ran(result):
+                return {"told": read(stored_result(result))}
+            case Waiting():
+                return waits
+            case _:
+                return {"told": told(outcome, spec.name)}
+
+    async def _outcome(self, call: ToolCall, spec: ToolSpec, function: Callable[..., Any]) -> Ran | Outcome:
         failures: list[Exception] = []
 
-        async def body(given: Args) -> Any:
+        async def body(args: Args) -> Any:
             if failures:  # a read that failed leaves no record, and is not read again to say so
                 raise failures[0]
             try:
-                return await _called(function, given)
+                return await _called(function, args)
             except Exception as error:
                 failures.append(error)
                 raise
 
         try:
-            call = self._agent.call(spec.name, args, run_id, f"step-{DBOS.step_id}")
-            try:
-                outcome = await self._agent.attempt(call, spec, body)
-            except Exception as error:
-                if not failures and not isinstance(error, CallUnknown):
-                    raise
-                outcome = await self._agent.attempt(call, spec, body)  # in the words of the record, without secrets
-        except InvalidRequest as error:
-            return {"told": misfit(error)}
-        except (StoreUnavailable, TooManyRequests):  # the run goes on from here when it can be reached again
-            return {"waits_at": DBOS.step_id}
-        if isinstance(outcome, Waiting):
-            return {"waits_at": DBOS.step_id}
-        return {"told": read(stored_result(outcome.result)) if isinstance(outcome, Ran) else told(outcome, spec.name)}
+            return await self._agent.attempt(call, spec, body)
+        except Exception as error:
+            if not failures and not isinstance(error, CallUnknown):
+                raise
+            return await self._agent.attempt(call, spec, body)  # in the words of the record, which has no secrets
 
     @asynccontextmanager
     async def _carrying(self, segment: str) -> AsyncIterator[None]:
@@ -166,11 +176,14 @@ class Segments:
             with SetWorkflowID(segment):
                 await DBOS.start_workflow_async(workflow, place["given"])
             return
-        before = segment_id(run_id, place["segment"] - 1)
-        waits_at = (await DBOS.get_result_async(before))["waits_at"]
+        before = await _status(segment_id(run_id, place["segment"] - 1))
+        if before is None:
+            raise Misconfigured(f"DBOS has no workflow before {segment} any more. Keep them while people may take.")
         try:
             with SetWorkflowID(segment):
-                await DBOS.fork_workflow_async(before, waits_at, application_version=DBOS.application_version)
+                await DBOS.fork_workflow_async(
+                    before.workflow_id, before.output["waits_at"], application_version=DBOS.application_version
+                )
         except Exception:
             if await _status(segment) is None:  # otherwise somebody was quicker
                 raise
@@ -179,14 +192,16 @@ class Segments:
         """Waits for it. One that shows no sign of life for the length of a lease is begun again from its last step."""
         now = asyncio.get_running_loop().time
         rest, seen, since = LOOK, None, now()
-        while (status := await _status(segment)) is None or status.status in ACTIVE:
-            sign = status and (status.status, status.executor_id, status.attributes)
+        while (status := await _status(segment)) is not None and status.status in ACTIVE:
+            sign = (status.status, status.executor_id, status.attributes)
             if sign != seen or segment in self._here:
                 seen, since = sign, now()
-            elif status is not None and status.status == "PENDING" and now() - since > self._lease:
+            elif status.status == "PENDING" and now() - since > self._lease:
                 await DBOS.resume_workflow_async(segment)
             await asyncio.sleep(rest)
             rest = min(2 * rest, LONGEST)
+        if status is None:
+            raise Misconfigured(f"DBOS has no workflow {segment} any more.")
         return status
 
     async def _park(self, run_id: str, place: dict[str, Any]) -> None:
@@ -194,7 +209,9 @@ class Segments:
 
     def _known(self, name: str) -> Workflow:
         if name not in self._workflows:
-            raise Misconfigured(f"There is no workflow {name} here. Put @segments.workflow above it, before DBOS.launch().")
+            raise Misconfigured(
+                f"There is no workflow {name} here. Put @segments.workflow above it, before DBOS.launch()."
+            )
         return self._workflows[name]
 
     @property

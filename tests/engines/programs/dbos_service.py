@@ -24,7 +24,7 @@ import interlock.stores.postgres  # noqa: F401
 from interlock import Interlock, ToolSpec
 from interlock.engines.dbos import Segments
 
-BOUND = 100  # seconds, after which whoever is left over ends
+BOUND = 280  # seconds, after which whoever is left over ends
 TAKES = {
     "type": "object",
     "properties": {"amount": {"type": "integer"}, "to": {"type": "string"}},
@@ -43,7 +43,9 @@ def main() -> None:
             serve(json.loads(line))
             os._exit(0)
         say(pid=child)
-        say(ended=os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        ended = os.waitpid(child, 0)[1]
+        signal.alarm(0)
+        say(ended=os.waitstatus_to_exitcode(ended))
 
 
 def serve(job: dict[str, Any]) -> None:
@@ -58,8 +60,8 @@ def serve(job: dict[str, Any]) -> None:
             "log_level": "CRITICAL",
         }
     )
-    lock = Interlock(job["url"], agent="clerk", lease_seconds=job.get("lease", 60))
-    segments = Segments(lock.agent())
+    gate = Interlock(job.get("gate", job["url"]), key=job.get("key"), agent="clerk", lease_seconds=job.get("lease", 60))
+    segments = Segments(gate.agent())
     settle = workflow(segments, job)
     DBOS.launch()
     asyncio.run(carry_on(segments, settle, job))
@@ -78,7 +80,7 @@ def workflow(segments: Segments, job: dict[str, Any]) -> Any:
         return {"paid": amount}
 
     async def settle(order: dict[str, Any]) -> list[Any]:
-        noted = [await note("before", order)]
+        noted = [await note("before", order)] if "quiet" not in order else []
         for number in range(order.get("calls", 1)):
             args = {"amount": order["amount"] + number + job.get("more", 0), "to": order["to"]}
             noted.append(await segments.gated(PAY, args, pay))
@@ -91,8 +93,7 @@ async def carry_on(segments: Segments, settle: Any, job: dict[str, Any]) -> None
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     keeping = asyncio.create_task(segments.keep(stop, job.get("at_once", 10)))
-    for run_id, order in job.get("begin", {}).items():
-        await segments.begin(settle, run_id, order)
+    await asyncio.gather(*(segments.begin(settle, run_id, order) for run_id, order in job.get("begin", {}).items()))
     say(serving=True)
     if job.get("astray"):
         say(astray=[await refused(way, segments) for way in (plainly, plain_workflow, plain_step)])
@@ -142,29 +143,29 @@ async def plain_step(segments: Segments) -> Any:
         return await stepping()
 
 
-def deadly(at: str, when: str, nth: int = 1) -> None:
+def deadly(at: str, when: str, nth: int = 1, by: str = "SIGKILL") -> None:
     """Nobody comes further than this: `at` is module:Class.method, and the nth time that it is called counts."""
     module, _, path = at.partition(":")
     holder, _, name = path.rpartition(".")
-    owner = functools.reduce(getattr, filter(None, holder.split(".")), importlib.import_module(module))
+    owner = functools.reduce(getattr, holder.split("."), importlib.import_module(module))
     function, count = getattr(owner, name), iter(range(1, 1_000_000))
+
+    def here(now: bool, which: str) -> None:
+        if now and when == which:
+            os.kill(os.getpid(), getattr(signal, by))
 
     async def die_async(*args: Any, **kwargs: Any) -> Any:
         now = next(count) == nth
-        if now and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+        here(now, "before")
         given = await function(*args, **kwargs)
-        if now:
-            os.kill(os.getpid(), signal.SIGKILL)
+        here(now, "after")
         return given
 
     def die(*args: Any, **kwargs: Any) -> Any:
         now = next(count) == nth
-        if now and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+        here(now, "before")
         given = function(*args, **kwargs)
-        if now:
-            os.kill(os.getpid(), signal.SIGKILL)
+        here(now, "after")
         return given
 
     setattr(owner, name, functools.wraps(function)(die_async if inspect.iscoroutinefunction(function) else die))
