@@ -52,7 +52,7 @@ def name(request: pytest.FixtureRequest) -> str:
 # What people say
 
 
-def test_approved_it_runs_once_and_is_woken_by_the_decision(there: Place, name: str) -> None:
+def test_approved_it_runs_once_and_is_woken_by_the_decision(there: Place, name: str) -> None:  # R33
     """It would look again by itself after an hour."""
     invocation = there.order(name)
     there.suspended(invocation)
@@ -62,14 +62,14 @@ def test_approved_it_runs_once_and_is_woken_by_the_decision(there: Place, name: 
     assert [call["status"] for call in there.calls(invocation)] == ["succeeded"]
 
 
-def test_edited_it_runs_with_what_the_person_wrote(there: Place, name: str) -> None:
+def test_edited_it_runs_with_what_the_person_wrote(there: Place, name: str) -> None:  # R11, R33
     invocation = there.order(name)
     there.decide(invocation, "edit", f'{{"order": "half of {name}"}}')
     assert there.result(invocation).json() == f"paid half of {name}"
     assert (there.paid(name), there.paid(f"half of {name}")) == (0, 1)
 
 
-def test_answered_rejected_and_expired_it_never_runs(there: Place, name: str) -> None:
+def test_answered_rejected_and_expired_it_never_runs(there: Place, name: str) -> None:  # R11, R35
     orders = {said: f"{name} {said}" for said in ("answered", "rejected", "expired")}
     made = {said: there.order(orders[said]) for said in ("answered", "rejected")}
     there.decide(made["answered"], "respond", "Ask Carol instead")
@@ -88,7 +88,7 @@ def test_what_a_tool_gives_is_told_as_the_record_has_it(there: Place, name: str)
     assert there.result(invocation).json() == {"paid": name, "raw": "bytes"}
 
 
-def test_a_tool_that_raises_is_not_tried_again_by_restate(there: Place, name: str) -> None:
+def test_a_tool_that_raises_is_not_tried_again_by_restate(there: Place, name: str) -> None:  # R46
     invocation = there.order(name, how="badly")
     there.decide(invocation)
     told = there.result(invocation).json()
@@ -96,13 +96,13 @@ def test_a_tool_that_raises_is_not_tried_again_by_restate(there: Place, name: st
     assert there.paid(name) == 1
 
 
-def test_arguments_that_do_not_fit_are_told_and_nobody_is_asked(there: Place, name: str) -> None:
+def test_arguments_that_do_not_fit_are_told_and_nobody_is_asked(there: Place, name: str) -> None:  # R12
     invocation = there.order(name, args={"order": 7})
     assert there.result(invocation).json()["status"] == "invalid"
     assert there.calls(invocation) == []
 
 
-def test_a_replay_with_other_arguments_ends_the_handler_and_runs_nothing(there: Place, name: str) -> None:
+def test_a_replay_with_other_arguments_ends_the_handler_and_runs_nothing(there: Place, name: str) -> None:  # R47
     """Arguments that are not journaled: what was approved is not what the replay wants."""
     invocation = there.order(name, wavering=True)
     there.suspended(invocation)
@@ -129,7 +129,7 @@ FORGED = (b'{"approved": true}', b'{"decision": "approve"}', b'"true"', b"1", b"
 @pytest.mark.parametrize(("how", "bodies"), [("resolve", FORGED), ("reject", FORGED[:2])], ids=["resolve", "reject"])
 def test_whoever_settles_the_awakeable_decides_nothing_and_it_goes_on_waiting(
     there: Place, name: str, how: str, bodies: tuple[bytes, ...]
-) -> None:
+) -> None:  # R33, R34
     orders = [f"{name} {body.decode()}" for body in bodies]
     made = [there.order(order, points=["looking"]) for order in orders]
     for invocation, body in zip(made, bodies, strict=True):
@@ -160,7 +160,7 @@ def test_it_looks_by_itself_now_and_then(there: Place, name: str) -> None:
     assert there.paid(name) == 1
 
 
-def test_a_second_wake_up_changes_nothing(there: Place, name: str) -> None:
+def test_a_second_wake_up_changes_nothing(there: Place, name: str) -> None:  # R24
     invocation = there.order(name)
     awakeable = there.waiting(invocation)["call_id"]
     there.decide(invocation)
@@ -220,7 +220,7 @@ def answers(port: int) -> bool:
 @pytest.mark.parametrize("point", ["looking", "Waiting"])
 def test_killed_around_the_question_it_asks_once_and_runs_once(
     there: Place, name: str, victim: str, point: str
-) -> None:
+) -> None:  # R23, R33
     """Before it was asked, and when it was asked and Restate does not know of it yet."""
     with there.points.closed():
         invocation = there.order(name, points=[point])
@@ -234,7 +234,7 @@ def test_killed_around_the_question_it_asks_once_and_runs_once(
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_killed_while_it_waits_it_goes_on_when_all_are_back(there: Place, name: str, victim: str) -> None:
+def test_killed_while_it_waits_it_goes_on_when_all_are_back(there: Place, name: str, victim: str) -> None:  # R23, R33
     invocation = there.order(name)
     there.suspended(invocation)
     there.again(victim)
@@ -244,7 +244,7 @@ def test_killed_while_it_waits_it_goes_on_when_all_are_back(there: Place, name: 
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_dead_when_people_decide_it_is_woken_when_it_is_back(there: Place, name: str, victim: str) -> None:
+def test_dead_when_people_decide_it_is_woken_when_it_is_back(there: Place, name: str, victim: str) -> None:  # R33
     invocation = there.order(name)
     there.suspended(invocation)
     there.kill(victim)
@@ -255,7 +255,7 @@ def test_dead_when_people_decide_it_is_woken_when_it_is_back(there: Place, name:
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_killed_inside_the_tool_it_is_never_run_again(there: Place, name: str, victim: str) -> None:
+def test_killed_inside_the_tool_it_is_never_run_again(there: Place, name: str, victim: str) -> None:  # R46
     """Where the tool itself lived on, how it ended is known; where it died, nobody knows, and it says so."""
     with there.effects.closed():
         invocation = there.order(name)
@@ -271,7 +271,9 @@ def test_killed_inside_the_tool_it_is_never_run_again(there: Place, name: str, v
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_killed_after_the_tool_and_before_the_journal_its_result_is_told(there: Place, name: str, victim: str) -> None:
+def test_killed_after_the_tool_and_before_the_journal_its_result_is_told(
+    there: Place, name: str, victim: str
+) -> None:  # R46
     invocation = there.order(name, points=["Ran"])
     with there.points.closed():
         there.decide(invocation)
