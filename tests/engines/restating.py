@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,7 +173,7 @@ class Place:
 def place(folder: Path) -> Iterator[Place]:
     with Effects().counting() as effects, Effects().counting() as points:
         names = ("ingress", "admin", "node", "service", "interlock", "page")
-        made = Place(folder, effects, points, dict(zip(names, free_ports(len(names)), strict=True)))
+        made = Place(folder, effects, points, ports_of(names))
         (folder / "interlock.yaml").write_text(CHANNEL % made.ports["ingress"])
         made.keys = asyncio.run(keys_at(made.database))
         made.desk.policy(ASKING)
@@ -214,13 +215,20 @@ def register(admin: str, port: int) -> None:
     wait_until(registered, "the service is registered", PATIENCE)
 
 
-def free_ports(count: int) -> list[int]:
-    """Held together, so that they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+def ports_of(names: Sequence[str]) -> dict[str, int]:
+    """Below those that the system gives to connections: nobody takes one while its owner is dead.
+
+    Each process of the tests begins elsewhere.
+    """
+    found: dict[str, int] = {}
+    for port in itertools.count(20_000 + os.getpid() % 1_000 * 12):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            found[names[len(found)]] = port
+        if len(found) == len(names):
+            break
+    return found
 
 
 def is_up(url: str) -> bool:
