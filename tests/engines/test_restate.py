@@ -108,6 +108,7 @@ def test_a_replay_with_other_arguments_ends_the_handler_and_runs_nothing(there: 
     there.suspended(invocation)
     there.decide(invocation)
     assert there.result(invocation).status_code == 409
+    assert [call["status"] for call in there.calls(invocation)] == ["cancelled"]
     assert [args for args in there.effects.of("pay") if name in args["order"]] == []
 
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 RUN = "restate:"  # begins the run id of an invocation: the channel of that name is told of it
 LOOK_AGAIN = timedelta(minutes=10)
 SOON = timedelta(seconds=1)
-GONE = "The workflow was cancelled before the call could run."
+GONE = "The workflow ended before the call could run."
 
 
 async def gated(
@@ -59,14 +59,14 @@ async def gated(
         try:
             timer = ctx.sleep(pause)
             done, _ = await restate.wait_completed(*waits, timer)
-        except restate.TerminalError:  # the invocation is cancelled
+            if woken in done:  # it wakes once: should this have been somebody else, only the clock is left
+                pause, waits = SOON, []
+            elif not waits:
+                pause = min(2 * pause, look_again)
+            found = await _kept(ctx, f"look at {spec.name}", look)
+        except restate.TerminalError:  # cancelled, or it cannot go on
             await _kept(ctx, f"withdraw {spec.name}", partial(_withdrawn, agent, found["waiting"]))
             raise
-        if woken in done:  # it wakes once: should this have been somebody else, only the clock is left
-            pause, waits = SOON, []
-        elif not waits:
-            pause = min(2 * pause, look_again)
-        found = await _kept(ctx, f"look at {spec.name}", look)
     return found["told"]
 
 
