@@ -183,6 +183,37 @@ def test_a_run_of_an_executor_that_died_is_carried_on_by_another_one(world: Worl
     assert world.effects.of("pay") == [ORDER]
 
 
+def test_a_segment_of_an_executor_that_died_is_resumed_by_the_one_that_keeps_the_run(world: World) -> None:
+    with world.service(lease=5) as keeper, world.service(lease=5, keeps=False) as executor:
+        keeper.start(executor="clerk-1", deaf=True, begin={"order-7": ORDER}, watch=["order-7"])
+        world.parked()
+        executor.start(executor="clerk-2", deaths=[{"at": ATTEMPT, "when": "before"}])
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        assert executor.died() == -signal.SIGKILL
+        executor.start(executor="clerk-3")
+        assert keeper.finished("order-7") == PAID
+    assert [name for name, _ in world.effects.seen] == ["before", "pay", "after"]
+
+
+def test_a_segment_shows_signs_of_life(world: World) -> None:
+    with world.service(begin={"order-7": ORDER}, lease=5) as service, world.effects.closed():
+        service.start()
+        beats = "select count(*) from dbos.workflow_status where (attributes->>'interlock_beats')::int >= 2"
+        wait_until(lambda: world.sql(beats)[0][0] == 1, "there were two beats", PATIENCE)
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_run_goes_on_when_the_gate_can_be_reached_again(world: World, when: str, nth: int) -> None:
+    cut = {"at": ATTEMPT, "when": when, "nth": nth, "by": "StoreUnavailable"}
+    with world.service(begin={"order-7": ORDER}, watch=["order-7"]) as service:
+        service.start(deaths=[cut])
+        world.desk.decide(world.waiting()[0]["id"], "approve")
+        assert service.finished("order-7") == PAID
+    assert [name for name, _ in world.effects.seen] == ["before", "pay", "after"]
+    assert len(world.desk.listed("all")) == 1
+
+
 @pytest.mark.parametrize(("at", "when"), [(FORK, "before"), (ATTEMPT, "before"), (ATTEMPT, "after")])
 def test_a_service_that_slept_while_another_one_took_its_run_does_no_harm(world: World, at: str, when: str) -> None:
     runs = {"begin": {"order-7": ORDER}, "watch": ["order-7"], "lease": 5}

@@ -66,7 +66,7 @@ class Segments:
         return function
 
     async def begin(self, function: Workflow, run_id: str, given: object = None) -> None:
-        """Kept when this returns; a second time it changes nothing. The id names the run for ever."""
+        """Kept when this returns. The id names the run for ever: one that has started is not changed by this."""
         self._known(function.__qualname__)
         if await _status(segment_id(run_id, 1)) is None:
             await self._park(run_id, {"workflow": function.__qualname__, "given": given, "segment": 1})

@@ -19,9 +19,11 @@ from typing import Any
 import dbos._sys_db_postgres  # noqa: F401  loaded before the processes are forked
 import psycopg  # noqa: F401
 from dbos import DBOS, SetWorkflowID
+from dbos._sys_db import SystemDatabase
 
 import interlock.stores.postgres  # noqa: F401
 from interlock import Interlock, ToolSpec
+from interlock.core import errors
 from interlock.engines.dbos import Segments
 
 BOUND = 280  # seconds, after which whoever is left over ends
@@ -51,6 +53,8 @@ def main() -> None:
 def serve(job: dict[str, Any]) -> None:
     for place in job.get("deaths", []):
         deadly(**place)
+    if job.get("deaf"):  # takes nothing from the queue of DBOS, so that others have to
+        SystemDatabase.start_queued_workflows = lambda *_, **__: ([], None)
     DBOS(
         config={
             "name": "clerk",
@@ -92,7 +96,8 @@ def workflow(segments: Segments, job: dict[str, Any]) -> Any:
 async def carry_on(segments: Segments, settle: Any, job: dict[str, Any]) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    keeping = asyncio.create_task(segments.keep(stop, job.get("at_once", 10)))
+    keeper = segments.keep(stop, job.get("at_once", 10)) if job.get("keeps", True) else stop.wait()
+    keeping = asyncio.create_task(keeper)
     await asyncio.gather(*(segments.begin(settle, run_id, order) for run_id, order in job.get("begin", {}).items()))
     say(serving=True)
     if job.get("astray"):
@@ -144,15 +149,20 @@ async def plain_step(segments: Segments) -> Any:
 
 
 def deadly(at: str, when: str, nth: int = 1, by: str = "SIGKILL") -> None:
-    """Nobody comes further than this: `at` is module:Class.method, and the nth time that it is called counts."""
+    """Nobody comes further than this: `at` is module:Class.method, and the nth time that it is called counts.
+
+    `by` is a signal, or an error of ours.
+    """
     module, _, path = at.partition(":")
     holder, _, name = path.rpartition(".")
     owner = functools.reduce(getattr, holder.split("."), importlib.import_module(module))
     function, count = getattr(owner, name), iter(range(1, 1_000_000))
 
     def here(now: bool, which: str) -> None:
-        if now and when == which:
+        if now and when == which and by.startswith("SIG"):
             os.kill(os.getpid(), getattr(signal, by))
+        elif now and when == which:
+            raise getattr(errors, by)("It cannot be reached.")
 
     async def die_async(*args: Any, **kwargs: Any) -> Any:
         now = next(count) == nth
