@@ -203,6 +203,13 @@ class Gate:
             lambda approval, moment: conversation.reply(self._own(approval), number, text, actor, moment),
         )
 
+    async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
+        return await self._store.transition(
+            workspace,
+            approval_id,
+            lambda approval, moment: conversation.remark(self._own(approval), text, actor, moment),
+        )
+
     async def known(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
         """What became of a call, if people were asked about it or it was let through as a write."""
         found = await self._store.find(workspace, run_id, call_id)

@@ -245,6 +245,22 @@ async def request_to_decide(world: World, workspace: str, _: str) -> Target:
     return Target(body["requestId"])
 
 
+async def _function_call(world: World, workspace: str, _: str) -> Target:
+    """As a program with HumanLayer's SDK asks."""
+    call_id = named(workspace)
+    spec = {"fn": "pay", "kwargs": {"to": call_id}, "reject_options": [{"name": "later"}]}
+    body = {"run_id": call_id, "call_id": call_id, "spec": spec}
+    await world.done(workspace, "agent", "POST", "/humanlayer/v1/function_calls", body)
+    return Target(call_id)
+
+
+async def _contact(world: World, workspace: str, _: str) -> Target:
+    call_id = named(workspace)
+    body = {"run_id": call_id, "call_id": call_id, "spec": {"msg": f"Is it {call_id}?"}}
+    await world.done(workspace, "agent", "POST", "/humanlayer/v1/contact_requests", body)
+    return Target(call_id)
+
+
 async def _thread(world: World, workspace: str, role: str) -> Target:
     """Of whoever asks, if they can have any."""
     thread_id = f"{thread.PREFIX}{uuid4()}"
@@ -317,6 +333,10 @@ MAKERS: dict[str, Maker] = {
     "/resume/{": request_to_decide,
     "/submit": request_to_decide,
     "/agent-inbox/threads/{": approval,
+    "/humanlayer/v1/function_calls/{": _function_call,
+    "/humanlayer/v1/agent/function_calls/{": _function_call,
+    "/humanlayer/v1/contact_requests/{": _contact,
+    "/humanlayer/v1/agent/human_contacts/{": _contact,
 }
 
 # Bodies for which the document's own words are not enough.

@@ -86,6 +86,16 @@ def reply(approval: Approval, number: int, text: str, actor: str, moment: Moment
     return changed(replied, "replied", actor, {"number": number}, {"text": text})
 
 
+def remark(approval: Approval, text: str, actor: str, moment: Moment) -> Change[Approval]:
+    """The agent's words that nobody asked for, while people may still decide; nobody is told because of them."""
+    if approval.status != "pending":
+        raise standing(approval)
+    if moment.now >= approval.expires_at:
+        return too_late(approval, moment)
+    _check_text("A remark", text, MAX_QUESTION)
+    return Change(approval, (Event("commented", actor, {}, approval.id, {"text": text, "via": "agent"}),))
+
+
 def _hindrance(approval: Approval, attempt: str, reviewer: Reviewer, moment: Moment) -> Change[Approval] | None:
     """All of this is for those who may decide, while there is something to decide."""
     if approval.status != "pending":

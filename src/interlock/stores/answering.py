@@ -55,6 +55,11 @@ class SqlAnswers:
             return _kept(found[0], b"")
         return _kept((await self._database.fetch("answer", *place))[0], mark)
 
+    async def look(self, place: Place) -> Kept | None:
+        """What is there, without a claim to it."""
+        found = await self._database.fetch("answer", *place)
+        return _kept(found[0], b"") if found else None
+
     async def keep(self, place: Place, mark: bytes, status: int, body: bytes) -> None:
         """Nothing happens if somebody else took it over meanwhile."""
         await self._write(place, "keep_answer", status, body, *place, mark)

@@ -1,1 +1,1 @@
-"""What is too long for the one file of a protocol."""
+"""What one protocol needs besides its own file: `NAME_*.py` is for NAME.py alone."""

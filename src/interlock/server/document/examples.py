@@ -65,6 +65,23 @@ BODIES: Mapping[str, object] = {
         "modifiedPayload": {"amount": 50, "recipient": "ann@example.com"},
         "comment": "Half of it now.",
     },
+    "NewFunctionCall": {
+        "run_id": "billing-4fK2",
+        "call_id": "call-9QxZ",
+        "spec": {
+            "fn": "pay_invoice",
+            "kwargs": {"invoice": "2027-113", "amount": 100},
+            "reject_options": [{"name": "later", "title": "Not this month"}],
+        },
+    },
+    "NewHumanContact": {
+        "run_id": "billing-4fK2",
+        "call_id": "call-7LmN",
+        "spec": {"msg": "Which account should it come from?"},
+    },
+    "CallAnswer": {"approved": False, "reject_option_name": "later"},
+    "ContactAnswer": {"response": "The savings account."},
+    "Escalation": {"escalation_msg": "The invoice is due today."},
     "NewMessage": {"message": "Publish the post hello-world.", "thread_id": _THREAD},
     "YesOrNo": {"approvalId": _ID, "approved": True, "reason": "As agreed on the phone."},
     "SignIn": {"name": "ada", "password": "correct horse battery staple"},
