@@ -61,13 +61,14 @@ def interpreter(example: Path) -> Path:
 
 @contextmanager
 def other_side(example: Path, shell: Shell) -> Iterator[tuple[str, dict[str, str]]]:
-    """The database; for an agent from afar a server over it, and a key."""
-    if "remote" not in example.stem:
+    """The database; for an example that begins with a server one over it, and a key."""
+    if "\ninterlock serve " not in example.read_text():
         yield shell.url, {}
         return
     key = shell("keys", "create", "--name", "mailer", "--role", "agent").out.split()[-1]
     with serving(shell.url, shell.folder) as server:
-        yield server.url, {"INTERLOCK_KEY": key}
+        humanlayer = {"HUMANLAYER_API_BASE": f"{server.url}/humanlayer/v1", "HUMANLAYER_API_KEY": key}
+        yield server.url, {"INTERLOCK_KEY": key, **humanlayer}
 
 
 def attend(shell: Shell, program: subprocess.Popen[str]) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.approval import STATUSES, Approval
-from interlock.core.conversation import MAX_QUESTIONS, ask, claim, comment, release, reply
+from interlock.core.conversation import MAX_QUESTION, MAX_QUESTIONS, ask, claim, comment, release, remark, reply
 from interlock.core.decision import Reviewer
 from interlock.core.errors import AlreadyDecided, Conflict, Expired, Forbidden, InvalidRequest, NotFound
 from interlock.core.event import Change
@@ -216,3 +216,29 @@ def test_whoever_waits_is_told_which_questions_are_open() -> None:
     stored = requested()
     approval = replace(stored.approval, asked=2, replied=(1,))
     assert outcome_of(approval, stored.payload, NOW) == Waiting(approval.id, "pending", approval.expires_at, "", (2,))
+
+
+# --- remarks
+
+
+def test_an_agents_remark_is_kept_as_its_own_and_changes_nothing() -> None:
+    approval = pending()
+    change = remark(approval, "It is urgent.", "agent:bot", at())
+    assert change.state is approval
+    assert told(change) == ("commented", "agent:bot", {}, {"text": "It is urgent.", "via": "agent"})
+
+
+def test_an_agents_remark_comes_while_people_may_decide() -> None:
+    for status in sorted(set(STATUSES) - {"pending"}):
+        with pytest.raises(Expired if status == "expired" else AlreadyDecided):
+            remark(in_status(status), "It is urgent.", "agent:bot", at())
+    late = remark(pending(), "It is urgent.", "agent:bot", at(END))
+    assert isinstance(late.error, Expired)
+    assert "commented" not in [event.kind for event in late.events]
+
+
+def test_an_agents_remark_has_a_length() -> None:
+    for text in ("", "  ", "x" * (MAX_QUESTION + 1), "a\x00b"):
+        with pytest.raises(InvalidRequest):
+            remark(pending(), text, "agent:bot", at())
+    assert remark(pending(), "x" * MAX_QUESTION, "agent:bot", at()).error is None

@@ -17,7 +17,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from interlock.core.call import MAX_WORDS, ToolCall, ToolSpec
+from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import MAX_COMMENT, Approve, Decision, Reject, Respond, Seen
 from interlock.core.errors import (
@@ -27,7 +27,6 @@ from interlock.core.errors import (
     Expired,
     Forbidden,
     InvalidDecision,
-    InvalidRequest,
     NotFound,
     Problem,
 )
@@ -39,15 +38,15 @@ from interlock.durations import rfc3339
 from interlock.inbox import QUESTION
 from interlock.protocols.parts.humanlayer_shapes import (
     CallAnswer,
-    CallSpec,
     ContactAnswer,
-    ContactSpec,
     Escalation,
     FunctionCall,
     HumanContact,
     NewFunctionCall,
     NewHumanContact,
     Option,
+    question_of,
+    says_of,
 )
 from interlock.shape import shown_args
 from interlock.stores.answering import Place
@@ -107,7 +106,7 @@ class Counter:
             run_id=body.run_id,
             call_id=body.call_id,
             setting="paused",
-            agent_says=_says(body.spec),
+            agent_says=says_of(body.spec),
         )
         return call_of(wish, self.caller, self.doors)
 
@@ -170,7 +169,7 @@ async def look_at_function(call_id: str, counter: AtCounter) -> Response:
 @router.post("/contact_requests", responses=gives(HumanContact, 409, 410), **may(AGENTS))
 async def ask_people_by_contact(body: NewHumanContact, counter: AtCounter) -> Response:
     """Asks people something. The same one again is the same question."""
-    call = counter.call(body, QUESTION, _question(body.spec))
+    call = counter.call(body, QUESTION, question_of(body.spec))
     approval_id = await counter.id_of("contact_request", body.call_id)
     outcome = await counter.doors.outside.ask(call, ASK, approval_id=approval_id)
     if isinstance(outcome, Refused) and not outcome.approval_id:
@@ -321,15 +320,6 @@ def _contact_json(stored: Stored, outcome: Outcome) -> dict[str, object]:
     return {"run_id": subject.run_id, "call_id": subject.call_id, "spec": spec, "status": status}
 
 
-def _question(spec: ContactSpec) -> dict[str, object]:
-    """Ready answers are all that can be chosen, unless one of them wants words."""
-    args: dict[str, object] = {"question": spec.msg}
-    args |= {"subject": spec.subject} if spec.subject is not None else {}
-    options = spec.response_options or ()
-    closed = options and not any(each.interactive for each in options)
-    return args | ({"choices": [each.label for each in options]} if closed else {})
-
-
 def _decision(body: CallAnswer, stored: Stored) -> Decision:
     """There is no digest: it counts only for what has no findings. Nobody can have edited it."""
     option = _named(stored, "reject_options", body.reject_option_name, "/reject_option_name")
@@ -358,30 +348,6 @@ def _options(stored: Stored, field: str) -> Sequence[Option]:
 def _kept(stored: Stored) -> dict[str, Any]:
     """Besides the call, as the program gave it; nothing once it was erased."""
     return cast(dict[str, Any], json.loads(stored.payload.agent_says or "{}"))
-
-
-def _says(spec: CallSpec | ContactSpec) -> str:
-    """All but the call is what the agent says: shown to people as such, and told back. Tokens are not kept."""
-    options = spec.reject_options if isinstance(spec, CallSpec) else spec.response_options
-    field = "reject_options" if isinstance(spec, CallSpec) else "response_options"
-    names = [name for each in options or () for name in {each.name, each.label}]
-    if len(names) != len(set(names)):
-        raise InvalidRequest(f"{field} need names and titles of their own.")
-    ways = {way: _without_token(told) for way, told in (spec.channel or {}).items() if told}
-    said = {
-        "channel": ways,
-        field: [each.model_dump(exclude_defaults=True) for each in options or ()],
-        "state": spec.state,
-    }
-    kept = {name: value for name, value in said.items() if value or (name == "state" and value is not None)}
-    text = json.dumps(kept, ensure_ascii=False, indent=2) if kept else ""
-    if len(text) > MAX_WORDS:
-        raise InvalidRequest(f"channel, options and state have {len(text):,} characters; {MAX_WORDS:,} can be kept.")
-    return text
-
-
-def _without_token(told: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in told.items() if value is not None and name != "bot_token"}
 
 
 def _text(message: object) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from interlock.core.call import MAX_NAME, MAX_WORDS
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
+from interlock.core.errors import InvalidRequest
 from interlock.web.asgi import Body
 
 MAX_OPTIONS = 100
@@ -126,3 +129,36 @@ class HumanContact(BaseModel):
     call_id: str
     spec: dict[str, Any]
     status: ContactStatus
+
+
+def question_of(spec: ContactSpec) -> dict[str, object]:
+    """Ready answers are all that can be chosen, unless one of them wants words."""
+    args: dict[str, object] = {"question": spec.msg}
+    args |= {"subject": spec.subject} if spec.subject is not None else {}
+    options = spec.response_options or ()
+    closed = options and not any(each.interactive for each in options)
+    return args | ({"choices": [each.label for each in options]} if closed else {})
+
+
+def says_of(spec: CallSpec | ContactSpec) -> str:
+    """All but the call is what the agent says: shown to people as such, and told back. Tokens are not kept."""
+    options = spec.reject_options if isinstance(spec, CallSpec) else spec.response_options
+    field = "reject_options" if isinstance(spec, CallSpec) else "response_options"
+    names = [name for each in options or () for name in {each.name, each.label}]
+    if len(names) != len(set(names)):
+        raise InvalidRequest(f"{field} need names and titles of their own.")
+    ways = {way: _without_token(told) for way, told in (spec.channel or {}).items() if told}
+    said = {
+        "channel": ways,
+        field: [each.model_dump(exclude_defaults=True) for each in options or ()],
+        "state": spec.state,
+    }
+    kept = {name: value for name, value in said.items() if value or (name == "state" and value is not None)}
+    text = json.dumps(kept, ensure_ascii=False, indent=2) if kept else ""
+    if len(text) > MAX_WORDS:
+        raise InvalidRequest(f"channel, options and state have {len(text):,} characters; {MAX_WORDS:,} can be kept.")
+    return text
+
+
+def _without_token(told: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in told.items() if value is not None and name != "bot_token"}
