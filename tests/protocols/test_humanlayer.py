@@ -390,6 +390,7 @@ def test_a_status_that_a_client_posts_is_refused(world: World, run: str, status:
         {"spec": {"reject_options": [{"name": "a", "interactive": "true"}]}},
         {"spec": {"state": {"long": "x" * 20_000}}},
         {"call_id": ""},
+        {"call_id": "a/b"},
         {"run_id": "thread-0192f0c1-2b3d-7c4e-9f60-718293a4b5c6"},
     ],
 )

@@ -30,6 +30,7 @@ class Option(Body):
         return self.title or self.name
 
 
+CallId = Annotated[str, Field(pattern=r"^[^/?#%]+$")]  # it stands in an address, which the SDK writes as it is
 Channels = dict[str, dict[str, object] | None]
 Options = Annotated[list[Option], Field(max_length=MAX_OPTIONS)] | None
 State = dict[str, object] | None
@@ -47,7 +48,7 @@ class NewFunctionCall(Body):
     """A function that a program wants to run. What became of it is the server's to say: `status` stays empty."""
 
     run_id: str
-    call_id: str
+    call_id: CallId
     spec: CallSpec
     status: None = None
 
@@ -64,7 +65,7 @@ class NewHumanContact(Body):
     """A question to people."""
 
     run_id: str
-    call_id: str
+    call_id: CallId
     spec: ContactSpec
     status: None = None
 

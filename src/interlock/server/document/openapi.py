@@ -25,6 +25,7 @@ TAGS = {
     "approvals": "For people: look, decide, and talk about what waits.",
     "events": "For people and their programs: what happens, as it happens.",
     "outside systems": "A typed request goes in, a person answers it, whoever asked polls for what came of it.",
+    "humanlayer": "For programs with HumanLayer's SDK as it is: calls to approve and questions to answer.",
     "signing in": "For browsers; programs use keys instead.",
     "people and keys": "Who may do what.",
     "policy": "Which calls are allowed, denied or asked about.",
