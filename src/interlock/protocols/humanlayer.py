@@ -283,7 +283,8 @@ async def _denied(counter: Counter, approval_id: str, call: ToolCall, reason: st
     kept = await answers.claim(place, mark)
     if kept.digest != mark:
         raise CallMismatch("This call_id is known with another spec. Use a new one.")
-    await answers.keep(place, kept.mark, told.status, told.body)
+    if kept.mark:  # the first one is what a look tells
+        await answers.keep(place, kept.mark, told.status, told.body)
     return told
 
 
