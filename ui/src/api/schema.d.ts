@@ -2036,6 +2036,290 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agent-inbox/info": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Agent Inbox looks here, without a key, whether there is a server
+         * @description Agent Inbox looks here, without a key, whether there is a server.
+         */
+        get: operations["get_agent_inbox_info"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent-inbox/threads/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What waits for people (`interrupted`), by time left; else the newest first
+         * @description What waits for people (`interrupted`), by time left; else the newest first.
+         */
+        post: operations["post_agent_inbox_threads_search"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent-inbox/threads/{thread_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One approval, with what this person could answer now
+         * @description One approval, with what this person could answer now.
+         */
+        get: operations["get_agent_inbox_threads_thread_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent-inbox/threads/{thread_id}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The same in the shape of a checkpoint
+         * @description The same in the shape of a checkpoint.
+         */
+        get: operations["get_agent_inbox_threads_thread_id_state"];
+        put?: never;
+        /**
+         * Marked as resolved without an answer
+         * @description Marked as resolved without an answer: the call is rejected.
+         */
+        post: operations["post_agent_inbox_threads_thread_id_state"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent-inbox/threads/{thread_id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes the answer to an approval, as the decision of whoever is signed in
+         * @description Takes the answer to an approval, as the decision of whoever is signed in.
+         */
+        post: operations["post_agent_inbox_threads_thread_id_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent-inbox/threads/{thread_id}/runs/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same as a stream
+         * @description The same as a stream. A refusal is its `error` event: of another answer the web app shows no reason.
+         */
+        post: operations["post_agent_inbox_threads_thread_id_runs_stream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/function_calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Asks about a function call
+         * @description Asks about a function call. The same one again is the same call; only a look at it tells a yes.
+         */
+        post: operations["post_humanlayer_v1_function_calls"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/function_calls/{call_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What became of a call
+         * @description What became of a call. The first look at an approved one is told so and has to run it; no other one ever is.
+         */
+        get: operations["get_humanlayer_v1_function_calls_call_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/contact_requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Asks people something
+         * @description Asks people something. The same one again is the same question.
+         */
+        post: operations["post_humanlayer_v1_contact_requests"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/contact_requests/{call_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What somebody answered
+         * @description What somebody answered. A question that nobody answered in time is gone: no words are put into their mouth.
+         */
+        get: operations["get_humanlayer_v1_contact_requests_call_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/agent/function_calls/{call_id}/respond": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A person's yes or no
+         * @description A person's yes or no. Who decides is whoever is signed in; the agent's own key never does.
+         */
+        post: operations["post_humanlayer_v1_agent_function_calls_call_id_respond"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/agent/human_contacts/{call_id}/respond": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A person's answer to a question
+         * @description A person's answer to a question.
+         */
+        post: operations["post_humanlayer_v1_agent_human_contacts_call_id_respond"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/agent/function_calls/{call_id}/escalate_email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adds the agent's words to the call's timeline
+         * @description Adds the agent's words to the call's timeline. The policy's `escalate` says who is told, and when.
+         */
+        post: operations["post_humanlayer_v1_agent_function_calls_call_id_escalate_email"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/humanlayer/v1/agent/human_contacts/{call_id}/escalate_email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same for a question
+         * @description The same for a question.
+         */
+        post: operations["post_humanlayer_v1_agent_human_contacts_call_id_escalate_email"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2056,6 +2340,14 @@ export interface components {
             retention: string;
             provider: boolean;
             workspace: string;
+        };
+        /** ActionRequest */
+        ActionRequest: {
+            action: string;
+            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            args: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Activity
@@ -2200,6 +2492,45 @@ export interface components {
             decisions: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * CallAnswer
+         * @description A person's yes or no. Times are the server's own, whatever is given.
+         */
+        CallAnswer: {
+            approved: boolean;
+            /** @description A remark that is kept with the decision. */
+            comment?: string | null;
+            reject_option_name?: string | null;
+            requested_at?: string | null;
+            responded_at?: string | null;
+            slack_message_ts?: string | null;
+        };
+        /** CallSpec */
+        CallSpec: {
+            fn: string;
+            kwargs: {
+                [key: string]: unknown;
+            };
+            channel?: {
+                [key: string]: {
+                    [key: string]: unknown;
+                } | null;
+            } | null;
+            reject_options?: components["schemas"]["Option"][] | null;
+            state?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** CallStatus */
+        CallStatus: {
+            requested_at: string;
+            responded_at: string | null;
+            approved: boolean | null;
+            /** @description A remark that is kept with the decision. */
+            comment: string | null;
+            reject_option_name: string | null;
+            slack_message_ts: null;
         };
         /** Cancel */
         Cancel: {
@@ -2372,6 +2703,37 @@ export interface components {
             text: string;
         };
         /**
+         * ContactAnswer
+         * @description A person's words, or one of the options by its name.
+         */
+        ContactAnswer: {
+            response?: string | null;
+            response_option_name?: string | null;
+            requested_at?: string | null;
+            responded_at?: string | null;
+        };
+        /** ContactSpec */
+        ContactSpec: {
+            msg: string;
+            subject?: string | null;
+            channel?: {
+                [key: string]: {
+                    [key: string]: unknown;
+                } | null;
+            } | null;
+            response_options?: components["schemas"]["Option"][] | null;
+            state?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** ContactStatus */
+        ContactStatus: {
+            requested_at: string;
+            responded_at: string | null;
+            response: string | null;
+            response_option_name: string | null;
+        };
+        /**
          * Counted
          * @description `waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
          */
@@ -2464,6 +2826,15 @@ export interface components {
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
         };
+        /** Deployment */
+        Deployment: {
+            flags: {
+                [key: string]: boolean;
+            };
+            host: {
+                [key: string]: string | null;
+            };
+        };
         /** EndPause */
         EndPause: {
             /** @description One execution of an agent. */
@@ -2545,6 +2916,21 @@ export interface components {
             next: string | null;
         };
         /**
+         * Escalation
+         * @description The agent's words to those who decide. Whom they reach is the policy's business.
+         */
+        Escalation: {
+            escalation_msg: string;
+            additional_recipients?: {
+                [key: string]: unknown;
+            }[] | null;
+            channel?: {
+                [key: string]: {
+                    [key: string]: unknown;
+                } | null;
+            } | null;
+        };
+        /**
          * FacetChange
          * @description One key that differs; null where it is not given.
          */
@@ -2589,6 +2975,20 @@ export interface components {
             pointer: string;
             /** @description In words. */
             message: string;
+        };
+        /**
+         * FunctionCall
+         * @description `approved` is null until a decision stands, and true in one answer only.
+         */
+        FunctionCall: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            spec: {
+                [key: string]: unknown;
+            };
+            status: components["schemas"]["CallStatus"];
         };
         /**
          * GivenCode
@@ -2696,6 +3096,27 @@ export interface components {
             lease_seconds: number;
         };
         /**
+         * HumanContact
+         * @description `response` is null until somebody answered.
+         */
+        HumanContact: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            spec: {
+                [key: string]: unknown;
+            };
+            status: components["schemas"]["ContactStatus"];
+        };
+        /** HumanResponse */
+        HumanResponse: {
+            /** @enum {string} */
+            type: "accept" | "ignore" | "response" | "edit";
+            /** @description The arguments, with fingerprints in place of secrets where people look. */
+            args?: string | components["schemas"]["ActionRequest"] | null;
+        };
+        /**
          * IdentityInfo
          * @description `outside` is what the channel calls them by.
          */
@@ -2713,6 +3134,85 @@ export interface components {
             items: components["schemas"]["IdentityInfo"][];
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
+        };
+        /**
+         * InboxRun
+         * @description The answer was taken.
+         */
+        InboxRun: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The conversation that it belongs to. */
+            thread_id: string;
+            assistant_id: string;
+            created_at: string;
+            updated_at: string;
+            /**
+             * @description How it stands, by the clock.
+             * @constant
+             */
+            status: "success";
+            metadata: {
+                [key: string]: unknown;
+            };
+            multitask_strategy: null;
+        };
+        /** InboxState */
+        InboxState: {
+            values: {
+                [key: string]: unknown;
+            };
+            /** @description The cursor of the next page; null on the last. */
+            next: string[];
+            checkpoint: {
+                [key: string]: unknown;
+            };
+            metadata: {
+                [key: string]: unknown;
+            };
+            created_at: string;
+            parent_checkpoint: null;
+            tasks: {
+                [key: string]: unknown;
+            }[];
+        };
+        /**
+         * InboxThread
+         * @description An approval. `interrupts` has what it asks while it waits for people; `values` are Markdown.
+         */
+        InboxThread: {
+            /** @description The conversation that it belongs to. */
+            thread_id: string;
+            created_at: string;
+            updated_at: string;
+            state_updated_at: string;
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description How it stands, by the clock.
+             * @enum {string}
+             */
+            status: "idle" | "busy" | "interrupted" | "error";
+            values: {
+                [key: string]: unknown;
+            };
+            interrupts: {
+                [key: string]: {
+                    [key: string]: unknown;
+                }[];
+            };
+        };
+        /**
+         * InboxThreads
+         * @description A page.
+         */
+        InboxThreads: components["schemas"]["InboxThread"][];
+        /** InboxUpdated */
+        InboxUpdated: {
+            checkpoint: {
+                [key: string]: unknown;
+            };
         };
         /**
          * Item
@@ -2951,6 +3451,19 @@ export interface components {
             via: string;
         };
         /**
+         * NewFunctionCall
+         * @description A function that a program wants to run. What became of it is the server's to say: `status` stays empty.
+         */
+        NewFunctionCall: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            spec: components["schemas"]["CallSpec"];
+            /** @description How it stands, by the clock. */
+            status?: null;
+        };
+        /**
          * NewGrant
          * @description `budget` is a decimal number as a text, `budget_of` the argument that is added up.
          */
@@ -2973,6 +3486,19 @@ export interface components {
             budget: string;
             /** @default  */
             budget_of: string;
+        };
+        /**
+         * NewHumanContact
+         * @description A question to people.
+         */
+        NewHumanContact: {
+            /** @description One execution of an agent. */
+            run_id: string;
+            /** @description The call within its run. A known one gets its standing outcome. */
+            call_id: string;
+            spec: components["schemas"]["ContactSpec"];
+            /** @description How it stands, by the clock. */
+            status?: null;
         };
         /**
          * NewKey
@@ -3162,6 +3688,19 @@ export interface components {
             items: components["schemas"]["OpenRun"][];
             /** @description The cursor of the next page; null on the last. */
             next: null;
+        };
+        /**
+         * Option
+         * @description A ready answer; one that is `interactive` wants words of the person's own.
+         */
+        Option: {
+            name: string;
+            title?: string | null;
+            /** @description One line that says what the call does. */
+            description?: string | null;
+            prompt_fill?: string | null;
+            /** @default false */
+            interactive: boolean;
         };
         /**
          * Outcome
@@ -3651,6 +4190,13 @@ export interface components {
             results: components["schemas"]["Result"][];
         };
         /**
+         * ResumeCommand
+         * @description A list with one answer: an approval is one question.
+         */
+        ResumeCommand: {
+            resume: components["schemas"]["HumanResponse"][];
+        };
+        /**
          * Resumed
          * @description What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
          *     it is `final`; `flags` say why the payload cannot be approved as it is.
@@ -3668,6 +4214,13 @@ export interface components {
             expiresAt: string | null;
             final: boolean;
             flags: components["schemas"]["Flag"][];
+        };
+        /**
+         * Resumption
+         * @description Whatever else a client sends for a run of its own is not for an approval, and is not looked at.
+         */
+        Resumption: {
+            command: components["schemas"]["ResumeCommand"];
         };
         /**
          * RuleChange
@@ -3954,6 +4507,15 @@ export interface components {
             lease_until: string;
         };
         /**
+         * StateUpdate
+         * @description Only "Mark as Resolved": no values, as the end.
+         */
+        StateUpdate: {
+            values?: null;
+            /** @constant */
+            as_node: "__end__";
+        };
+        /**
          * Submitted
          * @description An answer. Who answers is whoever is signed in. With `argsSha256` it counts only for what that person saw.
          */
@@ -4054,6 +4616,23 @@ export interface components {
             items: components["schemas"]["ThreadInfo"][];
             /** @description The cursor of the next page; null on the last. */
             next: string | null;
+        };
+        /**
+         * ThreadsWanted
+         * @description `metadata` holds a `graph_id`: `interlock`, or the name of an agent. The order is Interlock's own.
+         */
+        ThreadsWanted: {
+            /** @default 10 */
+            limit: number;
+            /** @default 0 */
+            offset: number;
+            /** @description How it stands, by the clock. */
+            status?: ("idle" | "busy" | "interrupted" | "error") | null;
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            sort_by?: string | null;
+            sort_order?: string | null;
         };
         /** Token */
         Token: {
@@ -13705,6 +14284,1415 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_agent_inbox_info: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deployment"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_agent_inbox_threads_search: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "limit": 10,
+                 *       "offset": 0,
+                 *       "status": "interrupted",
+                 *       "metadata": {
+                 *         "graph_id": "interlock"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ThreadsWanted"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxThreads"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_agent_inbox_threads_thread_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxThread"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_agent_inbox_threads_thread_id_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxState"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_agent_inbox_threads_thread_id_state: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "values": null,
+                 *       "as_node": "__end__"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StateUpdate"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxUpdated"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_agent_inbox_threads_thread_id_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "command": {
+                 *         "resume": [
+                 *           {
+                 *             "type": "accept",
+                 *             "args": null
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Resumption"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxRun"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_agent_inbox_threads_thread_id_runs_stream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "command": {
+                 *         "resume": [
+                 *           {
+                 *             "type": "accept",
+                 *             "args": null
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Resumption"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/event-stream": Record<string, never>;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_humanlayer_v1_function_calls: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "run_id": "billing-4fK2",
+                 *       "call_id": "call-9QxZ",
+                 *       "spec": {
+                 *         "fn": "pay_invoice",
+                 *         "kwargs": {
+                 *           "invoice": "2027-113",
+                 *           "amount": 100
+                 *         },
+                 *         "reject_options": [
+                 *           {
+                 *             "name": "later",
+                 *             "title": "Not this month"
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewFunctionCall"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionCall"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_humanlayer_v1_function_calls_call_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionCall"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_humanlayer_v1_contact_requests: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "run_id": "billing-4fK2",
+                 *       "call_id": "call-7LmN",
+                 *       "spec": {
+                 *         "msg": "Which account should it come from?"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewHumanContact"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HumanContact"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_humanlayer_v1_contact_requests_call_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HumanContact"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_humanlayer_v1_agent_function_calls_call_id_respond: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "approved": false,
+                 *       "reject_option_name": "later"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CallAnswer"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionCall"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_humanlayer_v1_agent_human_contacts_call_id_respond: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "response": "The savings account."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContactAnswer"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HumanContact"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_humanlayer_v1_agent_function_calls_call_id_escalate_email: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "escalation_msg": "The invoice is due today."
+                 *     }
+                 */
+                "application/json": components["schemas"]["Escalation"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FunctionCall"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_humanlayer_v1_agent_human_contacts_call_id_escalate_email: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "escalation_msg": "The invoice is due today."
+                 *     }
+                 */
+                "application/json": components["schemas"]["Escalation"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HumanContact"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
