@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query
@@ -12,8 +11,6 @@ from starlette.responses import Response
 
 from interlock.chat.stream import Position, pieces_of
 from interlock.chat.threads import FIRST, Listing
-from interlock.core.call import ToolSpec, redact
-from interlock.core.canonical import canonical_args, parse
 from interlock.core.decision import MAX_COMMENT, Approve, Reject, Seen
 from interlock.core.errors import InvalidRequest
 from interlock.core.thread import Line, Thread
@@ -23,6 +20,7 @@ from interlock.server.models import Told
 from interlock.stores.threads import NO_END
 from interlock.web.asgi import Body, json_answer
 from interlock.web.routing import DECIDERS, Caller, Here, gives, may, response
+from interlock.web.wishes import Wishes
 
 router = APIRouter(tags=["chat"])
 
@@ -169,27 +167,6 @@ def _info(thread: Thread) -> dict[str, object]:
         "created_at": rfc3339(thread.created_at),
         "updated_at": rfc3339(thread.updated_at),
     }
-
-
-class Wishes:
-    """Calls as the model wrote them, with what is secret in them hidden as on a card."""
-
-    def __init__(self, specs: Mapping[str, ToolSpec], key: bytes) -> None:
-        self._specs = specs
-        self._key = key
-
-    def shown(self, wish: tuple[str, str, str]) -> dict[str, object]:
-        call_id, tool, text = wish
-        spec = self._specs.get(tool) or ToolSpec("unknown")
-        return {"id": call_id, "name": tool, "args": self._args(text, spec)}
-
-    def _args(self, text: str, spec: ToolSpec) -> object:
-        """Of what is no object nobody can tell what is secret in it; nothing of it ran."""
-        with suppress(InvalidRequest):
-            value = parse(text or "{}")
-            if isinstance(value, dict):
-                return redact(canonical_args(value), spec, self._key).value
-        return None if spec.secret else text
 
 
 def _line(line: Line, wishes: Wishes) -> dict[str, object]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Protocol
 
-from interlock.chat.stream import Follower, Position, Told
+from interlock.chat.stream import Position, Told
 from interlock.core.errors import Error, Forbidden, StoreUnavailable, TooManyRequests, Unauthenticated
 from interlock.core.thread import Thread
 from interlock.web.asgi import Asked, Header, Receive, Send
@@ -25,6 +26,16 @@ AGAIN = "The server stops here. Connect again."
 
 Frame = Callable[[Told], Awaitable[bytes]]
 Allowed = Callable[[Asked], Awaitable[bool]]
+
+
+class Follows(Protocol):
+    """Reads a thread for one reader: in our own words, or in those of another protocol."""
+
+    @property
+    def pause(self) -> float | None:
+        """In how many seconds to look again; None if a wake-up says when."""
+
+    async def news(self) -> list[Told]: ...
 
 
 class Readers:
@@ -62,7 +73,7 @@ class Readers:
             slot.discard(reader)
             await reader.leave()
 
-    def reader(self, asked: Asked, send: Send, follower: Follower, frame: Frame, last: frozenset[str]) -> Reader:
+    def reader(self, asked: Asked, send: Send, follower: Follows, frame: Frame, last: frozenset[str]) -> Reader:
         return Reader(asked, send, follower, frame, last, self._may_read, self._site.log.failed)
 
     async def _may_read(self, asked: Asked) -> bool:
@@ -120,7 +131,7 @@ class Reader:
         self,
         asked: Asked,
         send: Send,
-        follower: Follower,
+        follower: Follows,
         frame: Frame,
         last: frozenset[str],
         allowed: Allowed,

@@ -82,13 +82,17 @@ def response(answer: Answer) -> Response:
 
 
 class Described(NamedTuple):
-    """A route without a framework, for the document: its words, its body, what it answers, and how it may fail."""
+    """A route without a framework, for the document: its words, its body, what it answers, and how it may fail.
+
+    `nothing` says when it answers that there is nothing, with a 204.
+    """
 
     text: str
     answer: Any
     body: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
     fails: tuple[int, ...] = ()
+    nothing: str = ""
 
 
 def document(router: APIRouter, hot: Hot | Live, described: Described) -> None:
@@ -100,11 +104,12 @@ def document(router: APIRouter, hot: Hot | Live, described: Described) -> None:
     endpoint.__signature__ = _signature(hot.template, described)  # type: ignore[attr-defined]  # as FastAPI reads it
     endpoint.__doc__ = described.text
     extra = may(hot.roles)
+    nothing: dict[int | str, Any] = {204: {"description": described.nothing}} if described.nothing else {}
     router.add_api_route(
         hot.template,
         endpoint,
         methods=[hot.method],
-        responses={200: described.answer, **fails(*described.fails)},
+        responses={200: described.answer, **nothing, **fails(*described.fails)},
         **extra,
     )
 
