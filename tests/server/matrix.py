@@ -271,6 +271,11 @@ async def _thread(world: World, workspace: str, role: str) -> Target:
     return Target(thread_id)
 
 
+async def _chat(_world: World, workspace: str, _: str) -> Target:
+    """A name that somebody gave it: everybody may use any, for threads of their own."""
+    return Target(named(workspace))
+
+
 async def _password(world: World, workspace: str, role: str) -> Target:
     if role in PEOPLE:
         await world.parts.accounts.set_password(workspace, PEOPLE[role], PASSWORD, "test")
@@ -337,6 +342,7 @@ MAKERS: dict[str, Maker] = {
     "/humanlayer/v1/agent/function_calls/{": _function_call,
     "/humanlayer/v1/contact_requests/{": _contact,
     "/humanlayer/v1/agent/human_contacts/{": _contact,
+    "/ai-sdk/chat/{": _chat,
 }
 
 # Bodies for which the document's own words are not enough.
@@ -379,7 +385,10 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
 # The id is in the body.
 INSIDE = {"POST /submit", "POST /api/chat", "POST /api/chat/approve", "POST /api/agent/approve"}
 # Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other; or it is everybody's.
-FREE = {"PUT /api/agents/{name}", "POST /api/channels/{name}/test", "POST /api/channels/{name}/on"}
+FREE = {
+    *("PUT /api/agents/{name}", "POST /api/channels/{name}/test", "POST /api/channels/{name}/on"),
+    "GET /ai-sdk/chat/{chat_id}/stream",
+}
 # What somebody who may ask can hear although the request is right, and why.
 MEANT: dict[str, set[int]] = {
     "POST /api/channels/{name}/test": {502},  # nobody is at its other end

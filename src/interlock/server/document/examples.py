@@ -83,6 +83,13 @@ BODIES: Mapping[str, object] = {
     "ContactAnswer": {"response": "The savings account."},
     "Escalation": {"escalation_msg": "The invoice is due today."},
     "NewMessage": {"message": "Publish the post hello-world.", "thread_id": _THREAD},
+    "AiSdkPost": {
+        "id": "chat-1",
+        "messages": [
+            {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Publish the post hello-world."}]}
+        ],
+        "trigger": "submit-message",
+    },
     "YesOrNo": {"approvalId": _ID, "approved": True, "reason": "As agreed on the phone."},
     "SignIn": {"name": "ada", "password": "correct horse battery staple"},
     "UseLink": {"token": "the-part-behind-the-#", "name": "ada", "password": "correct horse battery staple"},

@@ -1,0 +1,288 @@
+"""Pages of the AI SDK as it is (useChat, DefaultChatTransport), in front of a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.node_packages import CLIENTS, MISSING
+from tests.protocols.ai_sdk_world import Browser, World, browser_on, calls, in_state, words, world_in
+
+pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world_in(tmp_path_factory.mktemp("ai_sdk")) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def tabs(world: World) -> Iterator[Browser]:
+    with browser_on(world) as browser:
+        yield browser
+
+
+def test_an_approved_call_runs_once_and_the_message_goes_on(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Approved"')
+    [call] = page.asked()
+    assert (call["toolName"], call["input"]) == ("linear_create_issue", {"title": "Approved"})
+    assert (call["approval"]["requestReason"], world.made("Approved")) == ("Create issue 'Approved', unassigned", 0)
+    page.do("click", selector=".yes")
+    told = page.ended("output-available")
+    assert world.made("Approved") == 1
+    assert calls(told)[0]["approval"]["approved"] is True
+    assert calls(told)[0]["output"]["title"] == "Approved"
+    assert [message["role"] for message in told["messages"]] == ["user", "assistant"]  # the answer goes on in the same
+    assert "Approved" in told["text"]
+    assert told["requests"] == 2
+
+
+def test_a_rejected_call_is_denied_with_its_reason(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Rejected"')
+    page.asked()
+    page.do("click", selector=".no")
+    told = page.ended("output-denied")
+    assert calls(told)[0]["approval"]["approved"] is False
+    assert calls(told)[0]["approval"]["reason"] == "Not today."
+    assert (world.made("Rejected"), told["requests"]) == (0, 2)
+    assert "Not today." in words(told)
+
+
+def test_a_question_is_answered_by_an_output(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say("ask me which colour to use")
+    told = page.ended("input-available")
+    [call] = calls(told)
+    assert (call["toolName"], call["input"]["choices"]) == ("request_human_input", ["red", "green", "blue"])
+    page.do("output", given={"tool": call["toolName"], "toolCallId": call["toolCallId"], "output": "green"})
+    told = page.until(lambda shown: shown["status"] == "ready" and "green" in words(shown), "it goes on")
+    assert in_state(told, "output-available")[0]["output"] == {"answer": "green"}
+    assert told["requests"] == 2
+
+
+def test_an_answer_that_does_not_fit_the_question_is_refused_and_it_stays_open(tabs: Browser) -> None:
+    page = tabs.page()
+    page.say("ask me which colour to use")
+    [call] = calls(page.ended("input-available"))
+    given = {"tool": call["toolName"], "toolCallId": call["toolCallId"]}
+    page.do("output", given={**given, "output": "pink"})
+    assert "does not fit the question" in page.failed()["error"]
+    page.do("resume")
+    assert "output" not in calls(page.ended("input-available"))[0]
+    page.do("output", given={**given, "output": "blue"})
+    assert calls(page.ended("output-available"))[0]["output"] == {"answer": "blue"}
+
+
+def test_an_edit_from_the_page_runs_with_what_the_person_wrote(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Model\'s"')
+    [call] = page.asked()
+    approval = call["approval"]["id"]
+    decision = {"kind": "edit", "args": {"title": "Person's"}}
+    page.do(
+        "answer", given={"id": approval, "approved": True, "options": {"body": {"decisions": {approval: decision}}}}
+    )
+    told = page.ended("output-available")
+    assert calls(told)[0]["input"] == {"title": "Person's"}
+    assert calls(told)[0]["output"]["ran_with"] == {"title": "Person's"}
+    assert (world.made("Model's"), world.made("Person's")) == (0, 1)
+
+
+def test_an_edit_elsewhere_is_what_runs_and_what_the_page_shows(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Before"')
+    [call] = page.asked()
+    card = world.ada.approval(call["approval"]["id"])
+    world.ada.decide(card, "edit", args={"title": "After"})
+    page.do("click", selector=".no")  # too late: what stands is told
+    told = page.ended("output-available")
+    assert (calls(told)[0]["input"], calls(told)[0]["approval"]["approved"]) == ({"title": "After"}, True)
+    assert (world.made("Before"), world.made("After")) == (0, 1)
+
+
+def test_what_was_rejected_elsewhere_is_not_run_by_a_late_yes(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Elsewhere"')
+    [call] = page.asked()
+    world.ada.decide(world.ada.approval(call["approval"]["id"]), "reject", reason="Ada says no.")
+    page.do("click", selector=".yes")
+    told = page.ended("output-denied")
+    assert (calls(told)[0]["approval"]["approved"], calls(told)[0]["approval"]["reason"]) == (False, "Ada says no.")
+    assert world.made("Elsewhere") == 0
+
+
+def test_a_page_that_looks_again_sees_what_was_decided_elsewhere(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Replayed"')
+    [call] = page.asked()
+    world.ada.decide(world.ada.approval(call["approval"]["id"]), "approve")
+    page.do("resume")
+    told = page.ended("output-available")
+    assert (len(told["messages"]), world.made("Replayed")) == (2, 1)
+    assert calls(told)[0]["approval"]["approved"] is True
+
+
+def test_a_call_answered_by_a_person_elsewhere_has_their_words_as_its_output(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Answered"')
+    [call] = page.asked()
+    world.ada.decide(world.ada.approval(call["approval"]["id"]), "respond", message="There is one already.")
+    page.do("click", selector=".yes")
+    assert calls(page.ended("output-available"))[0]["output"]["answered"] == "There is one already."
+    assert world.made("Answered") == 0
+
+
+def test_an_expired_call_is_denied_as_timed_out(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an objective "Quick one"')
+    [call] = page.asked()
+    page.until(lambda _: world.status(call["approval"]["id"]) == "expired", "it expires")
+    page.do("click", selector=".yes")
+    told = page.ended("output-denied")
+    assert "timed out" in calls(told)[0]["approval"]["reason"]
+    assert world.made("Quick one") == 0
+
+
+def test_a_reloaded_page_has_the_open_call_and_can_answer_it(tabs: Browser, world: World) -> None:
+    first = tabs.page()
+    first.say('create an issue titled "Reloaded"')
+    first.asked()
+    second = tabs.page(first.chat, resume=True)
+    second.asked()
+    second.do("click", selector=".yes")
+    second.ended("output-available")
+    first.do("click", selector=".yes")  # the other tab still shows the buttons
+    first.ended("output-available")
+    assert world.made("Reloaded") == 1
+
+
+def test_a_new_chat_has_nothing_to_go_on_with(tabs: Browser) -> None:
+    page = tabs.page(resume=True)
+    told = page.until(lambda shown: shown["requests"] == 1 and shown["status"] == "ready", "it has asked")
+    assert (told["messages"], told["error"]) == ([], None)
+
+
+def test_several_calls_are_answered_together(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create issues "First of two" and "Second of two"')
+    one, other = page.asked(2)
+    page.do("answer", given={"id": one["approval"]["id"], "approved": True})
+    assert len(page.asked(1)) == 1
+    assert page.do("look")["requests"] == 1
+    page.do("answer", given={"id": other["approval"]["id"], "approved": False})
+    page.ended("output-available", "output-denied")
+    assert (world.made("First of two"), world.made("Second of two")) == (1, 0)
+
+
+def test_one_of_several_is_answered_by_itself_and_the_other_stays_open(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create issues "Now" and "Later"')
+    one, _ = page.asked(2)
+    page.do("answer", given={"id": one["approval"]["id"], "approved": True})
+    page.do("send")
+    page.ended("output-available", "approval-requested")
+    assert (world.made("Now"), world.made("Later")) == (1, 0)
+    page.do("click", selector=".yes")
+    page.ended("output-available", "output-available")
+    assert (world.made("Now"), world.made("Later")) == (1, 1)
+
+
+def test_what_others_have_to_approve_is_no_request_here_and_is_told_when_they_did(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an objective "Theirs to approve"')
+    told = page.until(lambda shown: in_state(shown, "input-available") and "data" in str(shown), "it waits")
+    [card] = [part["data"] for part in told["messages"][-1]["parts"] if part["type"] == "data-approval"]
+    assert (card["may_decide"], told["status"]) == ([], "streaming")
+    world.ada.decide(world.ada.approval(card["id"]), "approve")
+    page.ended("output-available")
+    assert world.made("Theirs to approve") == 1
+
+
+def test_a_first_vote_of_two_waits_for_the_second_without_asking_again(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an objective "Two votes"')
+    [call] = page.asked()
+    page.do("click", selector=".yes")
+    page.until(lambda shown: shown["status"] == "streaming" and in_state(shown, "approval-responded"), "it waits")
+    assert world.made("Two votes") == 0
+    world.ada.decide(world.ada.approval(call["approval"]["id"]), "approve")
+    told = page.ended("output-available")
+    assert (world.made("Two votes"), told["requests"]) == (1, 2)
+
+
+def test_a_rejection_that_is_undone_asks_again(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an objective "Undo this"')
+    [call] = page.asked()
+    page.do("click", selector=".no")
+    page.until(lambda shown: shown["status"] == "streaming" and in_state(shown, "approval-responded"), "it waits")
+    world.bob.post(f"/api/approvals/{call['approval']['id']}/undo", {})
+    page.asked()
+    page.do("click", selector=".yes")
+    told = page.ended("output-available")
+    assert (world.made("Undo this"), told["requests"]) == (1, 3)
+
+
+def test_a_rejection_is_told_once_it_can_no_longer_be_undone(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an objective "Soon over"')
+    page.asked()
+    page.do("click", selector=".no")
+    told = page.ended("output-denied")
+    assert (world.made("Soon over"), told["requests"]) == (0, 2)
+
+
+def test_what_a_policy_allows_or_forbids_needs_no_answer(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an objective "Free of charge"')
+    page.ended("output-available")
+    page.say('create an objective "Never at all"')
+    told = page.ended("output-error")
+    assert calls(told)[0]["errorText"] == "Not this one."
+    assert (world.made("Free of charge"), world.made("Never at all")) == (1, 0)
+
+
+def test_a_sub_agents_call_is_asked_about_in_the_same_message(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say("ask the writer to publish the post hello-world")
+    [call] = page.asked()
+    assert call["toolName"] == "cms_publish_post"
+    page.do("click", selector=".yes")
+    told = page.until(lambda shown: shown["status"] == "ready" and shown["requests"] == 2, "it is over")
+    assert [(each["toolName"], each["state"]) for each in calls(told)] == [
+        ("cms_publish_post", "output-available"),
+        ("agent_writer", "output-available"),
+    ]
+    assert calls(told)[1]["input"] == {"task": "publish the post hello-world"}
+
+
+def test_a_new_message_withdraws_what_is_open(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Withdrawn"')
+    [call] = page.asked()
+    page.say("list issues")
+    page.until(lambda shown: shown["status"] == "ready" and len(shown["messages"]) == 4, "it goes on")
+    assert world.status(call["approval"]["id"]) == "cancelled"
+    assert world.made("Withdrawn") == 0
+
+
+def test_what_is_done_is_not_done_again(tabs: Browser, world: World) -> None:
+    page = tabs.page()
+    page.say('create an objective "Free once"')
+    page.ended("output-available")
+    page.do("regenerate")
+    assert "not done again" in page.failed()["error"]
+    assert world.made("Free once") == 1
+
+
+def test_each_person_has_chats_of_their_own_under_any_name(tabs: Browser) -> None:
+    page = tabs.page()
+    page.say('create an issue titled "Mine"')
+    page.asked()
+    other = tabs.page(page.chat, "admin", resume=True)
+    told = other.until(lambda shown: shown["requests"] == 1 and shown["status"] == "ready", "it has asked")
+    assert told["messages"] == []
