@@ -59,8 +59,8 @@ class World:
 
     def post(self, body: object, key: str = "") -> Any:
         """As any program can: the whole stream, or why not."""
-        headers = {"authorization": f"Bearer {key or self.keys['reviewer']}"}
-        return self.bob.client.post("/ai-sdk/chat", json=body, headers=headers)
+        headers = {"authorization": f"Bearer {key or self.keys['reviewer']}", "content-type": "application/json"}
+        return self.bob.client.post("/ai-sdk/chat", content=json.dumps(body), headers=headers)
 
     def said(self, chat: str, text: str, message: str = "m1") -> list[Json]:
         answer = self.post({"id": chat, "messages": [user(text, message)], "trigger": "submit-message"})

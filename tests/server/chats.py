@@ -107,23 +107,23 @@ class Following:
         return self.headers["x-thread-id"]
 
     async def begun(self) -> Following:
-        await self._until(lambda: self.status != 0)
+        await self.until_true(lambda: self.status != 0)
         return self
 
     async def next(self) -> Event:
         """The next one that was not asked for yet."""
-        await self._until(lambda: len(self.events) > self._told)
+        await self.until_true(lambda: len(self.events) > self._told)
         self._told += 1
         return self.events[self._told - 1]
 
     async def until(self, name: str) -> list[Event]:
         """All events, of which the last has this name."""
-        await self._until(lambda: any(event.name == name for event in self.events))
+        await self.until_true(lambda: any(event.name == name for event in self.events))
         return self.events
 
     async def beaten(self) -> None:
         """Until there was a sign of life behind all that was told."""
-        await self._until(lambda: self.text.endswith("\n:\n\n"))
+        await self.until_true(lambda: self.text.endswith("\n:\n\n"))
 
     async def ended(self) -> list[Event]:
         async with asyncio.timeout(PATIENCE):
@@ -145,7 +145,7 @@ class Following:
         async with asyncio.timeout(PATIENCE):
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _until(self, true: Any) -> None:
+    async def until_true(self, true: Any) -> None:
         async with asyncio.timeout(PATIENCE):
             while not true():
                 self._came.clear()
