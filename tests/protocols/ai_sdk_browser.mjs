@@ -23,6 +23,7 @@ function Page({ page }) {
       api: `${job.url}/ai-sdk/chat`,
       headers: { authorization: `Bearer ${page.key}` },
       body: page.body,
+      prepareSendMessagesRequest: page.short ? newestAlone : undefined,
       fetch: (url, init) => {
         page.requests.push(init.method === "POST" ? JSON.parse(init.body) : null);
         return fetch(url, init);
@@ -34,6 +35,10 @@ function Page({ page }) {
   });
   page.now = chat;
   return chat.messages.flatMap((message) => message.parts.map((part, n) => h(Part, { key: `${message.id} ${n}`, part, chat })));
+}
+
+function newestAlone({ body, id, messages, trigger, messageId }) {
+  return { body: { ...body, id, trigger, messageId, messages: messages.slice(-1) } };
 }
 
 function Part({ part, chat }) {
@@ -54,9 +59,9 @@ function shown(page) {
 }
 
 const doing = {
-  open({ chat, key, messages, resume, body }) {
+  open(wanted) {
     const element = document.body.appendChild(document.createElement("main"));
-    const page = { chat, key, messages, resume, body, element, requests: [] };
+    const page = { ...wanted, element, requests: [] };
     createRoot(element).render(h(Page, { page }));
     return page;
   },

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.ai_sdk_world import Browser, World, browser_on, calls, in_state, words, world_in
+from tests.protocols.ai_sdk_world import Browser, Json, World, browser_on, calls, in_state, words, world_in
+from tests.protocols.clients import PATIENCE
+from tests.provider import find_node
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "clients" / "ai-sdk.md"
+PRINTED = r"It prints:\n\n```text\n(.*?)```"
 pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 
 
@@ -160,10 +168,38 @@ def test_a_reloaded_page_has_the_open_call_and_can_answer_it(tabs: Browser, worl
     assert world.made("Reloaded") == 1
 
 
-def test_a_new_chat_has_nothing_to_go_on_with(tabs: Browser) -> None:
+def test_a_page_that_is_loaded_anew_has_all_that_the_first_one_had(tabs: Browser, world: World) -> None:
+    """What the server gives for a page's `messages` is what the client itself made of the streams."""
+    first = tabs.page()
+    first.say('create issues "Loaded" and "Refused"')
+    one, other = first.asked(2)
+    first.do("answer", given={"id": one["approval"]["id"], "approved": True})
+    first.do("answer", given={"id": other["approval"]["id"], "approved": False, "reason": "No."})
+    first.ended("output-available", "output-denied")
+    first.say('create an issue titled "Open"')
+    first.asked()
+    loaded = world.bob.get(f"/ai-sdk/chat/{first.chat}")["messages"]
+    had = first.do("look")["messages"]
+    assert [told["role"] for told in loaded] == ["user", "assistant"] * 2
+    assert [undated(told) for told in loaded] == [undated(told) for told in had]
+    assert [told["id"] for told in loaded][1::2] == [told["id"] for told in had][1::2]
+    second = tabs.page(first.chat, messages=loaded)
+    second.asked()
+    second.do("click", selector=".yes")
+    second.ended("output-available")
+    assert (world.made("Loaded"), world.made("Refused"), world.made("Open")) == (1, 0, 1)
+
+
+def undated(message: Json) -> list[Json]:
+    """Its parts, but for how far a card was when it was told."""
+    return [{**part, "data": None} if part["type"] == "data-approval" else part for part in message["parts"]]
+
+
+def test_a_new_chat_has_nothing_to_go_on_with(tabs: Browser, world: World) -> None:
     page = tabs.page(resume=True)
     told = page.until(lambda shown: shown["requests"] == 1 and shown["status"] == "ready", "it has asked")
     assert (told["messages"], told["error"]) == ([], None)
+    assert world.bob.get(f"/ai-sdk/chat/{page.chat}") == {"messages": []}
 
 
 def test_several_calls_are_answered_together(tabs: Browser, world: World) -> None:
@@ -286,3 +322,27 @@ def test_each_person_has_chats_of_their_own_under_any_name(tabs: Browser) -> Non
     other = tabs.page(page.chat, "admin", resume=True)
     told = other.until(lambda shown: shown["requests"] == 1 and shown["status"] == "ready", "it has asked")
     assert told["messages"] == []
+
+
+def test_the_program_of_the_page_prints_what_the_page_says(world: World, tmp_path: Path) -> None:
+    program, printed = (re.search(block, PAGE.read_text(), re.DOTALL) for block in (r"```js\n(.*?)```", PRINTED))
+    assert program
+    assert printed
+    (tmp_path / "chat.mjs").write_text(program[1])
+    (tmp_path / "node_modules").symlink_to(CLIENTS.modules)
+    environ = {**os.environ, "INTERLOCK_URL": world.url, "INTERLOCK_KEY": world.keys["reviewer"], "NO_COLOR": "1"}
+    command = [str(find_node()), str(tmp_path / "chat.mjs")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.sub(r"DEMO-\d+", "DEMO-13", done.stdout) == printed[1]
+
+
+def test_the_short_post_of_the_page_is_enough(tabs: Browser, world: World) -> None:
+    """As the page's last program makes it: the newest message alone."""
+    page = tabs.page(short=True)
+    page.say('create an issue titled "Short"')
+    page.asked()
+    page.do("click", selector=".yes")
+    page.ended("output-available")
+    assert [len(body["messages"]) for body in page.do("requests")] == [1, 1]
+    assert world.made("Short") == 1

@@ -387,7 +387,7 @@ INSIDE = {"POST /submit", "POST /api/chat", "POST /api/chat/approve", "POST /api
 # Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other; or it is everybody's.
 FREE = {
     *("PUT /api/agents/{name}", "POST /api/channels/{name}/test", "POST /api/channels/{name}/on"),
-    "GET /ai-sdk/chat/{chat_id}/stream",
+    *("GET /ai-sdk/chat/{chat_id}", "GET /ai-sdk/chat/{chat_id}/stream"),
 }
 # What somebody who may ask can hear although the request is right, and why.
 MEANT: dict[str, set[int]] = {

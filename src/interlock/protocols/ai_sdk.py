@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
 from interlock.chat.stream import Position, Told
 from interlock.chat.threads import Said
@@ -24,14 +25,15 @@ from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, Inva
 from interlock.core.errors import Problem as Complaint
 from interlock.core.thread import Line, Thread
 from interlock.inbox import QUESTION
+from interlock.protocols.parts.ai_sdk_history import history
 from interlock.protocols.parts.ai_sdk_telling import Begin, Reader, Telling, call_id
 from interlock.stores.threads import DONE, NO_END
-from interlock.web.asgi import Asked, Header, Many, Receive, Send, checked, encoded
+from interlock.web.asgi import Asked, Header, Many, Receive, Send, checked, encoded, json_answer
 from interlock.web.auth import Auth
 from interlock.web.front import PLAIN, Live
 from interlock.web.idempotency import Mismatch, place_of
 from interlock.web.readers import Readers
-from interlock.web.routing import DECIDERS, Described
+from interlock.web.routing import DECIDERS, Caller, Described, Here, gives, may, response
 from interlock.web.site import Site
 
 router = APIRouter(prefix="/ai-sdk", tags=["AI SDK"])
@@ -75,6 +77,23 @@ class AiSdkPost(BaseModel):
 class Answer(NamedTuple):
     approval_id: str
     decision: Decision
+
+
+class AiSdkChat(BaseModel):
+    """For the page's `messages`, when it is loaded anew."""
+
+    messages: list[dict[str, Any]]
+
+
+@router.get("/chat/{chat_id}", responses=gives(AiSdkChat), **may(DECIDERS))
+async def load_chat(chat_id: str, site: Here, caller: Caller) -> Response:
+    """The newest messages of the chat, as they stand now; none, if nothing was said in it."""
+    reader = Reader(site, await site.workspaces.doors(caller.workspace), caller)
+    messages: list[dict[str, object]] = []
+    with suppress(NotFound):
+        thread, lines = await _thread(reader, chat_id)
+        messages = await history(reader, thread, lines)
+    return response(json_answer({"messages": messages}))
 
 
 def streams(site: Site, auth: Auth) -> Sequence[tuple[Live, Described]]:
@@ -123,7 +142,7 @@ class Chat:
         self._readers.check_room()
         (chat,), reader = asked.values, await self._reader(asked)
         try:
-            thread, lines = await self._thread(reader, chat)
+            thread, lines = await _thread(reader, chat)
             begin = Begin(_said_before(lines))
         except NotFound:
             await send({"type": "http.response.start", "status": 204, "headers": list(PLAIN)})
@@ -147,16 +166,16 @@ class Chat:
 
     async def _retry(self, reader: Reader, posted: AiSdkPost) -> _Told:
         """After an error the model is asked again; nothing that was recorded is done again."""
-        thread, lines = await self._thread(reader, posted.id)
+        thread, lines = await _thread(reader, posted.id)
         if lines[-1].kind != "ended" or lines[-1].body["status"] not in ("error", "limit"):
             raise Conflict(AGAIN, thread_id=thread.id)
         await self._site.assistant.threads.retry(reader.person, thread.id)
-        thread, lines = await self._thread(reader, posted.id)
+        thread, lines = await _thread(reader, posted.id)
         return _Told(reader, thread, Begin(_said_before(lines)), lines)
 
     async def _answer(self, reader: Reader, posted: AiSdkPost, message: Message) -> _Told:
         """All answers are looked at before any counts. What others decided meanwhile stands, and is told."""
-        thread, lines = await self._thread(reader, posted.id)
+        thread, lines = await _thread(reader, posted.id)
         step = _step_of(message, lines)
         answers = await _answers(reader, lines, posted.decisions, message)
         problem: Error | None = None
@@ -169,10 +188,6 @@ class Chat:
         if problem is not None:
             raise problem
         return _Told(reader, thread, Begin(_said_before(lines, step), step), lines)
-
-    async def _thread(self, reader: Reader, chat: str) -> tuple[Thread, Sequence[Line]]:
-        threads = self._site.assistant.threads
-        return await threads.show(reader.person, threads.id_of(reader.person, chat))
 
     async def _reader(self, asked: Asked) -> Reader:
         return Reader(self._site, await self._site.workspaces.doors(asked.person.workspace), asked.person)
@@ -187,6 +202,11 @@ class _Told(NamedTuple):
     thread: Thread
     begin: Begin
     lines: Sequence[Line]
+
+
+async def _thread(reader: Reader, chat: str) -> tuple[Thread, Sequence[Line]]:
+    threads = reader.site.assistant.threads
+    return await threads.show(reader.person, threads.id_of(reader.person, chat))
 
 
 async def _frame(told: Told) -> bytes:

@@ -71,7 +71,7 @@ class Telling:
         self._reader = reader
         self._thread = thread
         self._said = begin.said
-        self._lines = {line.n: line for line in lines}
+        self._lines = {line.n: line for line in lines if line.n >= begin.said}
         self._again = self._step = begin.step
         self._open = _calls_of(self._lines[begin.step]) if begin.step else {}  # calls without a result, and their tools
         self._shown = {number for number, wish in self._open.items() if not _is_handed_on(wish)}  # calls with a part
@@ -299,7 +299,8 @@ class Telling:
         return await self._reader.doors.inbox.show(self._thread.workspace, str(line.body["approval"]))
 
     def _was_retried(self, number: int) -> bool:
-        return any(line.kind == "retried" and n > number for n, line in self._lines.items())
+        retries = [n for n, line in self._lines.items() if line.kind == "retried" and n > number]
+        return bool(retries) and not 0 < self._replaced_at < retries[0]
 
 
 def _at_rest(thread: Thread) -> bool:
