@@ -32,7 +32,7 @@ policy:
     - {name: free, when: 'args.title.startsWith("Free ")', tools: [okr_create_objective], then: allow}
     - {name: never, when: 'args.title.startsWith("Never ")', tools: [okr_create_objective], then: deny,
        reason: Not this one.}
-    - {name: quick, when: 'args.title.startsWith("Quick ")', tools: [okr_create_objective], then: ask, expires_in: 1s}
+    - {name: quick, when: 'args.title.startsWith("Quick ")', tools: [okr_create_objective], then: ask, expires_in: 2s}
     - {name: theirs, when: 'args.title.startsWith("Theirs ")', tools: [okr_create_objective], then: ask,
        exclude: [requester]}
     - {name: undo, when: 'args.title.startsWith("Undo ")', tools: [okr_create_objective], then: ask, undo_window: 1h}

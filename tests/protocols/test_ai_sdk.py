@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.node_packages import CLIENTS, MISSING
-from tests.protocols.ai_sdk_world import Browser, Json, World, browser_on, calls, in_state, words, world_in
+from tests.protocols.ai_sdk_world import (
+    Browser,
+    Json,
+    World,
+    browser_on,
+    calls,
+    in_state,
+    parts_of,
+    user,
+    words,
+    world_in,
+)
 from tests.protocols.clients import PATIENCE
 from tests.provider import find_node
 
@@ -145,12 +156,15 @@ def test_a_call_answered_by_a_person_elsewhere_has_their_words_as_its_output(tab
 
 
 def test_an_expired_call_is_denied_as_timed_out(tabs: Browser, world: World) -> None:
+    """Also where the time was over before the page could show a button."""
     page = tabs.page()
     page.say('create an objective "Quick one"')
-    [call] = page.asked()
-    page.until(lambda _: world.status(call["approval"]["id"]) == "expired", "it expires")
-    page.do("click", selector=".yes")
+    told = page.until(lambda shown: in_state(shown, "approval-requested") or in_state(shown, "output-denied"), "asked")
+    for call in in_state(told, "approval-requested"):
+        page.until(lambda _, id=call["approval"]["id"]: world.status(id) == "expired", "it expires")
+        page.do("click", selector=".yes")
     told = page.ended("output-denied")
+    assert calls(told)[0]["approval"]["approved"] is False
     assert "timed out" in calls(told)[0]["approval"]["reason"]
     assert world.made("Quick one") == 0
 
@@ -346,3 +360,20 @@ def test_the_short_post_of_the_page_is_enough(tabs: Browser, world: World) -> No
     page.ended("output-available")
     assert [len(body["messages"]) for body in page.do("requests")] == [1, 1]
     assert world.made("Short") == 1
+
+
+def test_a_yes_in_words_confirms_once_however_often_it_is_sent(tabs: Browser, world: World) -> None:
+    """A question in the conversation is answered there: by the person's next message, which goes by its id."""
+    page = tabs.page()
+    page.say('delete the page "about"')
+    told = page.ended("output-available")
+    assert calls(told)[0]["output"]["requires_confirmation"] is True
+    assert about(world) == 1
+    yes = {"id": page.chat, "messages": [user("yes", "the-yes")]}
+    first, second = (world.post(yes) for _ in range(2))
+    assert (first.status_code, second.status_code, about(world)) == (200, 200, 0)
+    assert parts_of(first.text)[0] == parts_of(second.text)[0]
+
+
+def about(world: World) -> int:
+    return len(world.place.sql("select 1 from records where kind = 'page' and id = 'about'"))

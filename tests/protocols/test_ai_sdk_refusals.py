@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
@@ -235,6 +236,15 @@ def test_a_replayed_answer_changes_nothing(world: World, asked: Asked) -> None:
         -1
     ] is True
     assert (world.status(asked.id), world.made(asked.title)) == ("succeeded", 1)
+
+
+def test_of_many_answers_at_once_one_stands_and_all_are_told_which(world: World, asked: Asked) -> None:
+    answers = [answered(asked.message, n % 2 == 0) for n in range(6)]
+    with ThreadPoolExecutor(len(answers)) as pool:
+        told = [parts_of(answer.text) for answer in pool.map(asked.post, answers)]
+    stood = {[part["approved"] for part in parts if part["type"] == "tool-approval-response"][-1] for parts in told}
+    assert stood == {world.status(asked.id) == "succeeded"}
+    assert world.made(asked.title) == int(world.status(asked.id) == "succeeded")
 
 
 def test_a_message_that_is_sent_twice_is_one(world: World, asked: Asked) -> None:

@@ -47,11 +47,6 @@ def _step(parts: list[Part], _: Part) -> None:
     parts.append({"type": "step-start"})
 
 
-def _reset(parts: list[Part], _: Part) -> None:
-    while parts and parts[-1]["type"] != "step-start":
-        parts.pop()
-
-
 def _text(parts: list[Part], _: Part) -> None:
     parts.append({"type": "text", "text": "", "state": "streaming"})
 
@@ -110,7 +105,6 @@ def _call(parts: list[Part], part: Part) -> Part:
 
 FOLDS: Mapping[str, Callable[[list[Part], Part], None]] = {
     "start-step": _step,
-    "reset-step": _reset,
     "text-start": _text,
     "text-delta": _words,
     "text-end": _done,
