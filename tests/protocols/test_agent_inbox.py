@@ -97,6 +97,7 @@ def refusal(result: dict[str, Any]) -> str:
     return str(first["data"]["error"])
 
 
+# R16, R54
 def test_what_waits_is_an_interrupted_thread(world: World) -> None:
     waiting = world.propose(agent="lister", schema=SCHEMA)
     query = {"status": "interrupted", "metadata": {"graph_id": "lister"}, "limit": 10, "offset": 0}

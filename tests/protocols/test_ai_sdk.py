@@ -43,6 +43,7 @@ def tabs(world: World) -> Iterator[Browser]:
         yield browser
 
 
+# R16, R54
 def test_an_approved_call_runs_once_and_the_message_goes_on(tabs: Browser, world: World) -> None:
     page = tabs.page()
     page.say('create an issue titled "Approved"')

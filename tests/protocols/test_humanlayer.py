@@ -117,6 +117,7 @@ def run() -> str:
 # --- what the SDK does
 
 
+# R16, R37, R54
 @pytest.mark.parametrize("story", ["approval", "approval_async"])
 def test_what_is_approved_runs_once_and_is_kept_as_handed_over(world: World, run: str, story: str) -> None:
     program = world.start(story, run)
