@@ -20,7 +20,14 @@ from dbos import DBOS, SetWorkflowID, WorkflowStatus
 
 from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, read
-from interlock.core.errors import CallUnknown, InvalidRequest, Misconfigured, StoreUnavailable, TooManyRequests
+from interlock.core.errors import (
+    CallUnknown,
+    Conflict,
+    InvalidRequest,
+    Misconfigured,
+    StoreUnavailable,
+    TooManyRequests,
+)
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
 from interlock.library.agent import Agent, Ran, misfit, short, told
@@ -67,9 +74,13 @@ class Segments:
 
     async def begin(self, function: Workflow, run_id: str, given: object = None) -> None:
         """Kept when this returns. The id names the run for ever: one that has started is not changed by this."""
-        self._known(function.__qualname__)
-        if await _status(segment_id(run_id, 1)) is None:
-            await self._park(run_id, {"workflow": function.__qualname__, "given": given, "segment": 1})
+        name = function.__qualname__
+        self._known(name)
+        begun = await _status(segment_id(run_id, 1))
+        if begun is None:
+            await self._park(run_id, {"workflow": name, "given": given, "segment": 1})
+        elif begun.name != name:
+            raise Conflict(f"{run_id} is a run of {begun.name}. Choose another id for this one.", run_id=run_id)
 
     async def gated(self, spec: ToolSpec, args: object, function: Callable[..., Any]) -> Any:
         """A step of a workflow of this agent that asks people. The function gets the approved arguments by name.
@@ -198,6 +209,7 @@ class Segments:
                 seen, since = sign, now()
             elif status.status == "PENDING" and now() - since > self._lease:
                 await DBOS.resume_workflow_async(segment)
+                since = now()
             await asyncio.sleep(rest)
             rest = min(2 * rest, LONGEST)
         if status is None:

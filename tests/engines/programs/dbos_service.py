@@ -101,7 +101,7 @@ async def carry_on(segments: Segments, settle: Any, job: dict[str, Any]) -> None
     await asyncio.gather(*(segments.begin(settle, run_id, order) for run_id, order in job.get("begin", {}).items()))
     say(serving=True)
     if job.get("astray"):
-        say(astray=[await refused(way, segments) for way in (plainly, plain_workflow, plain_step)])
+        say(astray=[await refused(way, segments) for way in (plainly, plain_workflow, plain_step, taken)])
     watching = asyncio.create_task(watch(segments, job.get("watch", [])))
     await keeping
     watching.cancel()
@@ -146,6 +146,15 @@ async def plain_step(segments: Segments) -> Any:
 
     with SetWorkflowID("run:order-7:seg:1"):
         return await stepping()
+
+
+async def taken(segments: Segments) -> None:
+    """The id of a run that is there already, and another workflow's."""
+
+    async def other(_: object) -> None:
+        pass
+
+    await segments.begin(segments.workflow(other), "order-7")
 
 
 def deadly(at: str, when: str, nth: int = 1, by: str = "SIGKILL") -> None:
