@@ -22,7 +22,7 @@ from interlock.core.decision import Decision, Edit, Respond, Reviewer
 from interlock.core.edits import changes_of
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
-from interlock.core.event import Stored
+from interlock.core.event import Moment, Stored
 from interlock.core.grant import Grant, State
 from interlock.core.ledger import Entry
 from interlock.core.misfit import findings_of
@@ -109,6 +109,14 @@ class Inbox:
             approval_id,
             lambda approval, moment: approvals.decide(approval, decision, reviewer, moment, prepared),
         )
+
+    async def foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
+        """Raises what `decide` would raise now; nothing is kept of it."""
+        stored = await self._store.get(workspace, approval_id)
+        prepared = await self._prepare(stored, decision) if isinstance(decision, Edit | Respond) else None
+        moment = Moment(self._clock(), behind=False)
+        if error := approvals.decide(stored.approval, decision, reviewer, moment, prepared).error:
+            raise error
 
     async def refuse(
         self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer, error: Error
