@@ -1,0 +1,362 @@
+"""AG-UI 1.0, as CopilotKit and other front ends speak it: what a client posts. What it is told: parts/ag_ui_run.py.
+
+Of all that it posts, four things are read: its name for the thread, the text of a new message, the ids of interrupts,
+and what was answered to them. The conversation, its calls and their arguments are looked up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
+from typing import Annotated, Any, Literal, NamedTuple
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.responses import Response
+
+from interlock.chat.agents import ASSISTANT
+from interlock.chat.threads import Said
+from interlock.core.approval import Approval
+from interlock.core.call import MAX_NAME
+from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reject, Seen, read_decision
+from interlock.core.errors import (
+    AlreadyDecided,
+    Conflict,
+    Error,
+    Expired,
+    InvalidDecision,
+    InvalidRequest,
+    NotFound,
+    Problem,
+)
+from interlock.core.event import Stored
+from interlock.core.outcome import status_at
+from interlock.core.thread import Line, is_thread
+from interlock.inbox import QUESTION
+from interlock.protocols.parts.ag_ui_room import Names, Room
+from interlock.shape import shown_args
+from interlock.stores.threads import DONE
+from interlock.web.asgi import Answer, Asked, Body, Many, Receive, Send, invalid_of, json_answer, send_answer
+from interlock.web.auth import Auth
+from interlock.web.desk import AtDesk
+from interlock.web.front import PLAIN, Live
+from interlock.web.idempotency import Mismatch, place_of
+from interlock.web.readers import Readers
+from interlock.web.routing import DECIDERS, Described, gives, may, response
+from interlock.web.site import Site
+
+MOST = 500  # answers at once
+SEPARATOR = ":"  # in an interrupt's id, between the approval's id and the digest of what was shown
+SHA256 = 64  # characters
+ABANDONED = "Cancelled without a decision."
+UNKNOWN = "There is no interrupt with this id in this thread."
+EVENTS = {
+    "description": "Events of AG-UI 1.0, until the run is finished, has failed, or is interrupted.",
+    "content": {"text/event-stream": {"schema": {"type": "object"}}},
+}
+
+router = APIRouter(prefix="/ag-ui", tags=["ag-ui"])
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+
+class Open(BaseModel):
+    """What a later version of the protocol adds is left out, and what is known has to be right."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+class ResumeEntry(Open):
+    """The answer to one interrupt."""
+
+    interruptId: Name
+    status: Literal["resolved", "cancelled"]
+    payload: Any = None
+
+
+class RunAgentInput(Open):
+    """A run: with a new message of the user as the last one, with answers to interrupts, or to see how it stands.
+
+    Of the messages only the last is read. Tools, context and properties are not used; the state is given back.
+    """
+
+    threadId: Name
+    runId: Name
+    messages: Many[dict[str, Any]]
+    state: Any = None
+    resume: Annotated[Many[ResumeEntry], Field(max_length=MOST)] = ()
+
+
+class Payload(Body):
+    """The answer to an approval. Nothing but `true` approves; a field that nobody knows may have meant something."""
+
+    approved: bool
+    editedArgs: Annotated[dict[str, Any], Field(default_factory=dict)]
+    reason: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
+    response: Annotated[str, Field(max_length=MAX_MESSAGE)] = ""
+    argsSha256: str = ""
+    acknowledged: Many[str] = ()
+
+
+class Capabilities(BaseModel):
+    """AgentCapabilities of AG-UI."""
+
+    identity: dict[str, Any]
+    transport: dict[str, Any]
+    tools: dict[str, Any]
+    state: dict[str, Any]
+    multiAgent: dict[str, Any]
+    humanInTheLoop: dict[str, Any]
+
+
+class Message(NamedTuple):
+    id: str
+    text: str
+
+
+class Given(NamedTuple):
+    """An entry of a resume, with the approval that it is about; no decision: it is given up."""
+
+    stored: Stored
+    sha256: str  # of what was shown
+    decision: Decision | None
+
+    @property
+    def approval(self) -> Approval:
+        return self.stored.approval
+
+
+@router.get("", responses=gives(Capabilities), **may(DECIDERS))
+async def show_capabilities(desk: AtDesk) -> Response:
+    """What the assistant can do, as AG-UI declares it."""
+    return response(json_answer(_capabilities(ASSISTANT)))
+
+
+@router.get("/{agent}", responses=gives(Capabilities, 404), **may(DECIDERS))
+async def show_capabilities_of(agent: str, desk: AtDesk) -> Response:
+    """What an agent can do, as AG-UI declares it."""
+    desk.site.assistant.agents.of(desk.doors, agent)
+    return response(json_answer(_capabilities(agent)))
+
+
+def streams(site: Site, auth: Auth) -> Sequence[tuple[Live, Described]]:
+    runs = Runs(site, auth)
+    text = "A run of AG-UI: says the new message, or takes the answers to all open interrupts, and tells what comes."
+    described = Described(text, EVENTS, RunAgentInput, fails=(404, 409, 410, 422, 429))
+    return (
+        (Live("POST", "/ag-ui", DECIDERS, runs.run), described),
+        (Live("POST", "/ag-ui/{agent}", DECIDERS, runs.run), described),
+    )
+
+
+class Runs:
+    def __init__(self, site: Site, auth: Auth) -> None:
+        self._site = site
+        self._readers = Readers(site, auth)
+
+    async def run(self, asked: Asked, receive: Receive, send: Send) -> None:
+        """All that was posted is checked before anything is said or decided."""
+        from interlock.protocols.parts.ag_ui_run import LAST, Run, nothing  # noqa: PLC0415  types that load slowly
+
+        self._readers.check_room()
+        body, agent = await asked.json(RunAgentInput), asked.values[0] if asked.values else ASSISTANT
+        doors = await self._site.workspaces.doors(asked.person.workspace)
+        self._site.assistant.agents.of(doors, agent)
+        said = Said("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)))
+        known = await self._done(asked, body, said)
+        room, names = await self._room(asked, said.name), Names(body.threadId, body.runId, body.state)
+        if room is None:
+            await send_answer(send, Answer(200, nothing(names), kind=b"text/event-stream"), PLAIN)
+            return
+        run = Run(room, names, await room.lines(), "snapshots") if known is None else Run(room, names, known)
+        reader = self._readers.reader(asked, send, run, run.frame, LAST)
+        await self._readers.serve(reader, room.thread, run.position, receive)
+
+    async def _done(self, asked: Asked, body: RunAgentInput, said: Said) -> Sequence[Line] | None:
+        """Does what is asked for. Gives the lines that the client knows; None if it wants to see them all."""
+        room, message = await self._room(asked, said.name), _new_message(body)
+        if body.resume:
+            known = await _answered(room, body.resume)
+            if message is not None:
+                await self._say(asked, said, message)
+            return known
+        if message is None:
+            return None
+        again = None if room is None else await _again(room, message)
+        return await self._say(asked, said, message) if again is None else again
+
+    async def _room(self, asked: Asked, name: str) -> Room | None:
+        """None where nothing was said yet. Each person has threads of their own under any name."""
+        who, threads = asked.person, self._site.assistant.threads
+        doors = await self._site.workspaces.doors(who.workspace)
+        with suppress(NotFound):
+            thread = await threads.see(who, threads.id_of(who, name))
+            return Room(self._site, doors, thread, doors.reviewer(who, self._site.clock()))
+        return None
+
+    async def _say(self, asked: Asked, said: Said, message: Message) -> Sequence[Line]:
+        """Once, however often it is sent. Gives the lines before it."""
+        who, threads = asked.person, self._site.assistant.threads
+        doors, digest = await self._site.workspaces.doors(who.workspace), _sha256(message.text)
+        place = place_of(who, f"ag-ui {_sha256(said.name, message.id)}")
+        kept = await threads.say_once(doors, who, said._replace(text=message.text), place, digest)
+        if kept.digest != digest:
+            raise Mismatch("A message with this id was sent before, with other words. Give each an id of its own.")
+        if kept.status != DONE:
+            raise Conflict("This message was sent already; what came of it has been erased.")
+        done = json.loads(kept.body)
+        _, lines = await threads.show(who, done["thread_id"], before=done["line"])
+        return lines
+
+
+async def _again(room: Room, message: Message) -> Sequence[Line] | None:
+    """The lines before a message that is sent again while people decide; None if nobody has to.
+
+    A new message is no answer: what waits is neither decided nor given up by what somebody says.
+    """
+    cards = await room.cards()
+    if not cards:
+        return None
+    lines = await room.lines()
+    last = next((line for line in reversed(lines) if line.kind == "said"), None)
+    if last is None or last.body["text"] != message.text:
+        raise _uncovered([card.id for card in cards])
+    return [line for line in lines if line.n < last.n]
+
+
+async def _answered(room: Room | None, resume: Sequence[ResumeEntry]) -> Sequence[Line]:
+    """Decides all of them, or none. Gives the lines that the client knows: those before the first of these decisions.
+
+    What somebody else decided meanwhile, or time did, stays as it is: so an answer that is sent again does no harm.
+    """
+    if room is None:
+        raise NotFound(UNKNOWN)
+    given = [await _given(room, number, entry) for number, entry in enumerate(resume)]
+    ids = [each.approval.id for each in given]
+    if len(set(ids)) < len(ids):
+        raise InvalidRequest("An interrupt is answered twice. Answer each of them once.")
+    lines = await room.lines()
+    known = _known(lines, ids)
+    asked = {line.body.get("approval") for line in known if line.kind == "asked"}
+    missing = [card.id for card in await room.cards() if card.id in asked and card.id not in ids]
+    if missing:
+        raise _uncovered(missing)
+    waiting = [each for each in given if status_at(each.approval, room.site.clock()) == "pending"]
+    if any(each.sha256 != each.approval.args_sha256 for each in waiting):
+        return known  # somebody edited it: nothing is decided, and the run ends with what it is now
+    steps = [await _step(room, each) for each in waiting]
+    for each, decision in zip(waiting, steps, strict=True):
+        with suppress(AlreadyDecided, Expired):
+            await _settle(room, each.approval, decision)
+    return known
+
+
+async def _given(room: Room, number: int, entry: ResumeEntry) -> Given:
+    approval_id, _, shown = entry.interruptId.partition(SEPARATOR)
+    try:
+        stored = await room.site.store.get(room.thread.workspace, approval_id)
+    except NotFound:
+        raise NotFound(UNKNOWN) from None
+    subject = stored.approval.subject
+    if subject.thread_id != room.thread.id or not is_thread(subject.run_id) or len(shown) != SHA256:
+        raise NotFound(UNKNOWN)
+    if entry.status == "cancelled":
+        return Given(stored, shown, None)
+    return Given(stored, shown, _decision(stored, shown, number, entry.payload))
+
+
+def _decision(stored: Stored, shown: str, number: int, payload: object) -> Decision:
+    if stored.approval.subject.tool == QUESTION:
+        asked = shown_args(stored.payload)
+        typed = isinstance(asked, dict) and (asked.get("schema") is not None or asked.get("choices"))
+        return read_decision({"kind": "respond", "args_sha256": shown, "answer" if typed else "message": payload})
+    try:
+        said = Payload.model_validate(payload)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        raise invalid_of([(("resume", number, "payload", *each["loc"]), each["msg"]) for each in found]) from None
+    if said.argsSha256 not in ("", shown):
+        raise InvalidDecision("argsSha256 is not that of this interrupt.", [Problem("/argsSha256", "another one")])
+    return read_decision({"args_sha256": shown, "acknowledged": said.acknowledged, **_verb(said)})
+
+
+def _verb(said: Payload) -> dict[str, object]:
+    edited = "editedArgs" in said.model_fields_set
+    match said.approved, edited, said.response:
+        case True, True, "":
+            return {"kind": "edit", "args": said.editedArgs, "reason": said.reason}
+        case True, False, "":
+            return {"kind": "approve", "reason": said.reason}
+        case False, False, "":
+            return {"kind": "reject", "reason": said.reason}
+        case False, False, _:
+            return {"kind": "respond", "message": said.response, "reason": said.reason}
+        case _:
+            message = "editedArgs go with approved: true, and a response with approved: false. Nothing was decided."
+            raise InvalidDecision(message, [Problem("/approved", "contradicts the rest")])
+
+
+async def _step(room: Room, given: Given) -> Decision | None:
+    """What is to be done, tried before anything is. Whoever gives up what is not theirs to reject withdraws it."""
+    decision = given.decision or Reject(ABANDONED, Seen(given.sha256))
+    where, name = room.thread.workspace, given.approval.id
+    try:
+        await room.doors.inbox.foresee(where, name, decision, room.reviewer)
+    except (AlreadyDecided, Expired):
+        return decision
+    except Error as error:
+        if given.decision is None:
+            return None
+        await room.doors.inbox.refuse(where, name, decision, room.reviewer, error)
+    return decision
+
+
+async def _settle(room: Room, approval: Approval, decision: Decision | None) -> None:
+    if decision is None:
+        await room.doors.gate.cancel(room.thread.workspace, approval.id, room.thread.person, ABANDONED)
+    else:
+        await room.doors.inbox.decide(room.thread.workspace, approval.id, decision, room.reviewer)
+
+
+def _known(lines: Sequence[Line], ids: Sequence[str]) -> Sequence[Line]:
+    """All before the first thing that came of one of these calls after people were asked about it."""
+    after = (line.n for line in lines if line.kind == "decided" and line.body.get("approval") in ids)
+    first = next(after, None)
+    return lines if first is None else [line for line in lines if line.n < first]
+
+
+def _uncovered(ids: Sequence[str]) -> Conflict:
+    message = f"Interrupts are open that were not answered: {', '.join(ids)}. Answer or cancel all of them in resume."
+    return Conflict(message, approval_ids=list(ids))
+
+
+def _new_message(body: RunAgentInput) -> Message | None:
+    """The last one, if it is the user's and not one of those that we gave out. Parts that are no text are left out."""
+    match body.messages[-1] if body.messages else None:
+        case {"role": "user", "id": str(name), "content": str() | list() as content}:
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+            if not all(isinstance(text, str) for text in texts):
+                raise InvalidRequest("The text of a message's part is a text.")
+            return None if is_thread(name.partition(":")[0]) else Message(name, "\n".join(texts))
+        case {"role": "user"}:
+            raise InvalidRequest("A message of the user has an id, and a text or parts as its content.")
+        case _:
+            return None
+
+
+def _sha256(*texts: str) -> str:
+    return sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _capabilities(agent: str) -> dict[str, object]:
+    return {
+        "identity": {"name": agent, "type": "interlock"},
+        "transport": {"streaming": True, "websocket": False, "httpBinary": False},
+        "tools": {"supported": True, "clientProvided": False},
+        "state": {"snapshots": True, "deltas": False},
+        "multiAgent": {"supported": True, "delegation": True, "handoffs": False},
+        "humanInTheLoop": {"supported": True, "approvals": True, "interrupts": True, "approveWithEdits": True},
+    }
