@@ -335,6 +335,7 @@ MAKERS: dict[str, Maker] = {
     "/api/me/identities": _claim,
     "/api/identities": _identity,
     "/channels/{": _channel,
+    "/ag-ui/{": _agent,
     "/resume/{": request_to_decide,
     "/submit": request_to_decide,
     "/agent-inbox/threads/{": approval,

@@ -46,6 +46,7 @@ from interlock.web.idempotency import Mismatch, place_of
 from interlock.web.readers import Readers
 from interlock.web.routing import DECIDERS, Described, gives, may, response
 from interlock.web.site import Site
+from interlock.workspaces import Doors
 
 MOST = 500  # answers at once
 SEPARATOR = ":"  # in an interrupt's id, between the approval's id and the digest of what was shown
@@ -57,7 +58,7 @@ EVENTS = {
     "content": {"text/event-stream": {"schema": {"type": "object"}}},
 }
 
-router = APIRouter(prefix="/ag-ui", tags=["ag-ui"])
+router = APIRouter(prefix="/ag-ui", tags=["AG-UI"])
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
@@ -137,7 +138,7 @@ async def show_capabilities(desk: AtDesk) -> Response:
 @router.get("/{agent}", responses=gives(Capabilities, 404), **may(DECIDERS))
 async def show_capabilities_of(agent: str, desk: AtDesk) -> Response:
     """What an agent can do, as AG-UI declares it."""
-    desk.site.assistant.agents.of(desk.doors, agent)
+    _check_agent(desk.site, desk.doors, agent)
     return response(json_answer(_capabilities(agent)))
 
 
@@ -163,7 +164,7 @@ class Runs:
         self._readers.check_room()
         body, agent = await asked.json(RunAgentInput), asked.values[0] if asked.values else ASSISTANT
         doors = await self._site.workspaces.doors(asked.person.workspace)
-        self._site.assistant.agents.of(doors, agent)
+        _check_agent(self._site, doors, agent)
         said = Said("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)))
         known = await self._done(asked, body, said)
         room, names = await self._room(asked, said.name), Names(body.threadId, body.runId, body.state)
@@ -345,6 +346,11 @@ def _new_message(body: RunAgentInput) -> Message | None:
             raise InvalidRequest("A message of the user has an id, and a text or parts as its content.")
         case _:
             return None
+
+
+def _check_agent(site: Site, doors: Doors, agent: str) -> None:
+    if agent not in site.assistant.agents.names(doors):
+        raise NotFound(f"There is no agent {agent!r}. GET /api/agents lists them.")
 
 
 def _sha256(*texts: str) -> str:

@@ -89,6 +89,10 @@ BODIES: Mapping[str, object] = {
             {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Publish the post hello-world."}]}
         ],
         "trigger": "submit-message",
+    "RunAgentInput": {
+        "threadId": "greetings",
+        "runId": "run-1",
+        "messages": [{"id": "message-1", "role": "user", "content": "Publish the post hello-world."}],
     },
     "YesOrNo": {"approvalId": _ID, "approved": True, "reason": "As agreed on the phone."},
     "SignIn": {"name": "ada", "password": "correct horse battery staple"},
