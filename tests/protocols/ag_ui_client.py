@@ -144,6 +144,18 @@ class Client:
         answer = self.ground.bob.client.post("/ag-ui/scripted", json=whole)
         return answer.status_code, answer.json()["error"]
 
+    @contextmanager
+    def stream(self, path: str = "/ag-ui/scripted", say: str = "", **body: Any) -> Iterator[Iterator[str]]:
+        """The frames as they come, of a connection that may be closed before its end."""
+        messages = [{"id": "m1", "role": "user", "content": say}] if say else []
+        whole = {"threadId": self.thread, "runId": "run", "messages": messages, **body}
+        with (
+            self.ground.served.client(self.ground.keys["reviewer"]) as connection,
+            connection.stream("POST", path, json=whole) as answer,
+        ):
+            assert answer.status_code == 200
+            yield (line for line in answer.iter_lines() if line.startswith("data: "))
+
     def answer(self, payload: Any, told: Told, **more: Any) -> Told:
         """The same answer to all of its interrupts."""
         return self.run(resume=resolved(payload, told), **more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -270,6 +271,43 @@ def test_reader_who_comes_back_gets_the_messages_and_what_is_open(client: Client
     client.answer({"approved": True}, asked)
     over = client.afresh()
     assert (over.outcome, over.interrupts, len(over.messages)) == ("success", [], 4)
+
+
+def test_reader_who_was_cut_off_in_the_middle_gets_the_rest(client: Client) -> None:
+    words = "One word after the other, and each of them takes a while to come."
+    client.think(plays(calls(text=words)))
+    client.ground.models.pause = 0.05
+    with client.stream(say="speak", path="/ag-ui/openai") as frames:
+        assert any("TEXT_MESSAGE_CONTENT" in frame for frame in frames)  # and leaves
+    told = client.afresh(path="/ag-ui/openai")
+    assert (told.kinds[:3], told.outcome) == (["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT"], "success")
+    assert [(each["role"], each["content"]) for each in told.messages] == [("user", "speak"), ("assistant", words)]
+
+
+def test_same_answer_from_two_pages_at_once_runs_once(client: Client) -> None:
+    asked = client.ask()
+
+    def answer(_: int) -> str:
+        with client.stream(resume=resolved({"approved": True}, asked)) as frames:
+            return list(frames)[-1]
+
+    with ThreadPoolExecutor(4) as pool:
+        last = list(pool.map(answer, range(4)))
+    assert ['"outcome":{"type":"success"}' in each for each in last] == [True] * 4
+    assert client.titled("Fix") == 1
+
+
+def test_rejection_that_is_taken_back_is_an_interrupt_again(client: Client) -> None:
+    asked = client.ask("Undo", "objective")
+    [interrupt] = asked.interrupts
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(client.answer, {"approved": False}, asked)
+        client.wait_for(interrupt, "rejected")
+        client.ground.bob.post(f"/api/approvals/{interrupt['metadata']['approvalId']}/undo", {})
+        again = running.result(timeout=60)
+    assert (again.outcome, [each["id"] for each in again.interrupts]) == ("interrupt", [interrupt["id"]])
+    told = client.answer({"approved": True}, again)
+    assert (told.outcome, client.titled("Undo")) == ("success", 1)
 
 
 def test_thread_in_which_nothing_was_said_is_empty(client: Client) -> None:

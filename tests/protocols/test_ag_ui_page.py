@@ -1,0 +1,31 @@
+"""The shortest program of docs/clients/ag-ui.md, as it stands there, prints what stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.node_packages import CLIENTS, MISSING
+from tests.protocols.ag_ui_client import Client
+from tests.protocols.clients import PATIENCE, started
+
+PAGE = Path(__file__).parents[2] / "docs" / "clients" / "ag-ui.md"
+PROGRAM = re.compile(r"^```js\n(.*?)^```$.*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"DEMO-\d+")  # which one it is depends on what else was created
+
+
+@pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
+def test_the_program_of_the_page_prints_what_the_page_says(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, printed = PROGRAM.findall(PAGE.read_text())[0]
+    script = tmp_path / "page.mjs"
+    script.write_text(program.replace("http://127.0.0.1:8321", client.ground.served.url))
+    monkeypatch.setenv("KEY", client.ground.keys["reviewer"])
+    with started(script, tmp_path, {}) as process:
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (0, "")
+    assert NUMBER.sub("DEMO-N", out) == NUMBER.sub("DEMO-N", printed)
+    assert client.ground.titled("Fix the login") == 1
