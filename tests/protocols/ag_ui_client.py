@@ -14,6 +14,7 @@ from ag_ui.core import Event
 from pydantic import BaseModel, TypeAdapter
 
 from interlock.core.prompt import Prompt, Replied
+from interlock.demo.script import answer as scripted
 from tests.journeys.chat_server import ground_on, policy
 from tests.journeys.chatting import Ground
 from tests.journeys.programs import wait_until
@@ -93,6 +94,7 @@ class Client:
 
     def begin(self) -> None:
         self.thread = f"t-{next(NUMBERS)}"
+        self.ground.models.brain = scripted
         self.ground.models.pause = 0.0
         self.ground.models.faults.clear()
 

@@ -240,6 +240,14 @@ def test_answer_counts_only_for_the_arguments_that_the_interrupt_showed(client: 
     assert (told.outcome, client.titled("Pair"), client.titled("Pair other")) == ("success", 0, 1)
 
 
+def test_call_that_was_edited_elsewhere_can_be_cancelled_as_it_is(client: Client) -> None:
+    asked = client.ask("Pair", "objective")
+    args = {"title": f"Pair other {client.thread}"}
+    client.ground.ada.decide(client.approval(asked.interrupts[0]), "edit", args=args)
+    told = client.run(resume=cancelled(asked))
+    assert (told.outcome, told.results[0]["status"], client.titled("Pair other")) == ("success", "rejected", 0)
+
+
 def test_findings_have_to_be_acknowledged(client: Client) -> None:
     asked = client.ask("Fi\u202ex")
     [interrupt] = asked.interrupts
@@ -332,6 +340,15 @@ def test_conversation_goes_on_and_reads_need_nobody(client: Client) -> None:
     assert (told.outcome, len(told.of("TOOL_CALL_RESULT"))) == ("success", 1)
     roles = [message["role"] for message in client.afresh().messages]
     assert roles == ["user", "assistant", "tool", "assistant"] * 2
+
+
+def test_long_thread_does_not_grow_beyond_what_a_client_can_post(client: Client) -> None:
+    for number in range(12):
+        told = client.run(say=f"number {number} {'x' * 95_000}")
+        assert told.outcome == "success"
+    assert len(json.dumps(told.sent)) < 700_000
+    assert [each["role"] for each in told.messages[-2:]] == ["user", "assistant"]
+    assert told.messages[-2]["content"].startswith("number 11 ")
 
 
 def test_new_message_beside_the_answers_is_said_after_them(client: Client) -> None:

@@ -197,6 +197,15 @@ def test_new_message_is_no_answer_and_gives_nothing_up(client: Client) -> None:
     assert (told.outcome, client.titled("Fix")) == ("success", 1)
 
 
+def test_message_beside_answers_that_are_not_enough_gives_nothing_up(client: Client) -> None:
+    asked = client.ask("Pair", "objective")
+    told = client.run(resume=resolved({"approved": True}, asked), say="list pages")
+    assert told.refused() == (409, "conflict")
+    client.ground.ada.decide(client.approval(asked.interrupts[0]), "approve")
+    client.wait_for(asked.interrupts[0], "succeeded")
+    assert client.titled("Pair") == 1
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -207,6 +216,8 @@ def test_new_message_is_no_answer_and_gives_nothing_up(client: Client) -> None:
         {"messages": [{"role": "user", "id": "u1", "content": 7}]},
         {"messages": [{"role": "user", "id": "u1", "content": ""}]},
         {"messages": [{"role": "user", "id": "u1", "content": [{"type": "text", "text": 7}]}]},
+        {"messages": [{"role": "user", "id": "u1", "content": [{"type": "text"}]}]},
+        {"messages": [{"role": "user", "id": "u1", "content": [{"type": "image", "source": {}}, 7]}]},
         {"threadId": ""},
         {"threadId": None},
         {"runId": 7},

@@ -20,7 +20,7 @@ from interlock.chat.agents import ASSISTANT
 from interlock.chat.threads import Said
 from interlock.core.approval import Approval
 from interlock.core.call import MAX_NAME
-from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reject, Seen, read_decision
+from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reject, read_decision
 from interlock.core.errors import (
     AlreadyDecided,
     Conflict,
@@ -179,8 +179,9 @@ class Runs:
         """Does what is asked for. Gives the lines that the client knows; None if it wants to see them all."""
         room, message = await self._room(asked, said.name), _new_message(body)
         if body.resume:
-            known = await _answered(room, body.resume)
+            room, known = await _answered(room, body.resume)
             if message is not None:
+                _refuse_open(await room.cards())  # the answers may not have been enough
                 await self._say(asked, said, message)
             return known
         if message is None:
@@ -217,17 +218,15 @@ async def _again(room: Room, message: Message) -> Sequence[Line] | None:
 
     A new message is no answer: what waits is neither decided nor given up by what somebody says.
     """
-    cards = await room.cards()
-    if not cards:
-        return None
-    lines = await room.lines()
+    cards, lines = await room.cards(), await room.lines()
     last = next((line for line in reversed(lines) if line.kind == "said"), None)
-    if last is None or last.body["text"] != message.text:
-        raise _uncovered([card.id for card in cards])
-    return [line for line in lines if line.n < last.n]
+    if cards and last is not None and last.body["text"] == message.text:
+        return [line for line in lines if line.n < last.n]
+    _refuse_open(cards)
+    return None
 
 
-async def _answered(room: Room | None, resume: Sequence[ResumeEntry]) -> Sequence[Line]:
+async def _answered(room: Room | None, resume: Sequence[ResumeEntry]) -> tuple[Room, Sequence[Line]]:
     """Decides all of them, or none. Gives the lines that the client knows: those before the first of these decisions.
 
     What somebody else decided meanwhile, or time did, stays as it is: so an answer that is sent again does no harm.
@@ -241,17 +240,15 @@ async def _answered(room: Room | None, resume: Sequence[ResumeEntry]) -> Sequenc
     lines = await room.lines()
     known = _known(lines, ids)
     asked = {line.body.get("approval") for line in known if line.kind == "asked"}
-    missing = [card.id for card in await room.cards() if card.id in asked and card.id not in ids]
-    if missing:
-        raise _uncovered(missing)
+    _refuse_open([card for card in await room.cards() if card.id in asked and card.id not in ids])
     waiting = [each for each in given if status_at(each.approval, room.site.clock()) == "pending"]
-    if any(each.sha256 != each.approval.args_sha256 for each in waiting):
-        return known  # somebody edited it: nothing is decided, and the run ends with what it is now
+    if any(each.decision and each.sha256 != each.approval.args_sha256 for each in waiting):
+        return room, known  # somebody edited it: nothing is decided, and the run ends with what it is now
     steps = [await _step(room, each) for each in waiting]
     for each, decision in zip(waiting, steps, strict=True):
-        with suppress(AlreadyDecided, Expired):
+        with suppress(Conflict, Expired):  # somebody was faster
             await _settle(room, each.approval, decision)
-    return known
+    return room, known
 
 
 async def _given(room: Room, number: int, entry: ResumeEntry) -> Given:
@@ -301,7 +298,7 @@ def _verb(said: Payload) -> dict[str, object]:
 
 async def _step(room: Room, given: Given) -> Decision | None:
     """What is to be done, tried before anything is. Whoever gives up what is not theirs to reject withdraws it."""
-    decision = given.decision or Reject(ABANDONED, Seen(given.sha256))
+    decision = given.decision or Reject(ABANDONED)
     where, name = room.thread.workspace, given.approval.id
     try:
         await room.doors.inbox.foresee(where, name, decision, room.reviewer)
@@ -328,9 +325,11 @@ def _known(lines: Sequence[Line], ids: Sequence[str]) -> Sequence[Line]:
     return lines if first is None else [line for line in lines if line.n < first]
 
 
-def _uncovered(ids: Sequence[str]) -> Conflict:
-    message = f"Interrupts are open that were not answered: {', '.join(ids)}. Answer or cancel all of them in resume."
-    return Conflict(message, approval_ids=list(ids))
+def _refuse_open(cards: Sequence[Approval]) -> None:
+    if cards:
+        ids = [card.id for card in cards]
+        message = f"Interrupts are open that were not answered: {', '.join(ids)}. Answer or cancel all of them."
+        raise Conflict(message, approval_ids=ids)
 
 
 def _new_message(body: RunAgentInput) -> Message | None:
@@ -338,7 +337,9 @@ def _new_message(body: RunAgentInput) -> Message | None:
     match body.messages[-1] if body.messages else None:
         case {"role": "user", "id": str(name), "content": str() | list() as content}:
             parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            texts = [part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+            texts: list[Any] = [
+                part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"
+            ]
             if not all(isinstance(text, str) for text in texts):
                 raise InvalidRequest("The text of a message's part is a text.")
             return None if is_thread(name.partition(":")[0]) else Message(name, "\n".join(texts))

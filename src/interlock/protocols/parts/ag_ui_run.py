@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from ag_ui.core import (
     BaseEvent,
     Interrupt,
+    Message,
     MessagesSnapshotEvent,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
@@ -128,8 +129,8 @@ class Run:
                 outcome = RunFinishedInterruptOutcome(interrupts=await self._interrupts(lines))
                 return [*self._silence(), *await self._snapshots(lines), self._finished(outcome)]
             case _:
-                stopped = RunFinishedCancelledOutcome() if data.get("stopped") else RunFinishedSuccessOutcome()
-                return [*self._silence(), self._finished(stopped)]
+                ended = RunFinishedCancelledOutcome() if data.get("stopped") else RunFinishedSuccessOutcome()
+                return [*self._silence(), *await self._shortened(), self._finished(ended)]
 
     def _started(self) -> BaseEvent:
         return RunStartedEvent(thread_id=self._names.thread, run_id=self._names.run, protocol_version=VERSION)
@@ -173,7 +174,7 @@ class Run:
         return ToolCallResultEvent(
             message_id=f"{self._names.run}:{name}-result",
             tool_call_id=name,
-            content=shapes.text_of(call["result"]),
+            content=shapes.result_of(call["result"]),
             role="tool",
             metadata={"status": call["status"]},
         )
@@ -185,8 +186,17 @@ class Run:
         waiting = [card.id for card in self._cards]
         ours = {"thread": thread.id, "agent": thread.agent, "status": thread.status, "approvals": waiting}
         given = self._names.state if isinstance(self._names.state, dict) else {}
-        messages = list(shapes.messages_of(lines, thread.id, await self._wishes()))
+        messages = shapes.recent(await self._messages(lines))
         return [StateSnapshotEvent(snapshot={**given, "interlock": ours}), MessagesSnapshotEvent(messages=messages)]
+
+    async def _shortened(self) -> list[BaseEvent]:
+        """Of a long thread the client is told to drop the beginning, or it could not post its next message."""
+        messages = await self._messages(await self._room.lines())
+        kept = shapes.recent(messages)
+        return [MessagesSnapshotEvent(messages=kept)] if len(kept) < len(messages) else []
+
+    async def _messages(self, lines: Sequence[Line]) -> list[Message]:
+        return list(shapes.messages_of(lines, self._room.thread.id, await self._wishes()))
 
     async def _interrupts(self, lines: Sequence[Line]) -> list[Interrupt]:
         room, begun, found = self._room, shapes.delegations_of(lines), list[Interrupt]()

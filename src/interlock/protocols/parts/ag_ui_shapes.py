@@ -17,6 +17,8 @@ from interlock.web.wishes import Wishes
 
 Json = Mapping[str, Any]
 SEPARATOR = ":"  # between an approval's id and the digest of what was shown with it
+MOST_RESULT = 50_000  # characters
+MOST_HISTORY = 500_000  # bytes
 TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_MESSAGE}
 
 
@@ -34,6 +36,24 @@ def interrupt_id(approval_id: str, args_sha256: str) -> str:
 
 def text_of(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def result_of(value: object) -> str:
+    text = text_of(value)
+    return text if len(text) <= MOST_RESULT else f"{text[:MOST_RESULT]}… ({len(text) - MOST_RESULT:,} more characters)"
+
+
+def recent(messages: Sequence[Message]) -> list[Message]:
+    """The newest: a client posts all that it has each time, and a body is bounded. Results follow their calls."""
+    left, first = MOST_HISTORY, len(messages)
+    for number in range(len(messages) - 1, -1, -1):
+        left -= len(messages[number].model_dump_json())
+        if left < 0:
+            break
+        first = number
+    while first < len(messages) and messages[first].role == "tool":
+        first += 1
+    return list(messages[first:])
 
 
 def names_of(lines: Sequence[Line]) -> dict[str, str]:
@@ -69,7 +89,7 @@ def messages_of(lines: Sequence[Line], thread_id: str, wishes: Wishes) -> Iterat
                 yield AssistantMessage(id=name, content=str(body["text"]) or None, tool_calls=calls or None)
             case "resulted":
                 call = names.get(str(body["call"]), str(body["call"]))
-                yield ToolMessage(id=name, tool_call_id=call, content=text_of(body["result"]))
+                yield ToolMessage(id=name, tool_call_id=call, content=result_of(body["result"]))
             case _:
                 pass
 
