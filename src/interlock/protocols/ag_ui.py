@@ -35,7 +35,7 @@ from interlock.core.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.thread import Line, is_thread
 from interlock.inbox import QUESTION
-from interlock.protocols.parts.ag_ui_room import Names, Room
+from interlock.protocols.parts.ag_ui_room import Names, Room, approval_of
 from interlock.shape import shown_args
 from interlock.stores.threads import DONE
 from interlock.web.asgi import Answer, Asked, Body, Many, Receive, Send, invalid_of, json_answer, send_answer
@@ -49,7 +49,6 @@ from interlock.web.site import Site
 from interlock.workspaces import Doors
 
 MOST = 500  # answers at once
-SEPARATOR = ":"  # in an interrupt's id, between the approval's id and the digest of what was shown
 SHA256 = 64  # characters
 ABANDONED = "Cancelled without a decision."
 UNKNOWN = "There is no interrupt with this id in this thread."
@@ -252,7 +251,7 @@ async def _answered(room: Room | None, resume: Sequence[ResumeEntry]) -> tuple[R
 
 
 async def _given(room: Room, number: int, entry: ResumeEntry) -> Given:
-    approval_id, _, shown = entry.interruptId.partition(SEPARATOR)
+    approval_id, shown = approval_of(entry.interruptId)
     try:
         stored = await room.site.store.get(room.thread.workspace, approval_id)
     except NotFound:

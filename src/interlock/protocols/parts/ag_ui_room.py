@@ -15,6 +15,18 @@ from interlock.web.site import Site
 from interlock.workspaces import Doors
 
 MOST_OPEN = 500  # cards of one thread
+SEPARATOR = ":"  # in an interrupt's id
+
+
+def interrupt_id(approval_id: str, args_sha256: str) -> str:
+    """With the digest of what is shown: an answer counts for nothing else, whatever its client knows of that."""
+    return f"{approval_id}{SEPARATOR}{args_sha256}"
+
+
+def approval_of(interrupt_id: str) -> tuple[str, str]:
+    """The approval's id, and the digest of what was shown."""
+    approval_id, _, args_sha256 = interrupt_id.partition(SEPARATOR)
+    return approval_id, args_sha256
 
 
 class Names(NamedTuple):

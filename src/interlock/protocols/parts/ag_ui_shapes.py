@@ -13,10 +13,10 @@ from interlock.core.log import Call, reply_of
 from interlock.core.prompt import Wish
 from interlock.core.thread import Line
 from interlock.inbox import QUESTION
+from interlock.protocols.parts.ag_ui_room import interrupt_id
 from interlock.web.wishes import Wishes
 
 Json = Mapping[str, Any]
-SEPARATOR = ":"  # between an approval's id and the digest of what was shown with it
 MOST_RESULT = 50_000  # characters
 MOST_HISTORY = 500_000  # bytes
 TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_MESSAGE}
@@ -27,11 +27,6 @@ def message_id(thread_id: str, line: int) -> str:
     does not, and so the order is right only if a snapshot knows nothing of what was streamed.
     """
     return f"{thread_id}:{line}"
-
-
-def interrupt_id(approval_id: str, args_sha256: str) -> str:
-    """With what was shown: an answer to it counts for nothing else, whether or not the client knows of digests."""
-    return f"{approval_id}{SEPARATOR}{args_sha256}"
 
 
 def text_of(value: object) -> str:
