@@ -89,6 +89,7 @@ BODIES: Mapping[str, object] = {
             {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Publish the post hello-world."}]}
         ],
         "trigger": "submit-message",
+    },
     "RunAgentInput": {
         "threadId": "greetings",
         "runId": "run-1",
