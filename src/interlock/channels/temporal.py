@@ -1,0 +1,211 @@
+"""Temporal: wakes the workflow whose call was decided, by the signal `interlock_woken`. It tells no people.
+
+Settings: `target` (host:port), `namespace`, `api_key`, `tls`, and `ca`, `certificate` and `private_key` as files for
+TLS of one's own. With `workflow` and `task_queue`, a workflow of that type is started with the signal if there never
+was one under the id. The signal names the approval and nothing else: whoever is woken looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from temporalio.api.common.v1 import Payloads, WorkflowExecution, WorkflowType
+from temporalio.api.enums.v1 import WorkflowIdReusePolicy
+from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    SignalWithStartWorkflowExecutionRequest,
+    SignalWorkflowExecutionRequest,
+)
+from temporalio.client import Client
+from temporalio.converter import DataConverter
+from temporalio.service import RPCError, RPCStatusCode, TLSConfig
+
+from interlock.channels.channel import Kit, Later, Never, Unsure, text
+from interlock.core.errors import Misconfigured
+from interlock.core.message import Message, Topic
+from interlock.core.routes import Means
+
+SETTINGS = (
+    "target",
+    "namespace",
+    "workflow",
+    "task_queue",
+    "api_key",
+    "tls",
+    "ca",
+    "certificate",
+    "private_key",
+)
+ENGINE = "temporal"
+MEANS = Means(priorities=frozenset(), wakes=ENGINE)
+SIGNAL = "interlock_woken"
+IDENTITY = "interlock"
+PATIENCE = timedelta(seconds=10)
+RETRIED = frozenset(
+    {
+        RPCStatusCode.UNAVAILABLE,
+        RPCStatusCode.RESOURCE_EXHAUSTED,
+        RPCStatusCode.ABORTED,
+        RPCStatusCode.INTERNAL,
+        RPCStatusCode.UNKNOWN,
+    }
+)
+UNSURE = frozenset({RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
+OVER = frozenset({RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS})
+
+
+class Place(NamedTuple):
+    """Where workflows are, and which to start under an id that there is not; without a type none is started."""
+
+    target: str
+    namespace: str
+    workflow: str
+    task_queue: str
+    key: str
+    tls: bool | TLSConfig
+
+
+def connect(kit: Kit) -> Temporal:
+    settings = kit.settings
+    target, namespace = text(settings, "target"), text(settings, "namespace", "default")
+    workflow, queue = text(settings, "workflow", ""), text(settings, "task_queue", "")
+    host, _, port = target.rpartition(":")
+    if not host or not port.isdigit() or "/" in target:
+        raise Misconfigured("target is a host and a port, such as temporal.example.com:7233")
+    if bool(workflow) != bool(queue):
+        raise Misconfigured("workflow and task_queue go together: what is started, and where")
+    key = text(settings, "api_key", "")
+    return Temporal(Place(target, namespace, workflow, queue, key, _tls(settings, key)))
+
+
+class Temporal:
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._client: Client | None = None
+
+    async def send(self, message: Message) -> str:
+        """There is nothing to tell but that a call was decided; a test asks for the namespace."""
+        match message.purpose, message.topic:
+            case "woken", Topic() as topic:
+                await self._wake(message, topic)
+            case "test", _:
+                await self._said("test", DescribeNamespaceRequest(namespace=self._place.namespace))
+            case _:
+                pass
+        return ""
+
+    async def update(self, message: Message, ref: str) -> str:
+        return await self.send(message)
+
+    async def close(self) -> None:
+        self._client = None
+
+    async def _wake(self, message: Message, topic: Topic) -> None:
+        """The same request id for every try: Temporal drops a signal that it has."""
+        workflow_id = topic.approval.subject.run_id.removeprefix(f"{ENGINE}:")
+        words = await DataConverter.default.encode([{"approval_id": topic.approval.id}])
+        if not self._place.workflow:
+            await self._said(
+                "wake",
+                SignalWorkflowExecutionRequest(
+                    namespace=self._place.namespace,
+                    workflow_execution=WorkflowExecution(workflow_id=workflow_id),
+                    signal_name=SIGNAL,
+                    input=Payloads(payloads=words),
+                    identity=IDENTITY,
+                    request_id=message.id,
+                ),
+            )
+            return
+        await self._said(
+            "wake",
+            SignalWithStartWorkflowExecutionRequest(
+                namespace=self._place.namespace,
+                workflow_id=workflow_id,
+                workflow_type=WorkflowType(name=self._place.workflow),
+                task_queue=TaskQueue(name=self._place.task_queue),
+                signal_name=SIGNAL,
+                signal_input=Payloads(payloads=words),
+                identity=IDENTITY,
+                request_id=message.id,
+                # One that has ended is not begun again: its calls are decided, and nobody waits for them.
+                workflow_id_reuse_policy=WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+            ),
+        )
+
+    async def _said(
+        self,
+        why: Literal["wake", "test"],
+        request: SignalWorkflowExecutionRequest | SignalWithStartWorkflowExecutionRequest | DescribeNamespaceRequest,
+    ) -> None:
+        try:
+            service = (await self._connected()).workflow_service
+            match request:
+                case SignalWorkflowExecutionRequest():
+                    await service.signal_workflow_execution(request, timeout=PATIENCE)
+                case SignalWithStartWorkflowExecutionRequest():
+                    await service.signal_with_start_workflow_execution(request, timeout=PATIENCE)
+                case DescribeNamespaceRequest():
+                    await service.describe_namespace(request, timeout=PATIENCE)
+        except RPCError as error:
+            if why == "wake" and error.status in OVER and not _lacks_namespace(error):
+                return  # it has ended, or was never there: nobody is left to wake
+            raise _failed(error) from None
+        except RuntimeError:  # what the connection itself raises
+            raise Later("Temporal cannot be reached.") from None
+
+    async def _connected(self) -> Client:
+        if self._client is None:
+            self._client = await Client.connect(
+                self._place.target,
+                namespace=self._place.namespace,
+                api_key=self._place.key or None,
+                tls=self._place.tls,
+                identity=IDENTITY,
+                lazy=True,
+            )
+        return self._client
+
+
+def _failed(error: RPCError) -> Later | Never:
+    """Without the words of the other side: they may hold secrets."""
+    if error.status in UNSURE:
+        return Unsure(f"Temporal did not answer within {PATIENCE.seconds} seconds.")
+    if error.status in RETRIED:
+        return Later(f"Temporal cannot take it now ({error.status.name.lower()}).")
+    if _lacks_namespace(error):
+        return Never("Temporal has no such namespace: see the setting namespace.")
+    return Never(f"Temporal refused it ({error.status.name.lower()}).")
+
+
+def _lacks_namespace(error: RPCError) -> bool:
+    return any(each.Is(NamespaceNotFoundFailure.DESCRIPTOR) for each in error.grpc_status.details)
+
+
+def _tls(settings: Mapping[str, object], key: str) -> bool | TLSConfig:
+    """On where there is a key or a file for it; a key never goes out in the clear."""
+    ca, certificate, private_key = (_pem(settings, name) for name in ("ca", "certificate", "private_key"))
+    wanted = settings.get("tls", bool(key or ca or certificate))
+    if not isinstance(wanted, bool):
+        raise Misconfigured("tls is true or false")
+    if not wanted and (key or ca or certificate):
+        raise Misconfigured("api_key, ca and certificate need tls: true")
+    if (certificate is None) != (private_key is None):
+        raise Misconfigured("certificate and private_key go together")
+    own = TLSConfig(server_root_ca_cert=ca, client_cert=certificate, client_private_key=private_key)
+    return own if ca or certificate else wanted
+
+
+def _pem(settings: Mapping[str, object], name: str) -> bytes | None:
+    path = text(settings, name, "")
+    if not path:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        raise Misconfigured(f"{name} is a file that can be read") from None

@@ -1,0 +1,136 @@
+"""Temporal: a workflow's calls are looked at by an activity, and the workflow waits for people by signal and timer.
+
+    tools = Tools(lock.agent("refunds"))                 # at the worker: activities=[tools.look]
+    self.calls = Calls()                                 # in the workflow: await self.calls.run("refund", {...})
+
+The signal `interlock_woken` says "look again" and nothing else. A timer looks too, since signals are hints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from temporalio import activity, workflow
+from temporalio.exceptions import ApplicationError
+
+from interlock.core.errors import Misconfigured
+from interlock.engines.parts import tools as parts
+from interlock.engines.parts.tools import FIRST_WAIT, LONGEST_WAIT, Look, options
+from interlock.library.agent import Agent
+from interlock.library.functions import Function
+
+ENGINE = "temporal"
+LOOK = "interlock_look"
+WOKEN = "interlock_woken"
+LONGEST_RUN = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the workflow wants. The workflow's own id is not in it: the activity knows whose it is."""
+
+    tool: str
+    call_id: str
+    args: dict[str, Any] = field(default_factory=dict)
+
+
+# At the worker
+
+
+class Tools:
+    """What workflows may call through the gate; `look` is the activity."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._tools = parts.Tools(agent)
+
+    def tool(
+        self,
+        *,
+        effect: str = "",
+        describe: str | Callable[[Mapping[str, Any]], str] = "",
+        name: str = "",
+        secret: Sequence[str] = (),
+        decisions: Sequence[str] = (),
+    ) -> Callable[[Callable[..., Any]], Function]:
+        """Without an effect the tool counts as unknown, and asks. What this gives cannot be called past the gate."""
+        return lambda body: self._tools.add(body, name, **options(effect, describe, secret, decisions))
+
+    @activity.defn(name=LOOK)
+    async def look(self, asked: Asked) -> Look:
+        """Safe to retry at any time: a call that was started is never started again."""
+        workflow_id = activity.info().workflow_id
+        if not workflow_id:
+            raise Misconfigured("This activity looks at calls of workflows. Call it through Calls.")
+        return await self._tools.look(asked.tool, asked.args, f"{ENGINE}:{workflow_id}", asked.call_id)
+
+
+# In the workflow: deterministic, and without any knowledge of the world but what the activity gives
+
+
+class Calls:
+    """One for each workflow, made in its `__init__` or at the beginning of its `run`.
+
+    `timeout` is how long a tool may run. `look_every` is the longest time without a look.
+    """
+
+    def __init__(self, timeout: timedelta = LONGEST_RUN, look_every: timedelta = LONGEST_WAIT) -> None:
+        if workflow.get_signal_handler(WOKEN) is not None:
+            raise ApplicationError("A workflow has one Calls: make it once and keep it.", non_retryable=True)
+        self._timeout = timeout
+        self._look_every = look_every
+        self._count = 0
+        self._woken: set[str] = set()
+        workflow.set_signal_handler(WOKEN, self._wake)
+
+    async def run(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
+        """The tool's result. Raises an ApplicationError, whose `type` says why, if the call did not run.
+
+        Its type is refused, answered, failed or unknown; its first detail is what a model would be told.
+        """
+        look = await self._settled(tool, args, call_id)
+        if look["state"] == "done":
+            return look["result"]
+        raise ApplicationError(look["message"], look["told"], type=look["code"], non_retryable=True)
+
+    async def told(self, tool: str, args: Mapping[str, Any], call_id: str = "") -> Any:
+        """What a model is told: the result, a person's answer, or why there is none. Raises nothing for these."""
+        look = await self._settled(tool, args, call_id)
+        return look["result"] if look["state"] == "done" else look["told"]
+
+    async def _settled(self, tool: str, args: Mapping[str, Any], call_id: str) -> Look:
+        """Signals that come while a look is under way are kept, and make the next one."""
+        asked = Asked(tool, self._named(call_id), dict(args))
+        pause = FIRST_WAIT
+        while True:
+            look: Look = await workflow.execute_activity(
+                LOOK, asked, result_type=dict, start_to_close_timeout=self._timeout, summary=tool
+            )
+            if look["state"] != "waiting":
+                return look
+            pause = min(pause, self._look_every)
+            await self._signal(look["approval_id"], pause)
+            pause *= 2
+
+    async def _signal(self, approval_id: str, pause: timedelta) -> None:
+        try:
+            await workflow.wait_condition(lambda: approval_id in self._woken, timeout=pause)
+        except asyncio.TimeoutError:  # noqa: UP041  what Temporal raises, on every Python
+            return
+        self._woken.discard(approval_id)
+
+    def _named(self, call_id: str) -> str:
+        """The run is part of it, as it was before any reset: to reset a workflow runs nothing a second time."""
+        self._count += 1
+        return call_id or f"{workflow.info().original_execution_run_id}:{self._count}"
+
+    def _wake(self, woken: Any = None) -> None:
+        """Anybody may send it. It is read for one thing only: which call to look at."""
+        match woken:
+            case {"approval_id": str(approval_id)}:
+                self._woken.add(approval_id)
+            case _:
+                workflow.logger.warning("A signal that names no approval was ignored.")
