@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from interlock.configuration import Channel
-from interlock.wiring import wire
-from tests.channels.office import Office
+from interlock.configuration import Channel, Settings
+from interlock.core.approval import Approval
+from interlock.core.outcome import status_at
+from interlock.core.ports import Query
+from interlock.reach import reach_of
+from interlock.web.logs import Log
+from interlock.wiring import Parts, doors_of, wire
+from interlock.workspaces import Workspaces
 from tests.frameworks.desk import Desk
 from tests.frameworks.outside import PATIENCE, Effects
 from tests.journeys.programs import wait_until
 
+T = TypeVar("T")
 POLICY = """
 version: 1
 defaults: {undo_window: 0s}
@@ -30,17 +38,28 @@ class World:
     effects: Effects
     kind: str
     settings: Callable[[], Mapping[str, object]]
+    lines: list[str] = field(default_factory=list)  # the log of the courier
 
     @property
     def desk(self) -> Desk:
         return Desk(self.url)
 
-    def standing(self, order: str) -> dict[str, Any]:
+    def asked(self, order: str) -> list[Approval]:
+        """Every approval of an order."""
+
+        async def work(parts: Parts) -> list[Approval]:
+            page = await parts.store.list("default", Query(limit=200))
+            stored = [await parts.store.get("default", each.approval.id) for each in page.items]
+            return [each.approval for each in stored if json.loads(each.payload.args or b"{}").get("order") == order]
+
+        return self._with(work)
+
+    def standing(self, order: str) -> Approval:
         """The one approval of an order, once it is there."""
-        found: list[dict[str, Any]] = []
+        found: list[Approval] = []
 
         def one() -> bool:
-            found[:] = [each for each in self.desk.listed("all") if each["args"].get("order") == order]
+            found[:] = self.asked(order)
             return bool(found)
 
         wait_until(one, f"somebody asked about {order}", PATIENCE)
@@ -48,10 +67,10 @@ class World:
         return only
 
     def status(self, order: str) -> str:
-        return str(self.standing(order)["status"])
+        return status_at(self.standing(order), time.time_ns() // 1_000_000)
 
     def decide(self, order: str, verb: str, *words: str) -> None:
-        self.desk.decide(self.standing(order)["id"], verb, *words)
+        self.desk.decide(self.standing(order).id, verb, *words)
 
     def becomes(self, order: str, status: str) -> None:
         wait_until(lambda: self.status(order) == status, f"{order} is {status}", PATIENCE)
@@ -63,14 +82,25 @@ class World:
     def wake(self) -> int:
         """What the courier of a server does: tells the engine of everything that was decided."""
 
-        async def swept() -> int:
+        async def work(parts: Parts) -> int:
+            settings = Settings(channels={"flows": Channel(self.kind, self.settings())})
+            workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
+            reach = reach_of(settings, parts.store, workspaces, Log(parts.clock, "problems", self.lines.append))
+            try:
+                await workspaces.refresh("default")
+                return await reach.courier().sweep()
+            finally:
+                await reach.channels["flows"].close()
+
+        return self._with(work)
+
+    def _with(self, work: Callable[[Parts], Awaitable[T]]) -> T:
+        async def run() -> T:
             parts = wire(self.url)
             await parts.store.open()
-            office = Office(parts, {"flows": Channel(self.kind, self.settings())})
             try:
-                return await office.sweep()
+                return await work(parts)
             finally:
-                await office.close()
                 await parts.store.close()
 
-        return asyncio.run(swept())
+        return asyncio.run(run())

@@ -86,6 +86,7 @@ class Run:
     behind: list[Callable[[], object]] = field(default_factory=list)
     due: int = 0
     taken: int = 0
+    scheduled: int = 0  # the event of what is due or taken
     last_started: int = 0
     activities: dict[int, Activity] = field(default_factory=dict)
     timers: dict[str, int] = field(default_factory=dict)
@@ -124,7 +125,7 @@ class Run:
     def wake(self) -> None:
         if not self.due and not self.taken and not self.is_closed:
             queue = TaskQueue(name=self.queue)
-            self.due = self.write("workflow_task_scheduled", task_queue=queue, attempt=1)
+            self.due = self.scheduled = self.write("workflow_task_scheduled", task_queue=queue, attempt=1)
 
 
 class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
@@ -171,7 +172,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         with self._changed:
             for run in self.runs.values():
                 if run.taken:
-                    ids = {"scheduled_event_id": run.taken - 1, "started_event_id": run.taken}
+                    ids = {"scheduled_event_id": run.scheduled, "started_event_id": run.taken}
                     run.taken = 0
                     run.write("workflow_task_timed_out", **ids)
                     self._flushed(run)
@@ -183,7 +184,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
     def until(self, holds: Callable[[], bool], what: str) -> None:
         with self._changed:
             if not self._changed.wait_for(lambda: self.broken or holds(), PATIENCE) or self.broken:
-                seen = {name: run.kinds for name, run in self.runs.items()}
+                seen = {name: run.kinds[-5:] for name, run in self.runs.items() if not run.is_closed}
                 raise AssertionError(f"Waited in vain until {what}. {seen} {self.failures} {self.broken}")
 
     def ended(self, workflow_id: str) -> Any:
@@ -281,7 +282,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
     def RespondWorkflowTaskCompleted(self, request: Any, context: grpc.ServicerContext) -> Any:
         with self._changed:
             run, started = self._tasked(request, context)
-            ids = {"scheduled_event_id": started - 1, "started_event_id": started}
+            ids = {"scheduled_event_id": run.scheduled, "started_event_id": started}
             completed = run.write("workflow_task_completed", **ids, sdk_metadata=request.sdk_metadata)
             run.taken = 0
             for command in request.commands:
@@ -295,7 +296,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
         with self._changed:
             run, started = self._tasked(request, context)
             self.broken.append(request.failure.message)
-            ids = {"scheduled_event_id": started - 1, "started_event_id": started}
+            ids = {"scheduled_event_id": run.scheduled, "started_event_id": started}
             run.write("workflow_task_failed", **ids, failure=request.failure)
             run.taken = 0
             self._changed.notify_all()

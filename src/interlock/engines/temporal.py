@@ -127,10 +127,10 @@ class Calls:
         self._count += 1
         return call_id or f"{workflow.info().original_execution_run_id}:{self._count}"
 
-    def _wake(self, woken: Any = None) -> None:
-        """Anybody may send it. It is read for one thing only: which call to look at."""
+    def _wake(self, *woken: Any) -> None:
+        """Anybody may send it, with anything. It is read for one thing only: which call to look at."""
         match woken:
-            case {"approval_id": str(approval_id)}:
+            case [{"approval_id": str(approval_id)}]:
                 self._woken.add(approval_id)
             case _:
                 workflow.logger.warning("A signal that names no approval was ignored.")
