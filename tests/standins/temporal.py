@@ -132,7 +132,6 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
     def __init__(self) -> None:
         self.runs: dict[str, Run] = {}
         self.signals: list[Any] = []  # every request, also one that was refused
-        self.keys: list[str] = []
         self.failures: list[str] = []  # of activities
         self.broken: list[str] = []  # of workflows: they are not deterministic, or cannot be read
         self.trouble: Trouble | None = None
@@ -432,7 +431,6 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
 
     def _heard(self, request: Any, context: grpc.ServicerContext) -> None:
         self.signals.append(request)
-        self.keys += [str(value) for key, value in context.invocation_metadata() if key == "authorization"]
         if self.trouble is not None:
             _refuse(context, self.trouble.code, self.trouble.words)
         self._checked(request, context)

@@ -1,0 +1,118 @@
+"""Inngest: a function is woken by one event when a decision stands; what the event says is for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interlock.channels.channel import Answering, Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
+from interlock.channels.inngest import Inngest as Kind
+from interlock.core.errors import Misconfigured
+from interlock.core.message import Message, Purpose
+from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
+from tests.standins.hooks import Answer, Receiver, receiving
+
+KEY = "planted key/with a slash"
+GIVEN = {"approved", "succeeded", "failed", "unknown"}
+START = {"event_key": KEY, "allow_private": True}
+
+
+@pytest.fixture
+async def there() -> AsyncIterator[Receiver]:
+    async with receiving(lambda _: Answer(200, {}, b'{"ids":["x"],"status":200}'), "") as made:
+        yield made
+
+
+@pytest.fixture
+async def flows(there: Receiver) -> AsyncIterator[Channel]:
+    made = opened("flows", "inngest", Kit("flows", {**START, "url": there.url}))[0]
+    yield made
+    await made.close()
+
+
+def woken(status: str = "approved", **more: Any) -> Message:
+    made = topic({"amount": HOSTILE}, status=status, sentence=HOSTILE)
+    subject = made.approval.subject._replace(run_id="inngest:01RUN")
+    return message("woken", replace(made, approval=replace(made.approval, subject=subject)), **more)
+
+
+async def test_the_event_names_the_approval_and_is_known_by_its_id(there: Receiver, flows: Channel) -> None:  # R25 R33
+    await flows.send(woken())
+    await flows.update(woken(), "")
+    for heard in there.taken:
+        assert (heard.method, heard.path) == ("POST", "/e/planted key/with a slash")  # as the server reads %20 and %2F
+        (event,) = heard.json
+        assert (event["id"], event["name"]) == ("d1.woken", "hitl.approval.resolved")
+        assert event["data"] == {
+            "eventId": "5a7d9c1e-0000-4000-8000-000000000001",
+            "approved": True,
+            "userId": "bob",
+            "status": "approved",
+            "workspace": "default",
+            "runId": "01RUN",
+        }
+    assert len(there.taken) == 2
+
+
+@pytest.mark.parametrize("status", ENDS)
+async def test_approved_is_true_or_false_and_nothing_else(there: Receiver, flows: Channel, status: str) -> None:
+    await flows.send(woken(status))
+    assert there.taken[0].json[0]["data"]["approved"] is (status in GIVEN)
+
+
+@pytest.mark.parametrize("purpose", [each for each in PURPOSES if each != "test"])
+async def test_what_is_for_people_is_not_said(there: Receiver, flows: Channel, purpose: Purpose) -> None:
+    await flows.send(message(purpose))
+    assert there.heard == []
+
+
+async def test_a_test_sends_an_event_that_nothing_waits_for(there: Receiver, flows: Channel) -> None:
+    await flows.send(message("test"))
+    assert [heard.json[0]["name"] for heard in there.taken] == ["interlock.test"]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(500, Later), (503, Later), (429, Later), (401, Never), (400, Never), (302, Never), (410, Gone)],
+)
+async def test_what_goes_wrong_is_tried_again_or_shown_without_the_key(
+    there: Receiver, flows: Channel, status: int, error: type[DeliveryFailed]
+) -> None:  # R25
+    there.instead = Answer(status, {}, b"planted words")
+    with pytest.raises(error) as caught:
+        await flows.send(woken())
+    assert "planted" not in str(caught.value)
+
+
+async def test_a_server_that_is_away_is_told_later() -> None:
+    away = opened("flows", "inngest", Kit("flows", {**START, "url": "http://127.0.0.1:1"}))[0]
+    with pytest.raises(Later, match="cannot be reached") as caught:
+        await away.send(woken())
+    assert "planted" not in str(caught.value)
+    await away.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "event_key is missing"),
+        ({"event_key": ""}, "event_key is not a text"),
+        ({"event_key": KEY, "url": "http://inngest.example"}, "https://"),
+        ({"event_key": KEY, "url": "https://inn.gs/e/mine"}, "the address alone"),
+        ({"event_key": KEY, "url": "https://inn.gs?x=1"}, "the address alone"),
+        ({"event_key": KEY, "allow_private": "yes"}, "true or false"),
+        ({"event_key": KEY, "urls": "x"}, "did you mean url"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, object], words: str) -> None:  # R26
+    with pytest.raises(Misconfigured, match=words) as caught:
+        opened("flows", "inngest", Kit("flows", settings))
+    assert "planted" not in str(caught.value)
+
+
+def test_inngest_itself_is_the_default() -> None:
+    assert isinstance(opened("flows", "inngest", Kit("flows", {"event_key": KEY}))[0], Kind)
+    assert not isinstance(Kind, Answering)  # R25

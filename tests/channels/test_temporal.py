@@ -1,0 +1,203 @@
+"""Temporal: a workflow is woken by one signal when a decision stands, with nothing in it that could be believed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+
+from interlock.channels.channel import Answering, Channel, Kit, Later, Never, opened
+from interlock.channels.temporal import Temporal as Kind
+from interlock.configuration import Channel as Configured
+from interlock.configuration import Settings
+from interlock.core.errors import Misconfigured
+from interlock.core.message import Message, Purpose
+from interlock.reach import reach_of
+from interlock.web.logs import Log
+from interlock.wiring import Parts, doors_of
+from interlock.workspaces import Workspaces
+from tests.channels.messages import PURPOSES, message, topic
+from tests.standins.temporal import Temporal, Trouble, temporal
+from tests.support import Clock, approve, pending
+
+APPROVAL = "5a7d9c1e-0000-4000-8000-000000000001"
+STARTING = {"workflow": "Refund", "task_queue": "refunds"}
+NEVER = ["PERMISSION_DENIED", "UNAUTHENTICATED", "INVALID_ARGUMENT", "UNIMPLEMENTED", "FAILED_PRECONDITION"]
+
+
+@pytest.fixture
+def there() -> Iterator[Temporal]:
+    with temporal() as made:
+        yield made
+
+
+@pytest.fixture
+async def flows(there: Temporal) -> AsyncIterator[Channel]:
+    made = channel(there)
+    yield made
+    await made.close()
+
+
+def channel(there: Temporal, **settings: object) -> Channel:
+    return opened("flows", "temporal", Kit("flows", {"target": there.target, **settings}))[0]
+
+
+def woken(workflow_id: str = "order-7", **more: object) -> Message:
+    made = topic(status="approved")
+    subject = made.approval.subject._replace(run_id=f"temporal:{workflow_id}")
+    return message("woken", replace(made, approval=replace(made.approval, subject=subject)), **more)
+
+
+async def test_the_signal_names_the_approval_and_nothing_else(there: Temporal, flows: Channel) -> None:  # R25 R33
+    run = there.start("order-7", "Refund")
+    await flows.send(woken())
+    (request,) = there.signals
+    assert (request.namespace, request.workflow_execution.workflow_id) == ("default", "order-7")
+    assert (request.signal_name, request.request_id, request.identity) == ("interlock_woken", "d1.woken", "interlock")
+    (payload,) = request.input.payloads
+    assert json.loads(payload.data) == {"approval_id": APPROVAL}
+    assert run.kinds[-1] == "WORKFLOW_EXECUTION_SIGNALED"
+
+
+async def test_a_signal_that_is_sent_again_is_one_signal(there: Temporal, flows: Channel) -> None:  # R24
+    run = there.start("order-7", "Refund")
+    for _ in range(3):
+        await flows.send(woken())
+    await flows.update(woken(), "")
+    assert (len(there.signals), run.kinds.count("WORKFLOW_EXECUTION_SIGNALED")) == (4, 1)
+
+
+async def test_a_workflow_that_there_never_was_is_started_with_the_signal(there: Temporal) -> None:
+    flows = channel(there, **STARTING)
+    for _ in range(2):
+        await flows.send(woken())
+    run = there.runs["order-7"]
+    assert (run.type, run.queue, run.kinds.count("WORKFLOW_EXECUTION_SIGNALED")) == ("Refund", "refunds", 1)
+    assert {request.request_id for request in there.signals} == {"d1.woken"}
+
+
+async def test_a_workflow_that_runs_is_not_started_again(there: Temporal) -> None:
+    run = there.start("order-7", "Refund")
+    await channel(there, **STARTING).send(woken())
+    assert (there.runs["order-7"], run.kinds[-1]) == (run, "WORKFLOW_EXECUTION_SIGNALED")
+
+
+@pytest.mark.parametrize("settings", [{}, STARTING], ids=["signal", "signal with start"])
+async def test_a_workflow_that_has_ended_counts_as_woken(there: Temporal, settings: dict[str, object]) -> None:
+    run = there.start("order-7", "Refund")
+    run.write("workflow_execution_completed")
+    await channel(there, **settings).send(woken())
+    assert (len(there.signals), there.runs["order-7"], run.is_closed) == (1, run, True)
+
+
+async def test_a_workflow_that_nobody_knows_counts_as_woken(there: Temporal, flows: Channel) -> None:
+    await flows.send(woken("gone"))
+    assert (len(there.signals), there.runs) == (1, {})
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED", "INTERNAL", "UNKNOWN"])
+async def test_what_passes_is_tried_again(there: Temporal, flows: Channel, code: str) -> None:  # R25
+    there.trouble = Trouble(grpc.StatusCode[code], "planted words")
+    with pytest.raises(Later) as caught:
+        await flows.send(woken())
+    assert "planted" not in str(caught.value)
+    there.trouble = None
+    run = there.start("order-7", "Refund")
+    await flows.send(woken())
+    assert run.kinds.count("WORKFLOW_EXECUTION_SIGNALED") == 1
+
+
+@pytest.mark.parametrize("code", NEVER)
+async def test_what_does_not_pass_is_shown(there: Temporal, flows: Channel, code: str) -> None:  # R25
+    there.trouble = Trouble(grpc.StatusCode[code], "planted words")
+    with pytest.raises(Never, match=f"refused it \\({code.lower()}\\)") as caught:
+        await flows.send(woken())
+    assert "planted" not in str(caught.value)
+
+
+@pytest.mark.parametrize("made", [woken(), message("test")], ids=["woken", "test"])
+async def test_a_namespace_that_there_is_not_is_said(there: Temporal, made: Message) -> None:
+    """It is NOT_FOUND as well, and no workflow that has ended."""
+    with pytest.raises(Never, match="no such namespace"):
+        await channel(there, namespace="elsewhere").send(made)
+
+
+async def test_a_server_that_is_away_is_told_later() -> None:
+    away = opened("flows", "temporal", Kit("flows", {"target": "127.0.0.1:1"}))[0]
+    with pytest.raises(Later):
+        await away.send(woken())
+
+
+@pytest.mark.parametrize("purpose", [each for each in PURPOSES if each != "test"])
+async def test_what_is_for_people_is_not_said(there: Temporal, flows: Channel, purpose: Purpose) -> None:
+    await flows.send(message(purpose))
+    assert there.signals == []
+
+
+async def test_a_test_asks_for_the_namespace_and_signals_nobody(there: Temporal, flows: Channel) -> None:
+    await flows.send(message("test"))
+    assert there.signals == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "target is missing"),
+        ({"target": "temporal.example"}, "a host and a port"),
+        ({"target": "https://temporal.example:7233"}, "a host and a port"),
+        ({"target": "t:7233", "workflow": "Refund"}, "go together"),
+        ({"target": "t:7233", "task_queue": "refunds"}, "go together"),
+        ({"target": "t:7233", "tls": "yes"}, "true or false"),
+        ({"target": "t:7233", "tls": 1}, "true or false"),
+        ({"target": "t:7233", "tls": False, "api_key": "planted"}, "need tls: true"),
+        ({"target": "t:7233", "ca": "/planted/file"}, "a file that can be read"),
+        ({"target": "t:7233", "namespaces": "x"}, "did you mean namespace"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused_in_words(settings: dict[str, object], words: str) -> None:  # R26
+    with pytest.raises(Misconfigured, match=words) as caught:
+        opened("flows", "temporal", Kit("flows", settings))
+    assert "planted" not in str(caught.value)
+
+
+def test_a_certificate_goes_with_its_key(tmp_path: Path) -> None:
+    pem = tmp_path / "client.pem"
+    pem.write_text("-----BEGIN CERTIFICATE-----")
+    with pytest.raises(Misconfigured, match="go together"):
+        opened("flows", "temporal", Kit("flows", {"target": "t:7233", "certificate": str(pem)}))
+    both = {"target": "t:7233", "certificate": str(pem), "private_key": str(pem)}
+    assert isinstance(opened("flows", "temporal", Kit("flows", both))[0], Kind)
+
+
+def test_nothing_comes_back_from_temporal() -> None:
+    assert not isinstance(Kind, Answering)  # R25
+
+
+async def test_the_courier_wakes_when_it_is_decided_and_tries_until_it_is_taken(
+    parts: Parts, there: Temporal, clock: Clock
+) -> None:  # R25 R33
+    settings = Settings(channels={"flows": Configured("temporal", {"target": there.target})})
+    workspaces = Workspaces(parts.store, lambda policy: doors_of(parts.store, policy), {})
+    lines: list[str] = []
+    reach = reach_of(settings, parts.store, workspaces, Log(parts.clock, "problems", lines.append))
+    courier = reach.courier()
+    await workspaces.refresh("default")
+    await courier.sweep()
+    run = there.start("order-7", "Refund")
+    approval_id = await pending(parts, 1, run_id="temporal:order-7")
+    await courier.sweep()
+    assert there.signals == []
+    there.trouble = Trouble(grpc.StatusCode.UNAVAILABLE)
+    await approve(parts, approval_id)
+    await courier.sweep()
+    assert (len(there.signals), "WORKFLOW_EXECUTION_SIGNALED" in run.kinds) == (1, False)
+    there.trouble = None
+    clock.forward(60_000)
+    await courier.sweep()
+    await courier.sweep()
+    assert (len(there.signals), run.kinds.count("WORKFLOW_EXECUTION_SIGNALED")) == (2, 1)
+    assert len({request.request_id for request in there.signals}) == 1
