@@ -183,6 +183,24 @@ def test_two_calls_wait_at_once_and_each_is_decided_for_itself(there: Temporal, 
     assert world.ran("order-b1") == [1]
 
 
+@pytest.mark.usefixtures("worker")
+def test_a_workflow_that_is_cancelled_withdraws_its_call(there: Temporal, world: World) -> None:
+    run = there.start("c1", "Refund", "order-c1", 40)
+    there.waits("c1")
+    there.cancel("c1")
+    assert (there.ended("c1"), run.kinds[-1]) == (None, "WORKFLOW_EXECUTION_CANCELED")
+    assert (world.ran("order-c1"), world.status("order-c1")) == ([], "cancelled")
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_workflow_that_is_cancelled_when_it_was_decided_ends_all_the_same(there: Temporal, world: World) -> None:
+    there.start("c2", "Refund", "order-c2", 40)
+    there.waits("c2")
+    world.decide("order-c2", "reject", "No.")
+    there.cancel("c2")
+    assert (there.ended("c2"), world.ran("order-c2"), world.status("order-c2")) == (None, [], "rejected")
+
+
 # Signals
 
 

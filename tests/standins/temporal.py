@@ -54,8 +54,9 @@ LONG_POLL = 20.0
 ENDS = {
     CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION: "workflow_execution_completed",
     CommandType.COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION: "workflow_execution_failed",
+    CommandType.COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION: "workflow_execution_canceled",
 }
-CLOSED = frozenset({"WORKFLOW_EXECUTION_COMPLETED", "WORKFLOW_EXECUTION_FAILED"})
+CLOSED = frozenset(end.upper() for end in ENDS.values())
 
 
 @dataclass
@@ -157,6 +158,11 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
             )
             self._changed.notify_all()
 
+    def cancel(self, workflow_id: str) -> None:
+        with self._changed:
+            self.runs[workflow_id].happened("workflow_execution_cancel_requested", identity="x")
+            self._changed.notify_all()
+
     def fire(self, workflow_id: str) -> None:
         """As if the time had passed of every timer that runs."""
         with self._changed:
@@ -187,12 +193,14 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
                 raise AssertionError(f"Waited in vain until {what}. {seen} {self.failures} {self.broken}")
 
     def ended(self, workflow_id: str) -> Any:
-        """The result, or the failure, once there is one."""
+        """The result, or the failure, once there is one. Nothing, if it was cancelled."""
         run = self.runs[workflow_id]
         self.until(lambda: run.is_closed, f"{workflow_id} ends")
         last = run.events[-1]
         if run.kinds[-1] == "WORKFLOW_EXECUTION_FAILED":
             return last.workflow_execution_failed_event_attributes.failure
+        if run.kinds[-1] == "WORKFLOW_EXECUTION_CANCELED":
+            return None
         payloads = last.workflow_execution_completed_event_attributes.result.payloads
         return DataConverter.default.payload_converter.from_payloads(list(payloads))[0]
 
@@ -396,7 +404,7 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
                 run.write("timer_canceled", timer_id=timer, started_event_id=run.timers.pop(timer), **by)
             case kind if kind in ENDS:
                 told = getattr(command, command.WhichOneof("attributes"))
-                what = {"result": told.result} if hasattr(told, "result") else {"failure": told.failure}
+                what = {name: getattr(told, name) for name in ("result", "failure", "details") if hasattr(told, name)}
                 run.write(ENDS[kind], **what, **by)
                 run.timers.clear()
             case kind:

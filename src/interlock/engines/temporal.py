@@ -1,6 +1,6 @@
 """Temporal: a workflow's calls are looked at by an activity, and the workflow waits for people by signal and timer.
 
-    tools = Tools(lock.agent("refunds"))                 # at the worker: activities=[tools.look]
+    tools = Tools(lock.agent("refunds"))                 # at the worker: activities=tools.activities
     self.calls = Calls()                                 # in the workflow: await self.calls.run("refund", {...})
 
 The signal `interlock_woken` says "look again" and nothing else. A timer looks too, since signals are hints.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from temporalio import activity, workflow
 from temporalio.exceptions import ApplicationError
 
-from interlock.core.errors import Misconfigured
+from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
 from interlock.engines.parts import tools as parts
 from interlock.engines.parts.tools import FIRST_WAIT, LONGEST_WAIT, Look, options
 from interlock.library.agent import Agent
@@ -25,8 +26,10 @@ from interlock.library.functions import Function
 
 ENGINE = "temporal"
 LOOK = "interlock_look"
+WITHDRAW = "interlock_withdraw"
 WOKEN = "interlock_woken"
 LONGEST_RUN = timedelta(minutes=10)
+CANCELLED = "The workflow was cancelled before the call could run."
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,16 @@ class Asked:
 
 
 class Tools:
-    """What workflows may call through the gate; `look` is the activity."""
+    """What workflows may call through the gate."""
 
     def __init__(self, agent: Agent) -> None:
+        self._agent = agent
         self._tools = parts.Tools(agent)
+
+    @property
+    def activities(self) -> list[Callable[..., Any]]:
+        """For the worker."""
+        return [self.look, self.withdraw]
 
     def tool(
         self,
@@ -66,6 +75,12 @@ class Tools:
         if not workflow_id:
             raise Misconfigured("This activity looks at calls of workflows. Call it through Calls.")
         return await self._tools.look(asked.tool, asked.args, f"{ENGINE}:{workflow_id}", asked.call_id)
+
+    @activity.defn(name=WITHDRAW)
+    async def withdraw(self, approval_id: str) -> None:
+        """So that nobody approves what nobody will run. What has begun or ended meanwhile stays as it is."""
+        with suppress(Conflict, Expired, NotFound):
+            await self._agent.lock.cancel(approval_id, CANCELLED)
 
 
 # In the workflow: deterministic, and without any knowledge of the world but what the activity gives
@@ -120,6 +135,9 @@ class Calls:
             await workflow.wait_condition(lambda: approval_id in self._woken, timeout=pause)
         except asyncio.TimeoutError:  # noqa: UP041  what Temporal raises, on every Python
             return
+        except asyncio.CancelledError:
+            await workflow.execute_activity(WITHDRAW, approval_id, start_to_close_timeout=self._timeout)
+            raise
         self._woken.discard(approval_id)
 
     def _named(self, call_id: str) -> str:

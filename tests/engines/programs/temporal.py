@@ -87,7 +87,7 @@ async def main(job: dict[str, Any]) -> None:
         workflows = [Refund, Told, Both, Misfit]
         # Nothing is remembered between two tasks of a workflow: every one is a replay of its whole history.
         async with Worker(
-            client, task_queue=QUEUE, workflows=workflows, activities=[tools.look], max_cached_workflows=0
+            client, task_queue=QUEUE, workflows=workflows, activities=tools.activities, max_cached_workflows=0
         ):
             await asyncio.Event().wait()
 
