@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines import pages
 from tests.engines.world import POLICY, World
 from tests.frameworks.outside import PATIENCE, Effects, started
 from tests.journeys.programs import wait_until
@@ -309,3 +310,31 @@ def test_a_result_that_never_reached_inngest_is_told_again_and_not_made_again(al
     with serving(alone, tmp_path):
         assert there.go_on(run).result == "refunded 40"
     assert (world.ran("order-u1"), world.status("order-u1")) == ([40], "succeeded")
+
+
+# The page
+
+
+def test_the_program_of_the_page_works(tmp_path: Path) -> None:  # R33
+    shown = pages.page("inngest")
+    (tmp_path / "shop.py").write_text(shown["python"])
+    with Inngest().serving() as there:
+        there.on("shop/complained", "shop-complaint")
+        own = f'{shown["yaml"].rstrip().rstrip("}")}, url: "{there.url}", allow_private: true}}\n'
+        with pages.place(tmp_path, own, {"INNGEST_EVENT_KEY": EVENT_KEY}) as here:
+            env = {**here.environment, "INNGEST_EVENT_KEY": EVENT_KEY, "INNGEST_SIGNING_KEY": SIGNING_KEY}
+            env |= {"INNGEST_EVENT_API_BASE_URL": there.url, "INNGEST_API_BASE_URL": there.url}
+            packages = sysconfig.get_path("purelib")
+            program = started("engines", PROGRAM.with_name("inngest_page.py"), packages, folder=tmp_path, **env)
+            try:
+                assert program.stdout is not None
+                port = program.stdout.readline().strip()
+                assert port, program.communicate()
+                there.service = f"http://127.0.0.1:{port}"
+                run = there.go_on(there.begin("shop/complained", order="A7"))
+                assert here.approve()["sentence"] == "Refund 40 euros for order A7"
+                wait_until(lambda: not run.waits, "the server woke it", PATIENCE)
+                assert f"{there.go_on(run).result}\n" == shown["text"]
+            finally:
+                program.kill()
+                program.communicate()

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.engines import pages
 from tests.engines.world import POLICY, World
-from tests.frameworks.outside import PATIENCE, Effects, started
+from tests.frameworks.outside import PATIENCE, Effects, finished, started
 from tests.journeys.programs import wait_until
 from tests.standins.temporal import Temporal, temporal
 
@@ -368,3 +369,18 @@ def test_a_worker_that_is_killed_before_it_told_of_the_result_does_not_run_it_ag
     with working(there, world, tmp_path):
         assert there.ended("u1") == "refunded 40"
     assert (world.ran("order-u1"), world.status("order-u1")) == ([40], "succeeded")
+
+
+# The page
+
+
+def test_the_program_of_the_page_works(tmp_path: Path) -> None:  # R33
+    shown = pages.page("temporal")
+    (tmp_path / "refunds.py").write_text(shown["python"])
+    with temporal() as there, pages.place(tmp_path, shown["yaml"], {"TEMPORAL": there.target}) as here:
+        env = {**here.environment, "TEMPORAL": there.target}
+        program = started("engines", "refunds.py", folder=tmp_path, **env)
+        assert here.approve()["sentence"] == "Refund 40 euros for order A7"
+        out, err = finished(program)
+        assert (out, program.returncode) == (shown["text"], 0), err
+        assert "TIMER_FIRED" not in there.runs["refund-A7"].kinds, "the server woke it"

@@ -215,7 +215,9 @@ class Temporal(WorkflowServiceServicer):  # type: ignore[misc]
     # Clients
 
     def GetSystemInfo(self, _: Any, __: grpc.ServicerContext) -> GetSystemInfoResponse:
-        wanted = GetSystemInfoResponse.Capabilities(sdk_metadata=True, internal_error_differentiation=True)
+        wanted = GetSystemInfoResponse.Capabilities(
+            sdk_metadata=True, internal_error_differentiation=True, activity_failure_include_heartbeat=True
+        )
         return GetSystemInfoResponse(server_version="1.29.0", capabilities=wanted)
 
     def DescribeNamespace(self, request: Any, context: grpc.ServicerContext) -> DescribeNamespaceResponse:
