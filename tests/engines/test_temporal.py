@@ -13,14 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer
 
 from tests.engines import pages
+from tests.engines.programs.temporal import WORKFLOWS
 from tests.engines.world import POLICY, World
 from tests.frameworks.outside import PATIENCE, Effects, finished, started
 from tests.journeys.programs import wait_until
 from tests.standins.temporal import Temporal, temporal
 
 PROGRAM = Path(__file__).parent / "programs" / "temporal.py"
+HISTORIES = Path(__file__).parent / "histories"
 WOKEN = "interlock_woken"
 LEASE = 3.0  # seconds: how long it takes until a call that was killed is unknown
 
@@ -369,6 +374,28 @@ def test_a_worker_that_is_killed_before_it_told_of_the_result_does_not_run_it_ag
     with working(there, world, tmp_path):
         assert there.ended("u1") == "refunded 40"
     assert (world.ran("order-u1"), world.status("order-u1")) == ([40], "succeeded")
+
+
+# Workflows that began under an older version: what they did is in their histories, which `Calls` has to do again
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in HISTORIES.glob("*.json")))
+async def test_a_workflow_that_began_long_ago_goes_on(name: str) -> None:  # R23
+    await Replayer(workflows=WORKFLOWS).replay_workflow(kept(name))
+
+
+async def test_a_history_that_it_would_not_have_made_is_noticed() -> None:
+    history = kept("woken")
+    for event in history.events:
+        if event.HasField("activity_task_scheduled_event_attributes"):
+            event.activity_task_scheduled_event_attributes.activity_type.name = "another"
+    with pytest.raises(workflow.NondeterminismError):
+        await Replayer(workflows=WORKFLOWS).replay_workflow(history)
+
+
+def kept(name: str) -> WorkflowHistory:
+    """As `Run.history.to_json()` gave it. They are never made again, only added."""
+    return WorkflowHistory.from_json(name, (HISTORIES / f"{name}.json").read_text())
 
 
 # The page

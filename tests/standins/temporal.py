@@ -47,6 +47,7 @@ from temporalio.api.workflowservice.v1 import (
     WorkflowServiceServicer,
     add_WorkflowServiceServicer_to_server,
 )
+from temporalio.client import WorkflowHistory
 from temporalio.converter import DataConverter
 
 PATIENCE = 60.0  # seconds for what a test waits for
@@ -104,6 +105,10 @@ class Run:
     @property
     def execution(self) -> WorkflowExecution:
         return WorkflowExecution(workflow_id=self.workflow_id, run_id=self.run_id)
+
+    @property
+    def history(self) -> WorkflowHistory:
+        return WorkflowHistory(self.workflow_id, self.events)
 
     def write(self, kind: str, **attributes: Any) -> int:
         event = HistoryEvent(event_id=len(self.events) + 1, event_type=EventType.Value(f"EVENT_TYPE_{kind.upper()}"))

@@ -95,6 +95,8 @@ class Calls:
     def __init__(self, timeout: timedelta = LONGEST_RUN, look_every: timedelta = LONGEST_WAIT) -> None:
         if workflow.get_signal_handler(WOKEN) is not None:
             raise ApplicationError("A workflow has one Calls: make it once and keep it.", non_retryable=True)
+        if look_every < timedelta(seconds=1):
+            raise ApplicationError("look_every is a second at least.", non_retryable=True)
         self._timeout = timeout
         self._look_every = look_every
         self._count = 0

@@ -57,6 +57,9 @@ class Misfit:
         return await Calls().run("refund", {"order": "misfit", "amount": "much"})
 
 
+WORKFLOWS = [Refund, Told, Both, Misfit]
+
+
 def tools_of(lock: Interlock, effects: str) -> Tools:
     tools = Tools(lock.agent("refunds"))
 
@@ -84,10 +87,9 @@ async def main(job: dict[str, Any]) -> None:
     client = await Client.connect(job["target"])
     with Interlock(job["url"], lease_seconds=job["lease"]) as lock:
         tools = tools_of(lock, job["effects"])
-        workflows = [Refund, Told, Both, Misfit]
         # Nothing is remembered between two tasks of a workflow: every one is a replay of its whole history.
         async with Worker(
-            client, task_queue=QUEUE, workflows=workflows, activities=tools.activities, max_cached_workflows=0
+            client, task_queue=QUEUE, workflows=WORKFLOWS, activities=tools.activities, max_cached_workflows=0
         ):
             await asyncio.Event().wait()
 
