@@ -382,7 +382,8 @@ def test_a_worker_that_is_killed_before_it_told_of_the_result_does_not_run_it_ag
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in HISTORIES.glob("*.json")))
 async def test_a_workflow_that_began_long_ago_goes_on(name: str) -> None:  # R23
-    await Replayer(workflows=WORKFLOWS).replay_workflow(kept(name))
+    replayed = await Replayer(workflows=WORKFLOWS).replay_workflow(kept(name))
+    assert replayed.replay_failure is None
 
 
 async def test_a_history_that_it_would_not_have_made_is_noticed() -> None:
