@@ -466,6 +466,10 @@ def test_only_workflows_of_that_engine_are_woken(run_id: str) -> None:
     assert woken(flow(run_id=run_id)) == []
 
 
+def test_what_leads_to_a_channel_that_wakes_is_its_engine() -> None:
+    assert origins(ENGINE) == {"mail": ["everything else"], "flows": ["decisions that restate waits for"]}
+
+
 def test_what_nobody_was_asked_about_wakes_nobody() -> None:
     for decided in (Decided("approve", "policy", NOW), Decided("approve", "ada", NOW, "grant")):
         assert woken(flow(decision=decided)) == []

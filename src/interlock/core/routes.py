@@ -187,7 +187,9 @@ def origins(routes: Routes) -> dict[str, list[str]]:
         *sorted(routes.ways.items()),
         ("escalation", (routes.escalation,)),
     ]
-    found: dict[str, list[str]] = {name: [] for name in routes.means}
+    found: dict[str, list[str]] = {
+        name: [f"decisions that {means.wakes} waits for"] if means.wakes else [] for name, means in routes.means.items()
+    }
     for origin, names in leads:
         for name in names:
             channel = next(iter(_homes(routes, (name,))), "")
