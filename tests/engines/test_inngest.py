@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,7 +68,7 @@ def alone(tmp_path: Path) -> Iterator[Scene]:
 def serving(scene: Scene, folder: Path, lease: float = 60.0) -> Iterator[subprocess.Popen[str]]:
     there, world = scene
     job = {"inngest": there.url, "event_key": EVENT_KEY, "signing_key": SIGNING_KEY, "url": world.url, "lease": lease}
-    job |= {"effects": world.effects.url, "packages": sysconfig.get_path("purelib")}
+    job |= {"effects": world.effects.url}
     program = started("engines", PROGRAM, json.dumps(job), folder=folder)
     assert program.stdout is not None
     try:
@@ -333,8 +332,7 @@ def test_the_program_of_the_page_works(tmp_path: Path) -> None:  # R33
         with pages.place(tmp_path, own, {"INNGEST_EVENT_KEY": EVENT_KEY}) as here:
             env = {**here.environment, "INNGEST_EVENT_KEY": EVENT_KEY, "INNGEST_SIGNING_KEY": SIGNING_KEY}
             env |= {"INNGEST_EVENT_API_BASE_URL": there.url, "INNGEST_API_BASE_URL": there.url}
-            packages = sysconfig.get_path("purelib")
-            program = started("engines", PROGRAM.with_name("inngest_page.py"), packages, folder=tmp_path, **env)
+            program = started("engines", PROGRAM.with_name("inngest_page.py"), folder=tmp_path, **env)
             try:
                 assert program.stdout is not None
                 port = program.stdout.readline().strip()

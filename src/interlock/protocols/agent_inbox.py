@@ -53,7 +53,7 @@ TRIED: Mapping[str, Decision] = {
     "edit": Edit(b"{}"),
 }
 
-router = APIRouter(prefix="/agent-inbox", tags=["agent inbox"])
+router = APIRouter(prefix="/agent-inbox", tags=["Agent Inbox"])
 
 
 class ThreadsWanted(Body):

@@ -61,7 +61,7 @@ DECISIONS = ("approve", "reject")  # the program runs the arguments that it has:
 HANDED_OVER = "Handed over to the agent's program, which runs it and does not say what came of it."
 TOLD = "A yes is told once, and this one was told already. Ask again under a new call_id if the function did not run."
 
-router = APIRouter(prefix="/humanlayer/v1", tags=["humanlayer"])
+router = APIRouter(prefix="/humanlayer/v1", tags=["HumanLayer"])
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ import sys
 import urllib.request
 from typing import Any
 
-sys.path.append(json.loads(sys.argv[1])["packages"])  # for the web framework, which Inngest leaves to its users
-
 import fastapi
 import inngest
 import inngest.fast_api

@@ -6,7 +6,6 @@ import logging
 import socket
 import sys
 
-sys.path.append(sys.argv[1])  # for the web framework, which Inngest leaves to its users
 sys.path.insert(0, "")  # as uvicorn does
 
 import uvicorn

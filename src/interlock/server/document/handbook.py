@@ -35,7 +35,7 @@ def handbook(made: Document) -> str:
 def _parts(made: Document) -> Iterator[str]:
     yield from ("# HTTP", HEAD, ABOUT)
     for group in groups(made):
-        yield from (f"## {group.name.capitalize()}", group.text)
+        yield from (f"## {group.name[:1].upper() + group.name[1:]}", group.text)
         for route in group.routes:
             yield from _route(route)
     yield "## Answers"
