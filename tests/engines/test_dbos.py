@@ -86,6 +86,7 @@ def world(postgres_server: Server, effects: Effects, services: Services) -> Iter
     postgres_server.drop_database(name)
 
 
+# R33
 def test_a_run_waits_without_a_workflow_and_repeats_no_step(world: World) -> None:
     with world.service() as service:
         service.start(begin={"order-7": ORDER | {"calls": 2}}, watch=["order-7"])

@@ -18,6 +18,7 @@ from tests.standins.models import Fault
 pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 
 
+# R16, R54
 def test_run_ends_at_the_interrupt_and_the_approved_call_runs_once_in_the_next(client: Client) -> None:
     asked = client.ask()
     assert asked.kinds == [
