@@ -35,7 +35,8 @@ def test_no_request_of_an_admin_breaks_the_document(tmp_path: Path) -> None:  # 
 @pytest.mark.timeout(900)
 def test_no_request_of_an_agent_breaks_the_document(tmp_path: Path) -> None:  # R36, R40
     """On the routes that are for agents; what they get on others is in the matrix."""
-    said = fuzzed(tmp_path, "agent", "--include-by", "/x-roles/0 == agent")
+    waits = ("--exclude-path", "/api/pauses/claim")  # as long as its body says, and nobody here waits for that
+    said = fuzzed(tmp_path, "agent", "--include-by", "/x-roles/0 == agent", *waits)
     assert said["failures"] == [], said["output"]
     assert (said["errored"], said["tested"]) == (0, said["selected"])
     assert said["selected"] > 10
@@ -52,7 +53,7 @@ def fuzzed(folder: Path, role: str, *options: str) -> dict[str, Any]:
                 "--exclude-checks",
                 "positive_data_acceptance",
                 "--workers",
-                "2",
+                "1",  # two tread on each other's toes in Python 3.11, and lose a whole phase
                 "--max-examples",
                 EXAMPLES,
                 "--generation-deterministic",
@@ -63,4 +64,5 @@ def fuzzed(folder: Path, role: str, *options: str) -> dict[str, Any]:
     assert report.exists(), done.stdout + done.stderr
     said: dict[str, Any] = json.loads(report.read_text())
     failures = [f"{each['code']} {each['title']}: {each['operations']}" for each in said["failures"]]
+    assert (said["errors"], said["complete"]) == ([], True), done.stdout[-3000:]
     return {"failures": failures, **said["operations"], "output": done.stdout[-3000:]}
