@@ -8,7 +8,7 @@ create table deliveries (                  -- one message through one channel; w
     channel     text collate "C" not null,
     place       text collate "C" not null,
     person      text collate "C" not null,
-    reason      text collate "C" not null, -- asked, escalated, expired, woken, group, test
+    reason      text collate "C" not null, -- asked, escalated, expired, group, test
     priority    text collate "C" not null,
     status      text collate "C" not null, -- due, sending, sent, parked, dropped, grouped
     wanted      text collate "C" not null, -- what it should show, and what it shows

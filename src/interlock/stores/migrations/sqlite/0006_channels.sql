@@ -8,7 +8,7 @@ create table deliveries (                  -- one message through one channel; w
     channel     text not null,
     place       text not null,
     person      text not null,
-    reason      text not null,             -- asked, escalated, expired, woken, group, test
+    reason      text not null,             -- asked, escalated, expired, group, test
     priority    text not null,
     status      text not null,             -- due, sending, sent, parked, dropped, grouped
     wanted      text not null,             -- what it should show, and what it shows

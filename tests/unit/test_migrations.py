@@ -1,0 +1,33 @@
+"""A migration is known by its bytes: a database that an earlier program made refuses one that was edited since."""
+
+import pytest
+
+from interlock.stores.migrate import load_migrations
+
+# The first 16 digits of each file, in order. A new migration adds its own; one that is there never changes.
+MADE = {
+    "sqlite": [
+        "04866c89437c14ad",  # 0001 heart
+        "1769134b20196e76",  # 0002 memory
+        "e787655b63dea42e",  # 0003 server
+        "d72db3a207095d41",  # 0004 chat
+        "dad84d2d5645a18a",  # 0005 documents
+        "c557dd230447c69e",  # 0006 channels
+        "9ab3b4a2eff6c017",  # 0007 pauses
+    ],
+    "postgres": [
+        "5a591e8f3eb0fa6c",  # 0001 heart
+        "a70705fc83d89c80",  # 0002 memory
+        "87fbdc484e2c3693",  # 0003 server
+        "6bf50856ad301679",  # 0004 chat
+        "77bbb3f70a05a419",  # 0005 documents
+        "a3e7aaa4021e7c8a",  # 0006 channels
+        "aa0efd851f00f303",  # 0007 pauses
+    ],
+}
+
+
+@pytest.mark.parametrize("database", MADE)
+def test_no_migration_was_edited_after_it_made_databases(database: str) -> None:
+    found = [each.sha256[:16] for each in load_migrations(database)]
+    assert found == MADE[database]
