@@ -514,6 +514,24 @@ def test_ids_are_known_to_those_who_asked_and_to_nobody_else(world: World, run: 
     assert _ok(world.look(run))["status"]["approved"] is True  # what they tried took nothing away
 
 
+@pytest.mark.parametrize("run_id", ["same", "another-run"])
+def test_who_meets_a_call_of_another_agent_is_not_told_where_it_is(world: World, run: str, run_id: str) -> None:
+    _ok(world.post(run))
+    with world.client() as agent:
+        _ok(agent.post(QUESTIONS, json={"run_id": f"{run}-q", "call_id": run, "spec": {"msg": "Which?"}}))
+    with world.client("admin") as admin:
+        other = _ok(admin.post("/api/keys", json={"name": f"other of {run}", "role": "agent"}))["key"]
+    call = {"call_id": run, "spec": {"fn": "send_mail", "kwargs": MAIL}}
+    question = {"call_id": run, "spec": {"msg": "Which?"}}
+    with world.server.client(other) as agent:
+        same = run_id == "same"
+        met = [
+            agent.post(CALLS, json={**call, "run_id": run if same else run_id}),
+            agent.post(QUESTIONS, json={**question, "run_id": f"{run}-q" if same else run_id}),
+        ]
+    assert [(each.status_code, sorted(each.json())) for each in met] == [(409, ["error", "message"])] * 2
+
+
 def test_a_post_that_is_sent_again_asks_once(world: World, run: str) -> None:
     body = {"run_id": run, "call_id": run, "spec": {"fn": "send_mail", "kwargs": MAIL}}
     with world.client() as agent:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
@@ -96,8 +96,15 @@ class Counter:
         stored = await self.site.store.get(self.workspace, approval_id)
         subject, says = stored.approval.subject, stored.payload.agent_says or ""
         if subject.agent != call.agent or (stored.payload.args is not None and says != call.agent_says):
-            raise CallMismatch("This call_id is known with another spec, or from another key. Use a new one.")
+            raise _known()
         return stored
+
+    async def asked(self, asking: Awaitable[Outcome]) -> Outcome:
+        """Of the call that is there already nothing is told: its approval's id would lead another agent to it."""
+        try:
+            return await asking
+        except CallMismatch:
+            raise _known() from None
 
     def call(self, body: NewFunctionCall | NewHumanContact, tool: str, args: dict[str, object]) -> ToolCall:
         wish = Proposed(
@@ -143,7 +150,7 @@ async def ask_about_function(body: NewFunctionCall, counter: AtCounter) -> Respo
     call = counter.call(body, body.spec.fn, body.spec.kwargs)
     approval_id = await counter.id_of("function_call", body.call_id)
     spec = ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
-    outcome = await counter.doors.outside.check(call, spec, approval_id=approval_id)
+    outcome = await counter.asked(counter.doors.outside.check(call, spec, approval_id=approval_id))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return response(await _denied(counter, approval_id, call, outcome.reason))
     stored = await counter.proposed(approval_id, call)
@@ -171,7 +178,7 @@ async def ask_people_by_contact(body: NewHumanContact, counter: AtCounter) -> Re
     """Asks people something. The same one again is the same question."""
     call = counter.call(body, QUESTION, question_of(body.spec))
     approval_id = await counter.id_of("contact_request", body.call_id)
-    outcome = await counter.doors.outside.ask(call, ASK, approval_id=approval_id)
+    outcome = await counter.asked(counter.doors.outside.ask(call, ASK, approval_id=approval_id))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         raise Forbidden(outcome.reason)
     stored = await counter.proposed(approval_id, call)
@@ -282,7 +289,7 @@ async def _denied(counter: Counter, approval_id: str, call: ToolCall, reason: st
     answers, place = counter.site.store.answers, _place(counter, approval_id)
     kept = await answers.claim(place, mark)
     if kept.digest != mark:
-        raise CallMismatch("This call_id is known with another spec. Use a new one.")
+        raise _known()
     if kept.mark:  # the first one is what a look tells
         await answers.keep(place, kept.mark, told.status, told.body)
     return told
@@ -353,6 +360,10 @@ def _kept(stored: Stored) -> dict[str, Any]:
 
 def _text(message: object) -> str:
     return message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
+
+
+def _known() -> CallMismatch:
+    return CallMismatch("This call_id is known with another spec, or from another key. Use a new one.")
 
 
 def _missing() -> NotFound:
