@@ -451,6 +451,39 @@ def test_an_option_that_wants_words_leaves_the_answer_open(world: World, run: st
     assert (status["response"], status["response_option_name"]) == ("A green one.", None)
 
 
+OPTIONS = [{"name": "red", "title": "Red"}, {"name": "other", "title": "Other", "interactive": True}]
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "status", "response"),
+    [
+        ("Blue, please.", "other", 200, "Blue, please."),
+        ("Red", "red", 200, "Red"),
+        ("", "red", 200, "Red"),
+        ("Blue, please.", "red", 422, None),
+    ],
+)
+def test_words_that_come_with_an_option_are_not_dropped(
+    world: World, run: str, words: str, name: str, status: int, response: str | None
+) -> None:
+    spec = {"msg": "Which colour?", "response_options": OPTIONS}
+    said = {"response": words, "response_option_name": name}
+    with world.client() as agent, world.client("reviewer") as person:
+        _ok(agent.post(QUESTIONS, json={"run_id": run, "call_id": run, "spec": spec}))
+        assert person.post(f"{BASE}/agent/human_contacts/{run}/respond", json=said).status_code == status
+        assert _ok(agent.get(f"{QUESTIONS}/{run}"))["status"]["response"] == response
+
+
+def test_an_answer_that_was_erased_is_no_answer(world: World, run: str) -> None:
+    body = {"run_id": run, "call_id": run, "spec": {"msg": "Which colour?"}}
+    with world.client() as agent, world.client("reviewer") as person:
+        _ok(agent.post(QUESTIONS, json=body))
+        _ok(person.post(f"{BASE}/agent/human_contacts/{run}/respond", json={"response": "Blue."}))
+        Shell(world.folder)("erase", "--approval", world.of(run)[0]["id"], "--yes")
+        told = [agent.get(f"{QUESTIONS}/{run}"), agent.post(QUESTIONS, json=body)]
+    assert [(each.status_code, "erased" in each.json()["message"]) for each in told] == [(409, True)] * 2
+
+
 def test_a_second_answer_changes_nothing(world: World, run: str) -> None:
     _ok(world.post(run))
     with world.client("reviewer") as person:

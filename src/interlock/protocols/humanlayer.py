@@ -212,9 +212,7 @@ async def answer_contact(call_id: str, body: ContactAnswer, counter: AtCounter) 
     """A person's answer to a question."""
     stored = await counter.stored("contact_request", call_id)
     option = _named(stored, "response_options", body.response_option_name, "/response_option_name")
-    said = option.label if option else body.response
-    if not said:
-        raise InvalidDecision("An answer has words, or the name of an option.", [Problem("/response", "missing")])
+    said = _said(option, body.response or "")
     stored = await counter.decide(stored, Respond(said))
     outcome = await counter.doors.outside.look(counter.workspace, stored.approval.id)
     return response(json_answer(_contact_json(stored, outcome)))
@@ -314,6 +312,8 @@ def _contact_json(stored: Stored, outcome: Outcome) -> dict[str, object]:
     status: dict[str, object] = {"requested_at": rfc3339(stored.approval.created_at), "responded_at": None}
     status |= {"response": None, "response_option_name": None}
     match outcome:
+        case Answered() if stored.approval.erased_at is not None:
+            raise Conflict("What was answered has been erased. Ask again under a new call_id.")
         case Answered(message=message):
             said = _text(message)
             meant = [each.name for each in _options(stored, "response_options") if said in (each.name, each.title)]
@@ -340,6 +340,18 @@ def _decision(body: CallAnswer, stored: Stored) -> Decision:
     if option is None:
         return Reject(comment)
     return Reject((comment or option.prompt_fill or option.label)[:MAX_COMMENT], Seen(comment=option.name))
+
+
+def _said(option: Option | None, words: str) -> str:
+    """Words are never dropped: with an option they are its own ones, or it has to want some."""
+    if option is not None and words in ("", option.name, option.title):
+        return option.label
+    if option is not None and not option.interactive:
+        problem = Problem("/response", "not the words of this option")
+        raise InvalidDecision("An answer has words, or the name of an option that wants none.", [problem])
+    if not words:
+        raise InvalidDecision("An answer has words, or the name of an option.", [Problem("/response", "missing")])
+    return words
 
 
 def _named(stored: Stored, field: str, name: str | None, pointer: str) -> Option | None:
