@@ -189,3 +189,23 @@ async def test_an_engine_that_is_down_is_told_when_it_is_back(engine: Set, parts
     clock.forward(MINUTE)
     await engine.sweep()
     assert engine.channels["flows"].said == [("send", "woken")]
+
+
+async def test_a_rejection_that_was_taken_back_at_the_last_moment_wakes_nobody_and_the_next_decision_does(
+    engine: Set, parts: Parts, clock: Clock
+) -> None:
+    """The lane may be quicker than the one who follows the ledger, and find it due all the same."""
+    approval_id = await pending(parts, 1, run_id="restate:inv_1")
+    stored = await parts.store.get("default", approval_id)
+    await parts.inbox.decide("default", approval_id, Reject("No.", Seen(stored.approval.args_sha256)), BOB)
+    await engine.sweep()
+    clock.forward(7_999)
+    await parts.inbox.undo("default", approval_id, BOB)
+    clock.forward(1)
+    await engine.courier.lanes["flows"].sweep()
+    assert engine.channels["flows"].heard == []
+    await engine.sweep()
+    await approve(parts, approval_id)
+    clock.forward(2_000)
+    await engine.sweep()
+    assert engine.channels["flows"].said == [("send", "woken")]

@@ -461,6 +461,26 @@ def test_a_rejection_wakes_when_it_stands_and_one_that_was_taken_back_does_not()
     assert (again.status, again.due_at) == ("due", NOW)
 
 
+def test_a_decision_after_one_that_was_taken_back_wakes_also_whoever_was_woken_too_soon() -> None:
+    [wake] = woken(flow("rejected"))
+    sent = deliveries.sent(replace(wake, id="1", status="sending"), replace(wake, id="1"), "ref", NOW)
+    [dropped] = woken(flow("pending"), (sent,))
+    [again] = woken(flow("rejected"), (dropped,))
+    assert (again.status, again.due_at) == ("due", NOW + 8_000)
+    assert again.message_id != sent.message_id  # whoever takes each message once takes this one as well
+
+
+def test_a_wake_up_in_somebodys_hands_is_sent_again_if_another_decision_came_meanwhile() -> None:
+    [wake] = woken(flow("rejected"))
+    held = deliveries.claimed(replace(wake, id="1"), "runner", NOW)
+    [taken_back] = woken(flow("pending"), (held,))
+    assert (taken_back.status, deliveries.not_yet(taken_back, NOW).status) == ("sending", "dropped")
+    [decided] = woken(flow("approved"), (taken_back,))
+    for after in (deliveries.sent(decided, held, "ref", NOW), deliveries.not_yet(decided, NOW)):
+        assert after.status == "due"
+    assert woken(flow("succeeded"), (held,)) == []
+
+
 @pytest.mark.parametrize("run_id", ["run-1", "temporal:wf", "restate", "restated:x", ":restate", "thread-restate:x"])
 def test_only_workflows_of_that_engine_are_woken(run_id: str) -> None:
     assert woken(flow(run_id=run_id)) == []

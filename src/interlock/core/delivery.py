@@ -215,6 +215,13 @@ def moot(delivery: Delivery) -> Delivery:
     return replace(delivery, status="dropped", runner="", due_at=None)
 
 
+def not_yet(delivery: Delivery, now: int) -> Delivery:
+    """A wake-up whose decision does not stand. Whoever follows the ledger may not know yet: then it is looked again."""
+    if _read(delivery.wanted).status == "pending":
+        return moot(delivery)
+    return replace(released(delivery, now), due_at=now + WAITS[0] * 1000)
+
+
 def released(delivery: Delivery, now: int) -> Delivery:
     """Out of the hands of a runner who did not try."""
     return replace(delivery, status="due", runner="", due_at=now)
@@ -282,12 +289,18 @@ def _read(text: str) -> Face:
 
 
 def _woken(delivery: Delivery, approval: Approval, now: int) -> Delivery:
-    """A decision that was taken back wakes nobody; the next one does."""
+    """A decision that was taken back wakes nobody; the next one does, also if somebody was quick and woken before."""
+    after = face(approval).text
+    if delivery.status == "sending":  # whoever sends it looks again afterwards
+        was_taken_back = "pending" in (approval.status, _read(delivery.wanted).status)
+        return replace(delivery, wanted=after) if was_taken_back else delivery
     if approval.status == "pending":
-        return dropped(delivery)
+        return replace(delivery, status="dropped", due_at=None, wanted=after)
     if delivery.status != "dropped":
         return delivery
-    return replace(delivery, status="due", wanted=face(approval).text, since=now, due_at=settled_at(approval, now))
+    nudge = delivery.nudge + (1 if delivery.said else 0)
+    anew = replace(delivery, status="due", wanted=after, nudge=nudge, attempts=0, error="")
+    return replace(anew, since=now, due_at=settled_at(approval, now))
 
 
 def _rested(delivery: Delivery, before: Face, after: Face, now: int) -> Delivery:

@@ -18,7 +18,7 @@ from interlock.channels.channel import Channel, Gone, Later, Never, Unsure
 from interlock.core import delivery as deliveries
 from interlock.core.delivery import Delivery
 from interlock.core.errors import DeliveryFailed, Error, NotFound, Stale, StoreUnavailable
-from interlock.core.message import Message
+from interlock.core.message import Message, Topic
 from interlock.core.ports import Clock, IsDead
 from interlock.core.routes import Means
 from interlock.faults import Point
@@ -161,9 +161,11 @@ class Lane:
         return 0
 
     async def _tell(self, delivery: Delivery) -> str | None:
-        """None if it was decided before anybody was asked."""
+        """None if it was decided before anybody was asked, or if what should wake somebody does not stand."""
         message = await self._office.compose(delivery)
         if message.purpose == "ended" and not delivery.is_perhaps_known:
+            return None
+        if message.purpose == "woken" and not _stands(message.topic, self._clock()):
             return None
         self._office.point("before send")
         if delivery.said:
@@ -176,6 +178,9 @@ class Lane:
     # What became of it
 
     async def _told(self, done: Delivery, ref: str | None) -> int:
+        if ref is None and done.reason == "woken":
+            await self._record(done, deliveries.not_yet)
+            return 0
         if ref is None:
             await self._record(done, lambda stored, _: deliveries.moot(stored))
             return 0
@@ -251,6 +256,11 @@ class Lane:
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await paused(stop, self.woken.wait())
+
+
+def _stands(topic: Topic | None, now: int) -> bool:
+    """Whether it is decided, and nobody can take it back any more."""
+    return topic is None or (not topic.is_open and deliveries.settled_at(topic.approval, now) <= now)
 
 
 async def paused(stop: asyncio.Event, until: Coroutine[Any, Any, object]) -> None:
