@@ -204,6 +204,8 @@ class Gate:
         )
 
     async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
+        said = [each for each in await self._store.timeline(workspace, approval_id) if each.kind == "commented"]
+        conversation.check_remarks(sum(each.actor == actor for each in said), approval_id)
         return await self._store.transition(
             workspace,
             approval_id,

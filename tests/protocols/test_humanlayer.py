@@ -484,6 +484,14 @@ def test_an_answer_that_was_erased_is_no_answer(world: World, run: str) -> None:
     assert [(each.status_code, "erased" in each.json()["message"]) for each in told] == [(409, True)] * 2
 
 
+def test_an_agent_cannot_bury_a_card_under_its_words(world: World, run: str) -> None:
+    _ok(world.post(run))
+    with world.client() as agent:
+        escalate = f"{BASE}/agent/function_calls/{run}/escalate_email"
+        said = [agent.post(escalate, json={"escalation_msg": f"Please look, {number}."}) for number in range(101)]
+    assert [each.status_code for each in said] == [200] * 100 + [409]
+
+
 def test_a_second_answer_changes_nothing(world: World, run: str) -> None:
     _ok(world.post(run))
     with world.client("reviewer") as person:

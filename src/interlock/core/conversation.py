@@ -14,6 +14,7 @@ from interlock.core.event import Change, Event, Moment
 
 MAX_QUESTION = 2_000
 MAX_QUESTIONS = 100  # of one approval: its row keeps which of them are open
+MAX_REMARKS = 100  # of an agent: whoever decides reads them all
 
 
 class Question(NamedTuple):
@@ -94,6 +95,13 @@ def remark(approval: Approval, text: str, actor: str, moment: Moment) -> Change[
         return too_late(approval, moment)
     _check_text("A remark", text, MAX_QUESTION)
     return Change(approval, (Event("commented", actor, {}, approval.id, {"text": text, "via": "agent"}),))
+
+
+def check_remarks(said: int, approval_id: str) -> None:
+    if said >= MAX_REMARKS:
+        raise Conflict(
+            f"The agent has said {MAX_REMARKS} things about this call. Wait for people.", approval_id=approval_id
+        )
 
 
 def _hindrance(approval: Approval, attempt: str, reviewer: Reviewer, moment: Moment) -> Change[Approval] | None:
