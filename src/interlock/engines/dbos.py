@@ -30,6 +30,7 @@ from interlock.core.errors import (
 )
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
+from interlock.engines.parts.calling import called
 from interlock.library.agent import Agent, Ran, misfit, short, told
 from interlock.library.functions import stored_result
 
@@ -136,7 +137,7 @@ class Segments:
             if failures:  # a read that failed leaves no record, and is not read again to say so
                 raise failures[0]
             try:
-                return await _called(function, args)
+                return await called(function, args)
             except Exception as error:
                 failures.append(error)
                 raise
@@ -238,11 +239,3 @@ def segment_id(run_id: str, segment: int) -> str:
 
 async def _status(segment: str) -> WorkflowStatus | None:
     return await DBOS.get_workflow_status_async(segment)
-
-
-async def _called(function: Callable[..., Any], args: Args) -> Any:
-    """One that is not async has a thread of its own: other workflows share the loop."""
-    if inspect.iscoroutinefunction(function):
-        return await function(**args)
-    given = await asyncio.to_thread(functools.partial(function, **args))
-    return await given if inspect.isawaitable(given) else given

@@ -7,7 +7,6 @@ is resolved or rejected with is never read, so nobody can decide at the ingress;
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
@@ -20,6 +19,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import read
 from interlock.core.errors import Error, InvalidRequest, Stale
 from interlock.core.outcome import Outcome, Waiting
+from interlock.engines.parts.calling import called
 from interlock.library.agent import Agent, Ran, misfit, told
 from interlock.library.functions import stored_result
 
@@ -81,7 +81,7 @@ async def _looked(agent: Agent, call: ToolCall, spec: ToolSpec, function: Callab
 
     async def body(args: Args) -> Any:
         begun.append(args)
-        return await _called(function, args)
+        return await called(function, args)
 
     try:
         try:
@@ -95,14 +95,6 @@ async def _looked(agent: Agent, call: ToolCall, spec: ToolSpec, function: Callab
         return {"told": misfit(error)}
     except Stale as error:  # a replay came with other arguments. All other errors may pass: Restate tries again
         raise restate.TerminalError(error.message, error.status) from error
-
-
-async def _called(function: Callable[..., Any], args: Args) -> Any:
-    """A synchronous one has a thread of its own, so that it holds up no other handler."""
-    if inspect.iscoroutinefunction(function):
-        return await function(**args)
-    given = await asyncio.to_thread(function, **args)
-    return await given if inspect.isawaitable(given) else given
 
 
 def _entry(outcome: Ran | Outcome, tool: str) -> dict[str, Any]:

@@ -6,8 +6,6 @@ What it gives is plain JSON, so that an engine can keep it.
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypedDict
@@ -16,6 +14,7 @@ from interlock.core.call import Args
 from interlock.core.canonical import canonical, read
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured, NotRun
 from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.engines.parts.calling import called
 from interlock.library.agent import Agent, Ran, told
 from interlock.library.functions import Function, function_of, stored_result
 from interlock.library.live import not_run
@@ -96,11 +95,7 @@ class _Attempt:
 
     async def _run(self, args: Args) -> Any:
         self._is_recorded = self._agent.lock.execution() is not None
-        given = self._function.unpack(canonical(args))
-        body = self._function.body
-        if inspect.iscoroutinefunction(body):
-            return await body(**given)
-        return await asyncio.to_thread(body, **given)
+        return await called(self._function.body, self._function.unpack(canonical(args)))
 
 
 def _look(outcome: Ran | Outcome, tool: str) -> Look:
