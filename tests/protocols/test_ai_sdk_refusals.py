@@ -111,6 +111,25 @@ def test_one_bad_answer_among_good_ones_decides_nothing(world: World) -> None:
     assert (world.made("Good"), world.made("Bad")) == (0, 0)
 
 
+def test_an_edit_that_does_not_fit_among_good_answers_decides_nothing(world: World) -> None:
+    chat = f"chat-{next(NUMBERS)}"
+    message = answered(world.open(chat, 'create issues "Fitting" and "Unfit"'), True)
+    ids = [part["approval"]["id"] for part in message["parts"]]
+    decisions = {ids[1]: {"kind": "edit", "args": {"title": 7}}}
+    assert world.post({"id": chat, "messages": [message], "decisions": decisions}).status_code == 422
+    assert {world.status(each) for each in ids} == {"pending"}
+    assert (world.made("Fitting"), world.made("Unfit")) == (0, 0)
+
+
+def test_a_call_that_is_answered_twice_at_once_is_not_decided(asked: Asked) -> None:
+    [no] = answered(asked.message, False)["parts"]
+    [yes] = answered(asked.message, True)["parts"]
+    for parts in ([yes, no], [no, yes], [yes, yes]):
+        refused = asked.post({**asked.message, "parts": parts})
+        assert (refused.status_code, refused.json()["error"]) == (422, "invalid_decision"), parts
+    asked.assert_open()
+
+
 def test_altered_input_is_not_what_runs(world: World, asked: Asked) -> None:
     message = answered(asked.message, True)
     message["parts"][0] |= {"input": {"title": "Altered"}, "toolName": "linear_delete_issue"}

@@ -178,6 +178,8 @@ class Chat:
         thread, lines = await _thread(reader, posted.id)
         step = _step_of(message, lines)
         answers = await _answers(reader, lines, posted.decisions, message)
+        for each in answers:
+            await _try(reader, each)
         problem: Error | None = None
         for approval_id, decision in answers:
             try:
@@ -254,8 +256,10 @@ def _calls(message: Message) -> list[dict[str, Any]]:
 async def _answers(
     reader: Reader, lines: Sequence[Line], decisions: Mapping[str, Mapping[str, Any]], message: Message
 ) -> list[Answer]:
-    known, answers = _asked_in(lines), list[Answer]()
-    for part in _calls(message):
+    known, answers, calls = _asked_in(lines), list[Answer](), _calls(message)
+    if len({part["toolCallId"] for part in calls}) < len(calls):
+        raise InvalidDecision("A call is answered twice. Nothing was decided.", [Complaint("/parts", "twice the same")])
+    for part in calls:
         approval_id = known.get(part["toolCallId"], "")
         match part.get("state"):
             case "approval-responded":
@@ -265,6 +269,16 @@ async def _answers(
             case _:
                 pass
     return answers
+
+
+async def _try(reader: Reader, answer: Answer) -> None:
+    """Raises why it would not count, and keeps that somebody tried; what was decided meanwhile is no such reason."""
+    inbox, where = reader.doors.inbox, (reader.doors.workspace, *answer)
+    try:
+        with suppress(AlreadyDecided, Expired):
+            await inbox.foresee(*where, reader.reviewer)
+    except Error as error:
+        await inbox.refuse(*where, reader.reviewer, error)
 
 
 def _asked_in(lines: Sequence[Line]) -> dict[str, str]:
