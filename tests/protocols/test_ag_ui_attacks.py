@@ -197,6 +197,15 @@ def test_new_message_is_no_answer_and_gives_nothing_up(client: Client) -> None:
     assert (told.outcome, client.titled("Fix")) == ("success", 1)
 
 
+@pytest.mark.parametrize("text", ["", "  ", "x" * 100_001], ids=["empty", "blank", "long"])
+def test_message_that_cannot_be_said_beside_answers_decides_nothing(client: Client, text: str) -> None:
+    asked = client.shared()
+    message = {"id": "made-up", "role": "user", "content": text}
+    told = client.posted(messages=[message], resume=resolved({"approved": True}, asked))
+    assert told == (400, "invalid_request")
+    client.assert_untouched(asked)
+
+
 def test_message_beside_answers_that_are_not_enough_gives_nothing_up(client: Client) -> None:
     asked = client.ask("Pair", "objective")
     told = client.run(resume=resolved({"approved": True}, asked), say="list pages")

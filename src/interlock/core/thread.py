@@ -97,7 +97,7 @@ def is_thread(name: str) -> bool:
 
 
 def open_thread(thread_id: str, place: Place, text: str, moment: Moment) -> Move:
-    _check_text(text)
+    check_text(text)
     now = moment.now
     title = " ".join(text.split())[:MAX_TITLE]
     where = (place.parent, place.parent_call, place.path)
@@ -113,7 +113,7 @@ def say(thread: Thread, person: str, text: str, moment: Moment) -> Move:
 
     While the turn that asks is still at work, nobody can have read the question: what is said then is no answer to it.
     """
-    _check_text(text)
+    check_text(text)
     lines = [New("said", person, {"text": text})]
     confirmation, open_one = thread.confirmation, thread.confirmation
     content: dict[str, object] | None = None
@@ -238,7 +238,8 @@ def _held(thread: Thread, fence: int) -> Thread:
     return thread
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Whether it can be said at all."""
     if not text.strip() or len(text) > MAX_TEXT:
         raise InvalidRequest(f"A message has 1 to {MAX_TEXT:,} characters.")
     canonical(text)  # NUL and lone surrogates cannot be kept

@@ -33,7 +33,7 @@ from interlock.core.errors import (
 )
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
-from interlock.core.thread import Line, is_thread
+from interlock.core.thread import Line, check_text, is_thread
 from interlock.inbox import QUESTION
 from interlock.protocols.parts.ag_ui_room import Names, Room, approval_of
 from interlock.shape import shown_args
@@ -341,7 +341,10 @@ def _new_message(body: RunAgentInput) -> Message | None:
             ]
             if not all(isinstance(text, str) for text in texts):
                 raise InvalidRequest("The text of a message's part is a text.")
-            return None if is_thread(name.partition(":")[0]) else Message(name, "\n".join(texts))
+            if is_thread(name.partition(":")[0]):
+                return None
+            check_text(text := "\n".join(texts))
+            return Message(name, text)
         case {"role": "user"}:
             raise InvalidRequest("A message of the user has an id, and a text or parts as its content.")
         case _:
