@@ -25,6 +25,7 @@ from interlock.folders import Folders
 from interlock.runner import is_dead, this_runner
 from interlock.schemas import check_schema
 from interlock.stores.store import SqlStore
+from interlock.stores.threads import NO_END
 from interlock.tools.tool import Kit
 from interlock.workspaces import Workspaces
 
@@ -80,8 +81,8 @@ class Assistant:
                 task.cancel()
         await self.loop.run(stop)
 
-    def follower(self, thread: Thread, after: Position) -> Follower:
-        return Follower(self.store.threads, self.drafts, self.store.clock, thread, after)
+    def follower(self, thread: Thread, after: Position, before: int = NO_END) -> Follower:
+        return Follower(self.store.threads, self.drafts, self.store.clock, thread, after, before)
 
     async def follow(self, thread: Thread, after: Position) -> AsyncIterator[Told]:
         """What happens in a thread, without an end; for a program that has few of them."""

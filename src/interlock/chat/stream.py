@@ -13,7 +13,7 @@ from interlock.chat.drafts import Drafts
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Clock
 from interlock.core.thread import Line, Thread
-from interlock.stores.threads import ENDS_DRAFT, Draft, SqlThreads
+from interlock.stores.threads import ENDS_DRAFT, NO_END, Draft, SqlThreads
 
 ELSEWHERE = 0.2  # seconds between looks at what a model says in another process
 SLOWLY = 1.0  # the same, once nothing came for a while
@@ -94,15 +94,21 @@ def tell(place: Place, line: Line, skip: int = 0) -> tuple[list[Told], Place]:
 
 
 class Follower:
-    """Reads one thread for one reader. `pause`: in how many seconds to look again; None if a wake-up says when."""
+    """Reads one thread for one reader. `pause`: in how many seconds to look again; None if a wake-up says when.
 
-    def __init__(self, store: SqlThreads, drafts: Drafts, clock: Clock, thread: Thread, after: Position) -> None:
+    Nothing is told from the line `before` on.
+    """
+
+    def __init__(
+        self, store: SqlThreads, drafts: Drafts, clock: Clock, thread: Thread, after: Position, before: int = NO_END
+    ) -> None:
         self.pause: float | None = None
         self._store = store
         self._drafts = drafts
         self._clock = clock
         self._workspace, self._thread_id = thread.workspace, thread.id
         self._after = after
+        self._before = before
         self._place = Place(spoken=0 if after.line else after.n)
         self._read = max(0, after.line - 1)  # the last line that was looked at
         self._since = after.line  # what was being said before this line is over
@@ -126,7 +132,7 @@ class Follower:
 
     async def _lines(self) -> list[Told]:
         told: list[Told] = []
-        for line in await self._store.lines(self._workspace, self._thread_id, self._read):
+        for line in await self._store.lines(self._workspace, self._thread_id, self._read, self._before):
             self._read = line.n
             told += self._of_line(line)
             self._since = line.n if line.kind in ENDS_DRAFT else self._since

@@ -25,7 +25,7 @@ from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, Inva
 from interlock.core.errors import Problem as Complaint
 from interlock.core.thread import Line, Thread
 from interlock.inbox import QUESTION
-from interlock.protocols.parts.ai_sdk_history import history
+from interlock.protocols.parts.ai_sdk_history import MOST, history
 from interlock.protocols.parts.ai_sdk_telling import Begin, Reader, Telling, call_id
 from interlock.stores.threads import DONE, NO_END
 from interlock.web.asgi import Asked, Header, Many, Receive, Send, checked, encoded, json_answer
@@ -40,6 +40,8 @@ router = APIRouter(prefix="/ai-sdk", tags=["AI SDK"])
 
 HEADERS: tuple[Header, ...] = ((b"x-vercel-ai-ui-message-stream", b"v1"),)
 LAST = frozenset({"end"})
+FEW = 200  # lines that are read first
+MAX_DIGITS = 10
 STREAM = {
     "description": "A UI message stream, until the turn is over or somebody has to answer.",
     "content": {"text/event-stream": {"schema": {"type": "object"}}},
@@ -91,7 +93,7 @@ async def load_chat(chat_id: str, site: Here, caller: Caller) -> Response:
     reader = Reader(site, await site.workspaces.doors(caller.workspace), caller)
     messages: list[dict[str, object]] = []
     with suppress(NotFound):
-        thread, lines = await _thread(reader, chat_id)
+        thread, lines = await _thread(reader, chat_id, said=MOST)
         messages = await history(reader, thread, lines)
     return response(json_answer({"messages": messages}))
 
@@ -161,7 +163,7 @@ class Chat:
         if kept.status != DONE:
             raise Conflict("This was sent already; what came of it has been erased.")
         done = json.loads(kept.body)
-        thread, lines = await threads.show(who, done["thread_id"])
+        thread, lines = await threads.show(who, done["thread_id"], done["line"] - 1)
         return _Told(reader, thread, Begin(done["line"]), lines)
 
     async def _retry(self, reader: Reader, posted: AiSdkPost) -> _Told:
@@ -175,7 +177,7 @@ class Chat:
 
     async def _answer(self, reader: Reader, posted: AiSdkPost, message: Message) -> _Told:
         """All answers are looked at before any counts. What others decided meanwhile stands, and is told."""
-        thread, lines = await _thread(reader, posted.id)
+        thread, lines = await _thread(reader, posted.id, _first_step(message))
         step = _step_of(message, lines)
         answers = await _answers(reader, lines, posted.decisions, message)
         for each in answers:
@@ -206,9 +208,17 @@ class _Told(NamedTuple):
     lines: Sequence[Line]
 
 
-async def _thread(reader: Reader, chat: str) -> tuple[Thread, Sequence[Line]]:
-    threads = reader.site.assistant.threads
-    return await threads.show(reader.person, threads.id_of(reader.person, chat))
+async def _thread(reader: Reader, chat: str, step: int = NO_END, said: int = 1) -> tuple[Thread, Sequence[Line]]:
+    """With its newest lines alone: from the person's last message before `step` on, or the last so many of them."""
+    threads, last = reader.site.assistant.threads, FEW
+    while True:
+        thread, lines = await threads.show(reader.person, threads.id_of(reader.person, chat), last=last)
+        found = [number for number, line in enumerate(lines) if line.kind == "said" and line.n < step]
+        if len(found) >= said:
+            return thread, lines[found[-said] :]
+        if last >= thread.lines:
+            return thread, lines
+        last *= 8
 
 
 async def _frame(told: Told) -> bytes:
@@ -237,6 +247,14 @@ def _said_before(lines: Sequence[Line], step: int = NO_END) -> int:
     if not said:
         raise NotFound("Nothing was said in this chat.")
     return said[-1]
+
+
+def _first_step(message: Message) -> int:
+    """How far back the page goes; what is no number of ours is not found later."""
+    numbers = [str(part["toolCallId"]).partition(":")[0] for part in _calls(message)]
+    return min(
+        (int(each) for each in numbers if each.isascii() and each.isdigit() and len(each) <= MAX_DIGITS), default=NO_END
+    )
 
 
 def _step_of(message: Message, lines: Sequence[Line]) -> int:

@@ -17,7 +17,7 @@ from interlock.core.options import waits_for
 from interlock.core.thread import Line, Thread
 from interlock.inbox import QUESTION, View
 from interlock.shape import shown_args, view_json
-from interlock.stores.threads import SqlThreads
+from interlock.stores.threads import NO_END, SqlThreads
 from interlock.web.site import Site
 from interlock.web.wishes import Wishes
 from interlock.workspaces import Doors
@@ -82,7 +82,7 @@ class Telling:
         self._in_step = self._replied = bool(begin.step)
         self._begun = False
         after = Position(begin.step, len(self._open)) if begin.step else Position(begin.said)
-        self._follower = reader.site.assistant.follower(thread, after)
+        self._follower = reader.site.assistant.follower(thread, after, self._replaced_at or NO_END)
 
     @property
     def pause(self) -> float | None:

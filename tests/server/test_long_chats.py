@@ -1,0 +1,96 @@
+"""Of a long thread other protocols read the end: what a request costs grows with what changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interlock.core.prompt import Wish
+from interlock.core.thread import Move, New
+from interlock.stores.threads import SqlThreads
+from interlock.web.entrance import Entrance
+from interlock.web.site import Site
+from tests.server.chats import Following, Speaker, speaking
+from tests.server.test_ai_sdk_streams import parts, posted
+
+Keys = dict[str, str]
+TURNS = 500
+LINES = 5  # of each turn
+PUBLISH = Wish("c1", "cms_publish_post", '{"slug": "hello"}')
+
+
+class Counted:
+    """How many lines were read of all threads."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._read, real = 0, SqlThreads.lines
+
+        async def lines(store: SqlThreads, *where: Any, **more: Any) -> Any:
+            found = await real(store, *where, **more)
+            self._read += len(found)
+            return found
+
+        monkeypatch.setattr(SqlThreads, "lines", lines)
+
+    def taken(self) -> int:
+        self._read, read = 0, self._read
+        return read
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    return Counted(monkeypatch)
+
+
+async def lengthened(site: Site, key: str, name: str) -> None:
+    """With many turns that are over, in front of what comes."""
+    who = await site.accounts.by_key(key)
+    thread_id = site.assistant.threads.id_of(who, name)
+    lines = [line for number in range(TURNS) for line in turn(who.name, number)]
+    await site.store.threads.step(
+        "default", thread_id, lambda thread, _: Move(replace(thread, status="idle"), tuple(lines))
+    )
+
+
+def turn(person: str, number: int) -> list[New]:
+    call = f"old-{number}"
+    reply = {"wishes": [[call, "cms_list_posts", "{}"]], "seen": 0, "tokens": 1}
+    return [
+        New("said", person, {"text": f"list {number}"}),
+        New("replied", "agent", {"text": "I look.", **reply}),
+        New("resulted", "agent", {"call": call, "tool": "cms_list_posts", "status": "done", "result": [number]}),
+        New("replied", "agent", {**reply, "text": "Done.", "wishes": []}),
+        New("ended", "agent", {"status": "done", "reason": "", "message": ""}),
+    ]
+
+
+async def done(stream: Following) -> Following:
+    await (await stream.begun()).ended()
+    return stream
+
+
+async def test_of_a_long_chat_the_ai_sdk_reads_the_end(app: Entrance, site: Site, keys: Keys, read: Counted) -> None:
+    key = keys["reviewer"]
+    async with speaking(site, Speaker(["Hello."])):
+        await done(posted(app, key, "hello"))
+    await lengthened(site, key, "chat")
+    read.taken()
+    loaded = await done(Following(app, key, "GET", "/ai-sdk/chat/chat"))
+    assert (loaded.text.count('"role":"user"'), read.taken() < 600) == (20, True)
+    assert f"list {TURNS - 20}" in loaded.text
+    again = await done(Following(app, key, "GET", "/ai-sdk/chat/chat/stream"))
+    assert ("Done." in again.text, read.taken() < 500) == (True, True)
+    waiting = await posted(app, key, "publish").begun()  # nobody is at work yet
+    assert (waiting.status, read.taken() < 500) == (200, True)
+    async with speaking(site, Speaker([PUBLISH], ["Published."])):
+        asked = await done(waiting)
+        [request] = [each for each in parts(asked)[:-1] if each["type"] == "tool-approval-request"]
+        approval = {"id": request["approvalId"], "approved": True, "descriptor": request["approvalDescriptor"]}
+        part = {"type": "dynamic-tool", "toolCallId": request["toolCallId"], "state": "approval-responded"}
+        message = {"id": "a", "role": "assistant", "parts": [{**part, "approval": approval}]}
+        read.taken()
+        told = await done(Following(app, key, "POST", "/ai-sdk/chat", id="chat", messages=[message]))
+    assert "Published." in told.text
+    assert read.taken() < TURNS * LINES + 500  # the model is shown all of it, once
