@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -94,3 +95,33 @@ async def test_of_a_long_chat_the_ai_sdk_reads_the_end(app: Entrance, site: Site
         told = await done(Following(app, key, "POST", "/ai-sdk/chat", id="chat", messages=[message]))
     assert "Published." in told.text
     assert read.taken() < TURNS * LINES + 500  # the model is shown all of it, once
+
+
+def ran(app: Entrance, key: str, say: str = "", **more: object) -> Following:
+    messages = [{"id": say, "role": "user", "content": say}] if say else []
+    return Following(app, key, "POST", "/ag-ui", threadId="chat", runId="run", messages=messages, **more)
+
+
+async def test_of_a_long_thread_ag_ui_reads_what_a_snapshot_can_hold(
+    app: Entrance, site: Site, keys: Keys, read: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.protocols.parts.ag_ui_shapes.MOST_HISTORY", 2_000)
+    key = keys["reviewer"]
+    async with speaking(site, Speaker(["Hello."])):
+        await done(ran(app, key, "hello"))
+    await lengthened(site, key, "ag-ui\nassistant\nchat")
+    read.taken()
+    looked = await done(ran(app, key))
+    assert (f"list {TURNS - 1}" in looked.text, 'list 1"' in looked.text, read.taken() < 600) == (True, False, True)
+    waiting = await ran(app, key, "publish").begun()  # nobody is at work yet
+    assert (waiting.status, read.taken() < 600) == (200, True)
+    async with speaking(site, Speaker([PUBLISH], ["Published."])):
+        asked = await done(waiting)
+        [name] = [each["id"] for each in json.loads(asked.text.split("data: ")[-1])["outcome"]["interrupts"]]
+        answers = [{"interruptId": name, "status": "resolved", "payload": {"approved": True}}]
+        read.taken()
+        told = await done(ran(app, key, resume=answers))
+        assert ("Published." in told.text, 'list 1"' in told.text) == (True, False)
+        assert read.taken() < TURNS * LINES + 1_000  # the model is shown all of it, once
+        again = await done(ran(app, key, resume=answers))
+    assert ("Published." in again.text, read.taken() < 1_000) == (True, True)

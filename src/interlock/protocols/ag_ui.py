@@ -35,7 +35,7 @@ from interlock.core.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.thread import Line, check_text, is_thread
 from interlock.inbox import QUESTION
-from interlock.protocols.parts.ag_ui_room import Names, Room, approval_of
+from interlock.protocols.parts.ag_ui_room import Names, Room, approval_of, asks, replied
 from interlock.shape import shown_args
 from interlock.stores.threads import DONE
 from interlock.web.asgi import Answer, Asked, Body, Many, Receive, Send, invalid_of, json_answer, send_answer
@@ -159,6 +159,7 @@ class Runs:
     async def run(self, asked: Asked, receive: Receive, send: Send) -> None:
         """All that was posted is checked before anything is said or decided."""
         from interlock.protocols.parts.ag_ui_run import LAST, Run, nothing  # noqa: PLC0415  types that load slowly
+        from interlock.protocols.parts.ag_ui_shapes import fill  # noqa: PLC0415  the same
 
         self._readers.check_room()
         body, agent = await asked.json(RunAgentInput), asked.values[0] if asked.values else ASSISTANT
@@ -170,7 +171,10 @@ class Runs:
         if room is None:
             await send_answer(send, Answer(200, nothing(names), kind=b"text/event-stream"), PLAIN)
             return
-        run = Run(room, names, await room.lines(), "snapshots") if known is None else Run(room, names, known)
+        if known is None:
+            run = Run(room, names, await room.lines(lambda found: fill(found) and replied(found)), "snapshots")
+        else:
+            run = Run(room, names, known)
         reader = self._readers.reader(asked, send, run, run.frame, LAST)
         await self._readers.serve(reader, room.thread, run.position, receive)
 
@@ -208,8 +212,9 @@ class Runs:
         if kept.status != DONE:
             raise Conflict("This message was sent already; what came of it has been erased.")
         done = json.loads(kept.body)
-        _, lines = await threads.show(who, done["thread_id"], before=done["line"])
-        return lines
+        thread = await threads.see(who, done["thread_id"])
+        room = Room(self._site, doors, thread, doors.reviewer(who, self._site.clock()))
+        return await room.lines(replied, done["line"] - 1)
 
 
 async def _again(room: Room, message: Message) -> Sequence[Line] | None:
@@ -217,12 +222,21 @@ async def _again(room: Room, message: Message) -> Sequence[Line] | None:
 
     A new message is no answer: what waits is neither decided nor given up by what somebody says.
     """
-    cards, lines = await room.cards(), await room.lines()
-    last = next((line for line in reversed(lines) if line.kind == "said"), None)
-    if cards and last is not None and last.body["text"] == message.text:
-        return [line for line in lines if line.n < last.n]
+    cards = await room.cards()
+    if not cards:
+        return None
+    lines = await room.lines(lambda found: replied(_before_last(found)))
+    known = _before_last(lines)
+    if len(known) < len(lines) and lines[len(known)].body["text"] == message.text:
+        return known
     _refuse_open(cards)
     return None
+
+
+def _before_last(lines: Sequence[Line]) -> Sequence[Line]:
+    """The lines before the last message."""
+    last = max((line.n for line in lines if line.kind == "said"), default=0)
+    return [line for line in lines if line.n < last] if last else lines
 
 
 async def _answered(room: Room | None, resume: Sequence[ResumeEntry]) -> tuple[Room, Sequence[Line]]:
@@ -236,10 +250,11 @@ async def _answered(room: Room | None, resume: Sequence[ResumeEntry]) -> tuple[R
     ids = [each.approval.id for each in given]
     if len(set(ids)) < len(ids):
         raise InvalidRequest("An interrupt is answered twice. Answer each of them once.")
-    lines = await room.lines()
-    known = _known(lines, ids)
+    cards = await room.cards()
+    wanted = {*ids, *(card.id for card in cards)}
+    known = _known(await room.lines(lambda found: asks(found, wanted)), ids)
     asked = {line.body.get("approval") for line in known if line.kind == "asked"}
-    _refuse_open([card for card in await room.cards() if card.id in asked and card.id not in ids])
+    _refuse_open([card for card in cards if card.id in asked and card.id not in ids])
     waiting = [each for each in given if status_at(each.approval, room.site.clock()) == "pending"]
     if any(each.decision and each.sha256 != each.approval.args_sha256 for each in waiting):
         return room, known  # somebody edited it: nothing is decided, and the run ends with what it is now

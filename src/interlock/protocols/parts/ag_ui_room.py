@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from interlock.core.approval import Approval
@@ -15,7 +15,10 @@ from interlock.web.site import Site
 from interlock.workspaces import Doors
 
 MOST_OPEN = 500  # cards of one thread
+FEW = 200  # lines that are read first
 SEPARATOR = ":"  # in an interrupt's id
+
+Enough = Callable[[Sequence[Line]], bool]
 
 
 def interrupt_id(approval_id: str, args_sha256: str) -> str:
@@ -27,6 +30,18 @@ def approval_of(interrupt_id: str) -> tuple[str, str]:
     """The approval's id, and the digest of what was shown."""
     approval_id, _, args_sha256 = interrupt_id.partition(SEPARATOR)
     return approval_id, args_sha256
+
+
+def replied(lines: Sequence[Line]) -> bool:
+    """Whether it is clear where in a turn they end."""
+    return any(line.kind == "replied" for line in lines)
+
+
+def asks(lines: Sequence[Line], ids: Collection[object]) -> bool:
+    """Whether people are asked about all of these there, and the reply is there that wanted the first of them."""
+    asked = {line.body.get("approval"): line.n for line in lines if line.kind == "asked"}
+    first = min((asked.get(each, 0) for each in ids), default=NO_END)
+    return first > 0 and replied([line for line in lines if line.n < first])
 
 
 class Names(NamedTuple):
@@ -45,8 +60,15 @@ class Room(NamedTuple):
     thread: Thread
     reviewer: Reviewer
 
-    async def lines(self, last: int = NO_END - 1) -> Sequence[Line]:
-        return await self.site.store.threads.lines(self.thread.workspace, self.thread.id, before=last + 1)
+    async def lines(self, enough: Enough, last: int = NO_END - 1) -> Sequence[Line]:
+        """The newest, up to this one: as many as are enough, or all."""
+        end, few = min(last, self.thread.lines), FEW
+        while True:
+            start = max(0, end - few)
+            found = await self.site.store.threads.lines(self.thread.workspace, self.thread.id, start, last + 1)
+            if not start or enough(found):
+                return found
+            few *= 4
 
     async def cards(self) -> list[Approval]:
         """Those that wait for people now, sub-agents' included."""

@@ -31,7 +31,7 @@ from interlock.chat.stream import Place, Position, Told, tell
 from interlock.core.approval import Approval
 from interlock.core.thread import Line
 from interlock.protocols.parts import ag_ui_shapes as shapes
-from interlock.protocols.parts.ag_ui_room import Names, Room
+from interlock.protocols.parts.ag_ui_room import Names, Room, asks
 from interlock.shape import view_json
 from interlock.web.wishes import Wishes
 
@@ -115,7 +115,7 @@ class Run:
             case "started":
                 return [self._started(), *(() if self._opening is None else await self._snapshots(self._opening))]
             case "delta" if data.get("reset"):  # there is no other way to take words back
-                return [*self._silence(), *await self._snapshots(await self._room.lines(line))]
+                return [*self._silence(), *await self._snapshots(await self._room.lines(shapes.fill, line))]
             case "delta":
                 return list(self._speak(line, data["content"]))
             case "tool_call_start":
@@ -125,7 +125,8 @@ class Run:
             case "error":
                 return [*self._silence(), RunErrorEvent(message=data["error"], code=data["status"])]
             case "interrupt":
-                lines = await self._room.lines()
+                cards = [card.id for card in self._cards]
+                lines = await self._room.lines(lambda found: shapes.fill(found) and asks(found, cards))
                 outcome = RunFinishedInterruptOutcome(interrupts=await self._interrupts(lines))
                 return [*self._silence(), *await self._snapshots(lines), self._finished(outcome)]
             case _:
@@ -191,7 +192,7 @@ class Run:
 
     async def _shortened(self) -> list[BaseEvent]:
         """Of a long thread the client is told to drop the beginning, or it could not post its next message."""
-        messages = await self._messages(await self._room.lines())
+        messages = await self._messages(await self._room.lines(shapes.fill))
         kept = shapes.recent(messages)
         return [MessagesSnapshotEvent(messages=kept)] if len(kept) < len(messages) else []
 

@@ -19,6 +19,7 @@ from interlock.web.wishes import Wishes
 Json = Mapping[str, Any]
 MOST_RESULT = 50_000  # characters
 MOST_HISTORY = 500_000  # bytes
+LEAST = 80  # bytes of a message beside its text
 TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_MESSAGE}
 
 
@@ -36,6 +37,21 @@ def text_of(value: object) -> str:
 def result_of(value: object) -> str:
     text = text_of(value)
     return text if len(text) <= MOST_RESULT else f"{text[:MOST_RESULT]}… ({len(text) - MOST_RESULT:,} more characters)"
+
+
+def fill(lines: Sequence[Line]) -> bool:
+    """Whether a snapshot of these is as long as one can be: what is before them has no place in it."""
+    return sum(_least(line) for line in lines) > MOST_HISTORY
+
+
+def _least(line: Line) -> int:
+    match line.kind:
+        case "said" | "replied":
+            return LEAST + len(str(line.body["text"]))
+        case "resulted":
+            return LEAST + min(len(text_of(line.body["result"])), MOST_RESULT)
+        case _:
+            return 0
 
 
 def recent(messages: Sequence[Message]) -> list[Message]:
