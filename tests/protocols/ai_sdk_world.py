@@ -37,6 +37,8 @@ policy:
        exclude: [requester]}
     - {name: undo, when: 'args.title.startsWith("Undo ")', tools: [okr_create_objective], then: ask, undo_window: 1h}
     - {name: soon, when: 'args.title.startsWith("Soon ")', tools: [okr_create_objective], then: ask, undo_window: 1s}
+    - {name: staged, when: 'args.title.startsWith("Staged ")', tools: [okr_create_objective], then: ask,
+       stages: [{approvers: {users: [bob]}}, {approvers: {users: [ada]}}]}
     - {name: two, when: 'args.title.startsWith("Two ")', tools: [okr_create_objective], then: ask, quorum: 2}
 """
 

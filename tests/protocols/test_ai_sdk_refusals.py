@@ -130,6 +130,19 @@ def test_a_call_that_is_answered_twice_at_once_is_not_decided(asked: Asked) -> N
     asked.assert_open()
 
 
+def test_a_vote_that_is_sent_again_waits_for_the_others(world: World) -> None:
+    """As by a page whose connection broke while it waited for the next stage."""
+    asked = Asked(world, 'create an objective "Staged {title}"')
+    body = {"id": asked.chat, "messages": [answered(asked.message, True)]}
+    for _ in range(2):
+        with world.bob.client.stream("POST", "/ai-sdk/chat", json=body) as told:
+            assert told.status_code == 200, told.read()
+        assert (world.status(asked.id), len(world.bob.approval(asked.id)["votes"])) == ("pending", 1)
+    world.ada.decide(world.ada.approval(asked.id), "approve")
+    assert asked.post(answered(asked.message, True)).status_code == 200
+    assert world.made(f"Staged {asked.title}") == 1
+
+
 def test_altered_input_is_not_what_runs(world: World, asked: Asked) -> None:
     message = answered(asked.message, True)
     message["parts"][0] |= {"input": {"title": "Altered"}, "toolName": "linear_delete_issue"}
