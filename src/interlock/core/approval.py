@@ -127,9 +127,7 @@ def decide(
         return too_late(approval, moment)
     if approval.status != "pending":
         raise standing(approval)
-    if isinstance(decision, Approve) and _is_counted(approval, decision.seen, reviewer):
-        return Change(approval)  # the same person's second vote changes nothing
-    refusal = _refusal(approval, decision, reviewer) or (prepared if isinstance(prepared, Error) else None)
+    refusal = _refusal_of(approval, decision, reviewer) or (prepared if isinstance(prepared, Error) else None)
     if refusal is not None:
         return _refused(approval, decision, reviewer, refusal)
     edited = prepared if isinstance(prepared, Edited) else None
@@ -238,6 +236,19 @@ def too_late(approval: Approval, moment: Moment) -> Change[Approval]:
     return change._replace(error=standing(change.state))
 
 
+def _refusal_of(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
+    """None for a vote that is counted already: it changes nothing."""
+    if isinstance(decision, Approve) and _is_counted(approval, decision.seen, reviewer):
+        return None
+    return _refusal(approval, decision, reviewer)
+
+
+def _is_counted(approval: Approval, seen: Seen, reviewer: Reviewer) -> bool:
+    """Whether they approved these very arguments before, also in a stage that is complete."""
+    voted = any(vote.by == reviewer.name for vote in approval.votes)
+    return voted and seen.args_sha256 == approval.args_sha256
+
+
 def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:
     seen, kind = decision.seen, decision.kind
     stage = voting.open_stage(approval)
@@ -261,12 +272,6 @@ def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Erro
     if kind != "approve":
         return None
     return _misfit(approval) or _unacknowledged(approval.id, approval.alarms, decision)
-
-
-def _is_counted(approval: Approval, seen: Seen, reviewer: Reviewer) -> bool:
-    """Whether they approved these very arguments before, also in a stage that is complete."""
-    voted = any(vote.by == reviewer.name for vote in approval.votes)
-    return voted and seen.args_sha256 == approval.args_sha256
 
 
 def _misfit(approval: Approval) -> Error | None:
