@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -204,6 +205,15 @@ def test_message_that_cannot_be_said_beside_answers_decides_nothing(client: Clie
     told = client.posted(messages=[message], resume=resolved({"approved": True}, asked))
     assert told == (400, "invalid_request")
     client.assert_untouched(asked)
+
+
+def test_message_with_the_id_of_another_beside_answers_decides_nothing(client: Client) -> None:
+    first = {"id": "mine", "role": "user", "content": f'create an issue titled "Fix {client.thread}"'}
+    with client.stream(messages=[first]) as frames:
+        asked = json.loads(list(frames)[-1][6:])["outcome"]["interrupts"]
+    answers = [{"interruptId": each["id"], "status": "resolved", "payload": {"approved": True}} for each in asked]
+    assert client.posted(messages=[{**first, "content": "list pages"}], resume=answers) == (409, "idempotency_mismatch")
+    assert ([client.approval(each)["status"] for each in asked], client.titled("Fix")) == (["pending"], 0)
 
 
 def test_message_beside_answers_that_are_not_enough_gives_nothing_up(client: Client) -> None:

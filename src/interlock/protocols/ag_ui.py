@@ -37,6 +37,7 @@ from interlock.core.thread import Line, check_text, is_thread
 from interlock.inbox import QUESTION
 from interlock.protocols.parts.ag_ui_room import Names, Room, approval_of, asks, replied
 from interlock.shape import shown_args
+from interlock.stores.answering import Place
 from interlock.stores.threads import DONE
 from interlock.web.asgi import Answer, Asked, Body, Many, Receive, Send, invalid_of, json_answer, send_answer
 from interlock.web.auth import Auth
@@ -182,6 +183,7 @@ class Runs:
         """Does what is asked for. Gives the lines that the client knows; None if it wants to see them all."""
         room, message = await self._room(asked, said.name), _new_message(body)
         if body.resume:
+            await self._check_new(asked, said, message)
             room, known = await _answered(room, body.resume)
             if message is not None:
                 _refuse_open(await room.cards())  # the answers may not have been enough
@@ -201,20 +203,32 @@ class Runs:
             return Room(self._site, doors, thread, doors.reviewer(who, self._site.clock()))
         return None
 
+    async def _check_new(self, asked: Asked, said: Said, message: Message | None) -> None:
+        if message is not None:
+            kept = await self._site.store.answers.look(_place(asked, said, message))
+            _refuse_other(_sha256(message.text) if kept is None else kept.digest, message)
+
     async def _say(self, asked: Asked, said: Said, message: Message) -> Sequence[Line]:
         """Once, however often it is sent. Gives the lines before it."""
         who, threads = asked.person, self._site.assistant.threads
-        doors, digest = await self._site.workspaces.doors(who.workspace), _sha256(message.text)
-        place = place_of(who, f"ag-ui {_sha256(said.name, message.id)}")
-        kept = await threads.say_once(doors, who, said._replace(text=message.text), place, digest)
-        if kept.digest != digest:
-            raise Mismatch("A message with this id was sent before, with other words. Give each an id of its own.")
+        doors, place = await self._site.workspaces.doors(who.workspace), _place(asked, said, message)
+        kept = await threads.say_once(doors, who, said._replace(text=message.text), place, _sha256(message.text))
+        _refuse_other(kept.digest, message)
         if kept.status != DONE:
             raise Conflict("This message was sent already; what came of it has been erased.")
         done = json.loads(kept.body)
         thread = await threads.see(who, done["thread_id"])
         room = Room(self._site, doors, thread, doors.reviewer(who, self._site.clock()))
         return await room.lines(replied, done["line"] - 1)
+
+
+def _place(asked: Asked, said: Said, message: Message) -> Place:
+    return place_of(asked.person, f"ag-ui {_sha256(said.name, message.id)}")
+
+
+def _refuse_other(digest: str, message: Message) -> None:
+    if digest != _sha256(message.text):
+        raise Mismatch("A message with this id was sent before, with other words. Give each an id of its own.")
 
 
 async def _again(room: Room, message: Message) -> Sequence[Line] | None:
