@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from interlock.core.event import Moment
 from interlock.core.prompt import Wish
-from interlock.core.thread import Move, New
+from interlock.core.thread import Move, New, Place, open_thread
 from interlock.stores.threads import SqlThreads
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
@@ -125,3 +127,30 @@ async def test_of_a_long_thread_ag_ui_reads_what_a_snapshot_can_hold(
         assert read.taken() < TURNS * LINES + 1_000  # the model is shown all of it, once
         again = await done(ran(app, key, resume=answers))
     assert ("Published." in again.text, read.taken() < 1_000) == (True, True)
+
+
+async def test_sub_agents_that_are_done_are_not_asked_what_is_below_them(
+    app: Entrance, site: Site, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, asked, real = keys["reviewer"], list[str](), SqlThreads.children
+    async with speaking(site, Speaker(["Hello."])):
+        thread_id = (await done(ran(app, key, "hello"))).thread_id
+    who = await site.accounts.by_key(key)
+    below = Place("default", "assistant", who.name, ("assistant", "assistant"), thread_id, "c0")
+
+    def idle(child: str, moment: Moment) -> Move:
+        move = open_thread(child, below, "look", moment)
+        return move._replace(thread=replace(move.thread, status="idle", due_at=None))
+
+    for number in range(30):
+        child = f"thread-00000000-0000-7000-8000-{number:012}"
+        await site.store.threads.add("default", child, partial(idle, child))
+
+    async def children(store: SqlThreads, workspace: str, thread: str) -> Any:
+        asked.append(thread)
+        return await real(store, workspace, thread)
+
+    async with speaking(site, Speaker([PUBLISH], ["Published."])):
+        monkeypatch.setattr(SqlThreads, "children", children)
+        told = await done(ran(app, key, "publish"))
+    assert ('"type":"interrupt"' in told.text, set(asked)) == (True, {thread_id})

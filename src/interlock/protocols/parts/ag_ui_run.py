@@ -105,7 +105,9 @@ class Run:
 
     async def _rests_below(self, thread_id: str) -> bool:
         for child in await self._room.site.store.threads.children(self._room.thread.workspace, thread_id):
-            if child.status not in ("idle", "waiting") or not await self._rests_below(child.id):
+            if child.status == "idle":
+                continue  # what it began is over too
+            if child.status != "waiting" or not await self._rests_below(child.id):
                 return False
         return True
 
