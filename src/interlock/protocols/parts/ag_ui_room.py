@@ -62,13 +62,14 @@ class Room(NamedTuple):
 
     async def lines(self, enough: Enough, last: int = NO_END - 1) -> Sequence[Line]:
         """The newest, up to this one: as many as are enough, or all."""
-        end, few = min(last, self.thread.lines), FEW
+        found, few, start, end = list[Line](), FEW, min(last, self.thread.lines), last + 1
         while True:
-            start = max(0, end - few)
-            found = await self.site.store.threads.lines(self.thread.workspace, self.thread.id, start, last + 1)
+            start = max(0, start - few)
+            read = self.site.store.threads.lines(self.thread.workspace, self.thread.id, start, end)
+            found = [*await read, *found]
             if not start or enough(found):
                 return found
-            few *= 4
+            few, end = few * 4, start + 1
 
     async def cards(self) -> list[Approval]:
         """Those that wait for people now, sub-agents' included."""
