@@ -1,6 +1,6 @@
 """Workflows of DBOS that wait for people: no workflow is left waiting, no step is done again, each call runs once.
 
-python examples/23_dbos.py                    in one terminal: it waits. Kill it and start it again as you like
+python examples/22_dbos.py                    in one terminal: it waits. Kill it and start it again as you like
 interlock approvals list                      in another one
 interlock approvals approve ID
 """
