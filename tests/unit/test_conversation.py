@@ -5,7 +5,18 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.approval import STATUSES, Approval
-from interlock.core.conversation import MAX_QUESTION, MAX_QUESTIONS, ask, claim, comment, release, remark, reply
+from interlock.core.conversation import (
+    MAX_QUESTION,
+    MAX_QUESTIONS,
+    MAX_REMARKS,
+    ask,
+    check_remarks,
+    claim,
+    comment,
+    release,
+    remark,
+    reply,
+)
 from interlock.core.decision import Reviewer
 from interlock.core.errors import AlreadyDecided, Conflict, Expired, Forbidden, InvalidRequest, NotFound
 from interlock.core.event import Change
@@ -242,3 +253,10 @@ def test_an_agents_remark_has_a_length() -> None:
         with pytest.raises(InvalidRequest):
             remark(pending(), text, "agent:bot", at())
     assert remark(pending(), "x" * MAX_QUESTION, "agent:bot", at()).error is None
+
+
+def test_an_agent_says_only_so_much_about_a_call() -> None:
+    check_remarks(MAX_REMARKS - 1, "a")
+    with pytest.raises(Conflict, match="Wait for people") as told:
+        check_remarks(MAX_REMARKS, "a")
+    assert told.value.ids == {"approval_id": "a"}
