@@ -43,7 +43,6 @@ export function useApproval(id: string, initial?: Read) {
     queryKey: approvalKey(id),
     queryFn: ({ signal }) => readApproval(id, signal),
     initialData: initial,
-    initialDataUpdatedAt: initial ? Date.now() : undefined,
     refetchInterval: live === "live" ? false : BLOCKED,
   });
 }

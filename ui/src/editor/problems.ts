@@ -30,6 +30,7 @@ export function useProblems(approval: Read, value: unknown, refused: Refused | n
 /** What the server said of what was `sent`, as long as it holds. */
 export function useSaid(refused: Refused | null, value: unknown) {
   const sent = useRef<unknown>(undefined);
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- what had been sent when this refusal came
   const refusedFor = useMemo(() => sent.current, [refused]);
   const said = useMemo(
     () =>

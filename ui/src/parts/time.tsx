@@ -29,6 +29,7 @@ export function useTick(on = true): number {
 /** How long ago, with the exact time on a closer look. */
 export function Ago({ at, ...props }: { at: string } & TextProps) {
   useTick();
+  // eslint-disable-next-line react-hooks/purity -- rendered again every second, to say how late it is
   const seconds = (Date.now() - Date.parse(at)) / 1_000;
   return (
     <Text component="time" dateTime={at} title={new Date(at).toLocaleString()} inherit {...props}>

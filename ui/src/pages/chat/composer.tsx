@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
+import { useId, useRef, useState, type KeyboardEvent } from "react";
 import { call } from "../../api/client";
 import css from "./composer.module.css";
 import { draftOf, keepDraft } from "./drafts";
@@ -115,11 +115,10 @@ export function Stop({ reader }: { reader: Reader }) {
 
 function useDraft(thread: string) {
   const [held, setHeld] = useState(() => ({ thread, draft: draftOf(thread) }));
-  useEffect(() => setHeld({ thread, draft: draftOf(thread) }), [thread]);
-  const draft = held.thread === thread ? held.draft : draftOf(thread);
-  const change = (now: typeof draft) => {
+  if (held.thread !== thread) setHeld({ thread, draft: draftOf(thread) }); // rendered anew before anything shows
+  const change = (now: typeof held.draft) => {
     keepDraft(thread, now);
     setHeld({ thread, draft: now });
   };
-  return [draft, change] as const;
+  return [held.draft, change] as const;
 }

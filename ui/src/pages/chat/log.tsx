@@ -24,15 +24,15 @@ interface Props {
 export function Log({ reader, reading, items, onSay }: Props) {
   const { story } = reading;
   const column = useRef<HTMLDivElement>(null);
-  const staying = useStaying(column, items, reading.saidHere);
+  const { scroller, onScroll, hasNews, toEnd } = useStaying(column, items, reading.saidHere);
   const open = openCards(items).length;
   const onMoved = useCallback(() => {
     reader.wake();
-    if (open <= 1) staying.toEnd(); // what comes of it comes below
-  }, [reader, open, staying.toEnd]);
+    if (open <= 1) toEnd(); // what comes of it comes below
+  }, [reader, open, toEnd]);
   return (
     <div className={css.frame}>
-      <div className={css.scroller} data-scroller ref={staying.scroller} onScroll={staying.onScroll}>
+      <div className={css.scroller} data-scroller ref={scroller} onScroll={onScroll}>
         <div
           className={css.column}
           ref={column}
@@ -60,8 +60,8 @@ export function Log({ reader, reading, items, onSay }: Props) {
           )}
         </div>
       </div>
-      {staying.hasNews && (
-        <Button className={css.newer} size="sm" mih={44} onClick={staying.toEnd}>
+      {hasNews && (
+        <Button className={css.newer} size="sm" mih={44} onClick={toEnd}>
           New messages
         </Button>
       )}

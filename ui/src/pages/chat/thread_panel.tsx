@@ -34,6 +34,7 @@ export function ThreadSheet({ current }: { current: string | undefined }) {
       <Button className={css.opener} variant="default" mih={44} onClick={() => show(true)}>
         Conversations
       </Button>
+      {/* eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- a dialog closes with Esc by itself */}
       <dialog
         ref={dialog}
         className={css.sheet}

@@ -32,6 +32,7 @@ export function useStaying(column: RefObject<HTMLElement | null>, items: Item[],
     else setNews(true);
   }, [last, toEnd]);
   useEffect(() => {
+    // eslint-disable-next-line react-hooks/set-state-in-effect -- to be at the end is what takes the notice away
     if (saidHere) toEnd();
   }, [saidHere, toEnd]);
 

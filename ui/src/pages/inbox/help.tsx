@@ -9,6 +9,7 @@ export default function Help({ onClose }: { onClose: () => void }) {
   useEffect(() => dialog.current?.showModal(), []);
   const beside = (event: React.MouseEvent) => event.target === dialog.current && dialog.current?.close();
   return (
+    // eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- a dialog closes with Esc by itself
     <dialog ref={dialog} className={css.help} aria-labelledby="inbox-keys" onClose={onClose} onClick={beside}>
       <Group justify="space-between" mb="sm">
         <Title order={2} size="h4" id="inbox-keys">

@@ -59,6 +59,7 @@ export function List({ feed, current, chosen, onNearEnd, onLook, onToggle, onOpe
       setWanted(id);
     },
   }));
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- after every render until the row is there, and then it ends
   useLayoutEffect(() => {
     const found =
       wanted && scroller.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(wanted)}"] a`);

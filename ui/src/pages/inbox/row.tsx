@@ -89,6 +89,7 @@ const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
 function Age({ at }: { at: string }) {
+  // eslint-disable-next-line react-hooks/purity -- rendered again every second, to say how late it is
   const seconds = (Date.now() - Date.parse(at)) / 1_000;
   return (
     <time dateTime={at} title={EXACT.format(new Date(at))}>

@@ -6,7 +6,7 @@ import { FeedStore, type Listing } from "./store";
 export function useFeed(filters: Filters): { store: FeedStore; listing: Listing } {
   const key = JSON.stringify(filters);
   const store = useMemo(() => new FeedStore(JSON.parse(key) as Filters), [key]);
-  useEffect(store.start, [store]);
+  useEffect(() => store.start(), [store]);
   const listing = useSyncExternalStore(store.subscribe, store.get);
   return { store, listing };
 }

@@ -65,10 +65,12 @@ export default function Rehearse({ desk, go }: TabProps) {
 function useSeconds(on: boolean): number {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
-    setSeconds(0);
     if (!on) return;
     const timer = setInterval(() => setSeconds((before) => before + 1), 1_000);
-    return () => clearInterval(timer);
+    return () => {
+      clearInterval(timer);
+      setSeconds(0);
+    };
   }, [on]);
   return seconds;
 }

@@ -25,7 +25,7 @@ export default function YamlEditor({ value, complaints, onChange, ref }: YamlEdi
     const made = makeEditor(place.current, value, (text) => change.current(text));
     editor.current = made;
     return () => made.destroy();
-    // the text that it begins with; later ones are put in below
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the text that it begins with; later ones are put in below
   }, []);
   useEffect(() => editor.current?.replace(value), [value]);
   useEffect(() => {

@@ -1,0 +1,37 @@
+import parser from "@typescript-eslint/parser";
+import { defineConfig } from "eslint/config";
+import a11y from "eslint-plugin-jsx-a11y";
+import hooks from "eslint-plugin-react-hooks";
+
+// What the type checker and axe cannot see: hooks, and elements that the keyboard or a screen reader would miss.
+export default defineConfig({
+    files: ["**/*.{ts,tsx}"],
+    ignores: ["src/api/schema.d.ts"], // generated
+    extends: [hooks.configs.flat.recommended, a11y.flatConfigs.recommended],
+    languageOptions: { parser },
+    rules: {
+        // What scrolls, and a card with its keys, has to be reached by keyboard.
+        "jsx-a11y/no-noninteractive-tabindex": [
+            "error",
+            {
+                tags: ["article", "pre", "section"],
+                roles: ["group", "log", "region", "tabpanel"],
+                allowExpressionValues: true,
+            },
+        ],
+        // Keys are heard by the part around the field, such as Esc by a form; only clicks need a control.
+        "jsx-a11y/no-noninteractive-element-interactions": [
+            "error",
+            { handlers: ["onClick", "onMouseDown", "onMouseUp"] },
+        ],
+        // Forms open because somebody asked for them, and a question begins at its harmless answer.
+        "jsx-a11y/no-autofocus": "off",
+
+        // Listeners read the newest value from a ref that is set while rendering; it troubles only the React compiler.
+        "react-hooks/refs": "off",
+        // Takes every ref that another hook or component hands on for a value that must not change.
+        "react-hooks/immutability": "off",
+        // Only says what the React compiler would leave alone, and the page is not built with it.
+        "react-hooks/incompatible-library": "off",
+    },
+});
