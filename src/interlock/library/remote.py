@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -128,7 +129,22 @@ class Remote:
         return await self._over(self._client.paused(agent))
 
     async def ready(self, agent: str, timeout: float | None, limit: int) -> Sequence[Pause]:
-        return await self._over(self._client.claim(agent, self._program.runner, timeout, limit, is_dead))
+        """One that is cancelled has closed its connection when it returns, so that the server gives it no run."""
+        closed: Future[None] = Future()
+
+        async def claim() -> Sequence[Pause]:
+            closed.set_running_or_notify_cancel()
+            try:
+                return await self._client.claim(agent, self._program.runner, timeout, limit, is_dead)
+            finally:
+                closed.set_result(None)
+
+        try:
+            return await self._over(claim())
+        except asyncio.CancelledError:
+            if closed.running():
+                await asyncio.wait({asyncio.wrap_future(closed)}, timeout=BRIEF)
+            raise
 
     async def renew_pause(self, agent: str, run_id: str, fence: int) -> None:
         await self._over(self._client.renew_pause(run_id, fence))

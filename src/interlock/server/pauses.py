@@ -104,7 +104,7 @@ class PauseRoutes:
         holder = Holder(f"{ours}{body.attempt}:{body.runner}", int(body.lease_seconds * 1000))
         taken = await self._pauses.held_by(whose, holder.runner) if body.attempt else ()
         if not taken:
-            taken = await self._waited(whose, holder, body, ours)
+            taken = await self._waited(asked, holder, body, ours)
         held = [runner for runner in await self._pauses.held(whose) if runner.startswith(ours)]
         names = sorted({runner.removeprefix(ours).partition(":")[2] for runner in held} - {"", body.runner})[:100]
         return await beside(sum(len(pause.state) for pause in taken), lambda: _claimed(taken, names))
@@ -124,21 +124,23 @@ class PauseRoutes:
         over = await self._pauses.resumed(_whose(asked, ""), body.run_id, body.fence)
         return json_answer({"run_id": body.run_id, "over": over})
 
-    async def _waited(self, whose: Whose, holder: Holder, body: ClaimPauses, ours: str) -> Sequence[Pause]:
-        gone = frozenset(body.gone)
+    async def _waited(self, asked: Asked, holder: Holder, body: ClaimPauses, ours: str) -> Sequence[Pause]:
+        """A client that closed its connection takes nothing: it would hold the run until its lease ends."""
+        whose, gone = _whose(asked, body.agent), frozenset(body.gone)
 
         def is_gone(runner: str) -> bool:
             return runner.startswith(ours) and runner.removeprefix(ours).partition(":")[2] in gone
 
         waiting = asyncio.ensure_future(self._pauses.ready(whose, holder, body.wait, body.limit, is_gone))
-        stopping = asyncio.ensure_future(self._site.stopping.wait())
+        ends = (self._site.stopping.wait(), *([asked.disconnected()] if body.wait else []))
+        others = [asyncio.ensure_future(each) for each in ends]
         self._site.meters.waiting += 1
         try:
-            await asyncio.wait((waiting, stopping), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((waiting, *others), return_when=asyncio.FIRST_COMPLETED)
             return waiting.result() if waiting.done() else ()
         finally:
             self._site.meters.waiting -= 1
-            for task in (waiting, stopping):
+            for task in (waiting, *others):
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task

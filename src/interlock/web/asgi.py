@@ -62,10 +62,11 @@ class Answer(NamedTuple):
 class Asked:
     """One request, read to its end. `principal` is set by whoever found out who asks; `values` stand in the path."""
 
-    __slots__ = ("body", "headers", "method", "path", "principal", "scope", "values")
+    __slots__ = ("_receive", "body", "headers", "method", "path", "principal", "scope", "values")
 
-    def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> None:
+    def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive) -> None:
         self.scope = scope
+        self._receive = receive
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.headers = headers
@@ -88,6 +89,11 @@ class Asked:
         except ValueError:
             raise InvalidRequest("The query is not readable: names and values are UTF-8, percent-encoded.") from None
         return dict(pairs)
+
+    async def disconnected(self) -> None:
+        """Returns once the client has closed the connection."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
 
     async def json(self, model: type[Model], most: int = MAX_BYTES) -> Model:
         return checked(model, await self.value(most))

@@ -181,12 +181,12 @@ class Front:
             raise Unsupported("Compressed bodies are not taken. Send it plain.")
         length = headers.get(b"content-length")
         if length is None and b"transfer-encoding" not in headers:
-            return Asked(scope, headers, b"")
+            return Asked(scope, headers, b"", receive)
         most = hot.largest if isinstance(hot, Hot) else MAX_BYTES
         size = MAX_BYTES if length is None else _size(length, most)
         if size > MAX_BYTES and hot is not None:
-            check_allowed(await self._auth.principal(Asked(scope, headers, b"")), hot.roles)
-        return Asked(scope, headers, await _body(receive, self._deadlines, max(size, MAX_BYTES)))
+            check_allowed(await self._auth.principal(Asked(scope, headers, b"", receive)), hot.roles)
+        return Asked(scope, headers, await _body(receive, self._deadlines, max(size, MAX_BYTES)), receive)
 
     async def _pass_on(self, asked: Asked, receive: Receive, send: Send) -> None:
         """To the framework, with the body that was read; whatever it answers gets our headers."""
