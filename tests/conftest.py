@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from tests.keeper import MEMORY, ROOM
+from tests.levels import mark_nightly
 from tests.places import Base, File, Place, migrated
+from tests.properties import register_profiles
 from tests.support import Clock
+from tests.workload import Workload
 
 if TYPE_CHECKING:
     from tests.pooler import Pooler
     from tests.postgres import Server
 
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
+register_profiles()
+
+
+# In memory no commit waits for the disk. No test can tell the difference, since none cuts the power.
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--workload", metavar="FILE", help="write what each test costs to this file, as JSON")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Workload(config.getoption("--workload")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_nightly(items)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
-"""What runs on Node beside the tests: MCP's suite and servers, other people's clients and front ends, Restate's server.
+"""Packages of Node that tests use: MCP's conformance suite and servers, foreign clients, Restate's server.
 
-`python -m tests.node_packages` installs them beside the environment's other parts, as they are locked; it does nothing
-where they stand already. Without them their tests are skipped.
+`python -m tests.node_packages clients mcp restate` installs those named into the environment, as they are locked; it
+does nothing where they are installed already. Without them their tests are skipped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.provider import TOP, find_node
 
-MISSING = "What runs on Node could not be installed: python -m tests.node_packages"
+MISSING = "Packages of Node could not be installed: python -m tests.node_packages"
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,6 @@ RESTATE = Packages("restate")
 
 
 if __name__ == "__main__":
-    missing = [each.name for each in (MCP, CLIENTS, RESTATE) if not each.install()]
+    missing = [name for name in sys.argv[1:] if not Packages(name).install()]
     if missing:
-        print(MISSING, file=sys.stderr)
+        sys.exit(f"{MISSING} {' '.join(missing)}")

@@ -27,6 +27,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+from tests.audit_events import DATABASE_STARTED
 from tests.keeper import Kept, reachable
 
 Mode = Literal["smart", "fast", "immediate"]
@@ -90,6 +91,7 @@ class Server:
         """Returns when the server takes connections, a recovery included."""
         if self.running():
             return
+        sys.audit(DATABASE_STARTED)
         deadline = time.monotonic() + PATIENCE
         while not self._came_up(deadline):  # the processes of a killed server are not all gone yet
             if time.monotonic() > deadline:

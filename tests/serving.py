@@ -22,6 +22,7 @@ from interlock.configuration import Settings
 from interlock.server.serve import Server, site_of
 from interlock.web.logs import Log
 from interlock.wiring import Parts, wire
+from tests.audit_events import SERVER_STARTED
 
 INTERLOCK = (sys.executable, "-m", "interlock")
 
@@ -57,6 +58,7 @@ def serving(
     program: Sequence[str] = INTERLOCK,
 ) -> Iterator[Served]:
     """`folder` is where it runs: an interlock.yaml there is its configuration."""
+    sys.audit(SERVER_STARTED)
     command = [*program, "serve", "--port", str(port), "--database", database, *options]
     with (folder / "serve.log").open("a") as log:
         process = subprocess.Popen(
@@ -75,6 +77,7 @@ def serving(
 @contextmanager
 def serving_here(database: str) -> Iterator[str]:
     """The same in a thread of this process, for tests that need a server each; gives its address."""
+    sys.audit(SERVER_STARTED)
     listening = socket.create_server(("127.0.0.1", 0))
     host, port = listening.getsockname()
     ready: Future[Callable[[], object]] = Future()

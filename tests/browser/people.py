@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 import httpx2
 from playwright.sync_api import Browser, BrowserContext, Page, Request
 
+from tests.audit_events import PAGE_OPENED
 from tests.serving import Served, serving
 
 READY = "[data-live=live]"  # the page is up to date, and keys that are pressed from now on count
@@ -124,6 +126,7 @@ class Visitors:
     def context(self, session: httpx2.Client | None = None, **more: Any) -> BrowserContext:
         options: dict[str, Any] = {"base_url": self._site.url, "viewport": {"width": 1280, "height": 800}, **more}
         context = self._browser.new_context(**options)
+        context.on("page", lambda _: sys.audit(PAGE_OPENED))
         context.set_default_timeout(15_000)
         context.expose_function("noteViolation", self._violated)
         context.add_init_script(WATCH)

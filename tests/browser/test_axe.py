@@ -95,6 +95,20 @@ STOPS = {
 }
 
 
+MAIN_PAGES = {
+    "chat",
+    "conversation",
+    "inbox",
+    "history",
+    "statistics",
+    "agents",
+    "policy, rules",
+    "settings, people",
+    "card, pending",
+    "editor",
+}
+
+
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furnished]:
     with furnished_at(tmp_path_factory.mktemp("site")) as made:
@@ -106,7 +120,9 @@ def site(furnished: Furnished) -> Site:
     return furnished.site
 
 
-@pytest.mark.parametrize("name", STOPS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.smoke if name in MAIN_PAGES else ()) for name in STOPS]
+)
 def test_a_page_has_no_barrier(furnished: Furnished, visit: Visit, name: str) -> None:
     stop = STOPS[name]
     page = visit(furnished.site.admin, stop.path.format(thread=furnished.thread, **furnished.ids))
@@ -117,6 +133,7 @@ def test_a_page_has_no_barrier(furnished: Furnished, visit: Visit, name: str) ->
     assert_no_barrier(page)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("path", ["/signin", "/welcome#not-a-link"])
 def test_the_way_in_has_no_barrier(visit: Visit, path: str) -> None:
     page = visit(None, path)

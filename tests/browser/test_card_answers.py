@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.cards import MAIL, card_on, decide, expect_status, open_card
@@ -20,6 +21,7 @@ def test_a_call_is_approved_with_a_comment(site: Site, visit: Visit) -> None:  #
     assert (decision["kind"], decision["comment"], decision["via"]) == ("approve", "As agreed.", "web")
 
 
+@pytest.mark.smoke
 def test_a_rejection_has_a_reason_and_can_be_undone_for_a_moment(site: Site, visit: Visit) -> None:  # R11 R14
     site.put_policy({"version": 1, "defaults": {"undo_window": "60s"}})  # also where the machine is slow
     approval_id = site.propose(site.agent(), "send_mail", MAIL)

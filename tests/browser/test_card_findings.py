@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.cards import decide, expect_status, open_card
@@ -21,6 +22,7 @@ ODD = {
 }
 
 
+@pytest.mark.smoke
 def test_alarms_are_looked_at_one_by_one_before_anybody_can_approve(site: Site, visit: Visit) -> None:  # R53
     approval_id = site.propose(site.agent(), "http_post", {key: ODD[key] for key in ("url", "note")})
     card = open_card(visit, site.admin, approval_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.cards import MAIL, card_on, expect_status, open_card
@@ -24,6 +25,7 @@ HASTE = """
 """
 
 
+@pytest.mark.smoke
 def test_enter_approves_a_card_that_has_the_focus_and_nothing_else_does(site: Site, visit: Visit) -> None:  # R14
     approval_id = site.propose(site.agent(), "send_mail", MAIL)
     card = open_card(visit, site.admin, approval_id)

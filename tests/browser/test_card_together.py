@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.cards import MAIL, decide, expect_status, open_card
@@ -37,6 +38,7 @@ def test_a_card_that_is_decided_elsewhere_says_by_whom(site: Site, visit: Visit)
     expect(card.locator("[data-outcome]")).to_contain_text(f'"id": {2**60}')
 
 
+@pytest.mark.smoke
 def test_two_people_are_needed_and_the_card_says_who_was_there(site: Site, visit: Visit) -> None:  # R11
     eve = site.person("eve", teams=("finance",))
     first = {"approvers": {"users": ["ann"]}}

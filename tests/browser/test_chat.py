@@ -22,6 +22,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 # R3 R4
+@pytest.mark.smoke
 def test_a_newcomer_asks_for_an_issue_approves_it_and_finds_it_in_the_history(site: Site, visit: Visit) -> None:
     chat = chat_of(site, visit)
     chat.page.get_by_role("button", name="Create an issue titled").click()
@@ -65,6 +66,7 @@ def test_reads_run_at_once_and_show_folded_what_they_gave(site: Site, visit: Vis
 
 
 # R6
+@pytest.mark.smoke
 def test_several_calls_of_one_turn_are_decided_in_any_order(site: Site, visit: Visit) -> None:
     chat = chat_of(site, visit)
     chat.say('create issues "First of two" and "Second of two"')
@@ -78,6 +80,7 @@ def test_several_calls_of_one_turn_are_decided_in_any_order(site: Site, visit: V
 
 
 # R19
+@pytest.mark.smoke
 def test_a_confirmation_is_answered_by_no_by_something_else_and_by_yes(site: Site, visit: Visit) -> None:
     chat = chat_of(site, visit)
     chat.say("delete the pricing page")

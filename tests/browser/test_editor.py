@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.people import READY, Site, Visit
@@ -85,6 +86,7 @@ def got(site: Site, approval_id: str) -> Any:
 
 
 # R11 R12
+@pytest.mark.smoke
 def test_every_kind_of_field_is_edited_by_form_and_nothing_else_changes(site: Site, visit: Visit) -> None:
     approval_id = asked(site)
     editor = opened(visit(site.admin, f"/a/{approval_id}"))
@@ -120,6 +122,7 @@ def test_every_kind_of_field_is_edited_by_form_and_nothing_else_changes(site: Si
 
 
 # R12
+@pytest.mark.smoke
 def test_what_the_server_refuses_is_said_at_its_field_and_nothing_is_lost(site: Site, visit: Visit) -> None:
     approval_id = asked(site)
     editor = opened(visit(site.admin, f"/a/{approval_id}"))

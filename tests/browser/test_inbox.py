@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import httpx2
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.people import READY, Site, Visit, Visitors
@@ -96,6 +97,7 @@ def test_all_shows_what_was_decided_and_mine_what_waits_for_me(site: Site, visit
 
 
 # R36
+@pytest.mark.smoke
 def test_rows_come_and_change_without_jumping(site: Site, visit: Visit) -> None:
     bot, bob = site.agent(), site.person("bob")
     site.put_policy(TWO)
@@ -125,6 +127,7 @@ def test_rows_come_and_change_without_jumping(site: Site, visit: Visit) -> None:
 
 
 # R10, R36
+@pytest.mark.smoke
 def test_five_requests_are_answered_by_keys_alone(site: Site, visit: Visit) -> None:
     bot = site.agent()
     schema = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.people import Site, Visit
@@ -50,6 +51,7 @@ class Editor:
 
 
 # R34
+@pytest.mark.smoke
 def test_a_mistake_is_marked_on_its_line_and_what_is_right_is_put_in_force(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/policy?tab=text")
     text = Editor(page)

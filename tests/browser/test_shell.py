@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import PASSWORD, READY, Site, Visit
@@ -11,6 +12,7 @@ from tests.browser.people import PASSWORD, READY, Site, Visit
 PAGES = ["/chat", "/inbox", "/history", "/statistics", "/agents", "/policy", "/settings"]
 
 
+@pytest.mark.smoke
 def test_every_page_is_there_and_up_to_date(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/")
     for path in PAGES:
@@ -20,6 +22,7 @@ def test_every_page_is_there_and_up_to_date(site: Site, visit: Visit) -> None:
         expect(page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")).to_be_visible()
 
 
+@pytest.mark.smoke
 def test_whoever_is_not_signed_in_signs_in_and_goes_on_where_they_wanted_to_go(site: Site, visit: Visit) -> None:
     page = visit(None, "/settings/me?x=1")
     expect(page).to_have_url(re.compile(r"/signin\?next="))
@@ -33,6 +36,7 @@ def test_whoever_is_not_signed_in_signs_in_and_goes_on_where_they_wanted_to_go(s
     expect(page.get_by_role("button", name="ann")).to_be_visible()
 
 
+@pytest.mark.smoke
 def test_whoever_signs_out_is_out_in_every_tab(site: Site, visit: Visit) -> None:
     page = visit(site.admin, "/inbox")
     other = page.context.new_page()

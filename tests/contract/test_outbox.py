@@ -10,8 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import pytest
-
 from interlock import faults as plans
 from interlock.channels.channel import Gone, Later, Unsure
 from interlock.core.decision import Reject, Seen
@@ -238,7 +236,6 @@ async def test_what_comes_minute_by_minute_is_never_more_than_the_limit(parts: P
     assert counted == 300
 
 
-@pytest.mark.slow
 async def test_a_start_with_5000_that_wait_makes_no_storm(parts: Parts, clock: Clock) -> None:  # R24, R28
     await calls(parts, 5_000)
     routes = Routes({"room": Means(most=10)}, "room")
@@ -345,7 +342,6 @@ async def test_who_is_told_to_stop_gives_back_what_waits(parts: Parts) -> None: 
 # Errors in between
 
 
-@pytest.mark.slow
 async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
     place: Place, clock: Clock
 ) -> None:  # R24

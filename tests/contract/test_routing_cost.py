@@ -71,7 +71,6 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     return counted
 
 
-@pytest.mark.slow
 async def test_a_minute_costs_what_is_due_in_it(tmp_path: Path, clock: Clock, steps: Steps) -> None:  # R23, R28
     few = await a_minute(tmp_path / "few.db", clock, steps, FEW)
     many = await a_minute(tmp_path / "many.db", clock, steps, MANY)

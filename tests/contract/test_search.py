@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec
@@ -26,6 +26,7 @@ from interlock.wiring import Parts
 from tests.journeys.programs import wait_until
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
+from tests.properties import examples
 from tests.support import BOB, EVE, OK, WRITE, Clock, approve, call, faults, opened, pending
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount} to {to}", secret=("key",))
@@ -290,7 +291,7 @@ async def test_a_cursor_of_another_list_is_refused(parts: Parts) -> None:
 # What people type
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=20) | st.text("\"'\\%_*:&|!()<->- §ANDORNEAR", max_size=12))
 async def test_nothing_that_is_typed_is_taken_for_an_operator(parts: Parts, text: str) -> None:
     asked = words_in(text)

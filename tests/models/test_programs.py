@@ -66,21 +66,18 @@ def play(make: Make, clock: Clock, how: settings) -> Counter[str]:
     return seen
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_core_says_what_the_model_says(clock: Clock) -> None:  # R46, R47
     seen = play(lambda: Core(clock), clock, LONG)
     assert ALWAYS - set(seen) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_store_says_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
     seen = play(doors(place, clock, runner, Port), clock, examples(place))
     assert {"start ok", "finish ok", "edit ok", "undo ok"} <= set(seen)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_doors_say_what_the_model_says(place: Place, clock: Clock, runner: asyncio.Runner) -> None:
     seen = play(doors(place, clock, runner), clock, examples(place))

@@ -4,6 +4,7 @@ python -m tests.mutants                          all of them
 python -m tests.mutants --only core/laws.py      those of one module
 python -m tests.mutants --sample 150 --seed 7    some of them, always the same
 python -m tests.mutants --broken asserts         against tests that assert nothing
+python -m tests.mutants --area outside --sample 60    those of the code around core, against the tests of `make test`
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -22,10 +24,34 @@ from tests.mutants.trials import Result, try_all
 
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = TOP / "src" / "interlock"
-MODULES = [*sorted((PACKAGE / "core").glob("*.py")), PACKAGE / "audit.py", PACKAGE / "ledger_file.py"]
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 ELSEWHERE = ("conditions", "policy_file", "schemas", "settings", "templates")  # what they are about is not mutated
-TESTS = ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in ELSEWHERE))
+
+
+@dataclass(frozen=True)
+class Area:
+    """Modules that are mutated, and what pytest is given to find their tests."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def paths(self) -> list[Path]:
+        return sorted(path for pattern in self.modules for path in PACKAGE.glob(pattern))
+
+
+AREAS = {
+    "core": Area(
+        ("core/*.py", "audit.py", "ledger_file.py"),
+        ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in ELSEWHERE)),
+    ),
+    "outside": Area(
+        (
+            "gate.py", "inbox.py", "worker.py", "stores/*.py", "server/*.py", "channels/*.py",
+            "integrations/mcp.py", "integrations/parts/mcp_*.py",
+        ),
+        ("tests/contract", "tests/server", "tests/channels", "tests/frameworks", "-m", "not nightly"),
+    ),
+}  # fmt: skip
 
 
 def main() -> None:
@@ -33,14 +59,17 @@ def main() -> None:
     if options.broken and not sys.flags.optimize:
         os.execv(sys.executable, [sys.executable, "-O", "-m", "tests.mutants", *sys.argv[1:]])  # noqa: S606
     began = time.monotonic()
-    mutants = [each for path in MODULES for each in mutants_of(path.relative_to(PACKAGE).as_posix(), path.read_text())]
+    area = AREAS[options.area]
+    mutants = [
+        each for path in area.paths() for each in mutants_of(path.relative_to(PACKAGE).as_posix(), path.read_text())
+    ]
     known, gone = _equivalents(mutants)
     if gone and not options.sample:
         sys.exit("\n".join(["There are no such mutants; take them out of equivalent.txt:", *sorted(gone)]))
     chosen = [mutant for mutant in mutants if str(mutant) not in known and mutant.path.startswith(options.only)]
     if options.sample:
         chosen = sorted(Random(options.seed).sample(chosen, options.sample), key=chosen.index)
-    results = try_all(chosen, PACKAGE, TESTS, options.workers)
+    results = try_all(chosen, PACKAGE, area.tests, options.workers)
     _tell(results)
     found = Counter(results.values())
     tried = found["killed"] + found["survived"]
@@ -51,6 +80,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    parser.add_argument("--area", choices=AREAS, default="core")
     parser.add_argument("--only", default="", help="a path below src/interlock, or how it begins")
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)

@@ -24,7 +24,6 @@ def report(*options: str) -> dict[str, Any]:
     return {**result, "told": done.stderr}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_a_sample_of_mutants_is_killed() -> None:
     found = report("--sample", "150", "--seed", "1")
@@ -32,7 +31,6 @@ def test_a_sample_of_mutants_is_killed() -> None:
     assert found["score"] >= LEAST, found["told"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1_200)
 def test_without_assertions_mutants_live() -> None:
     found = report("--sample", "50", "--seed", "1", "--broken", "asserts")

@@ -7,11 +7,12 @@ from ipaddress import ip_address
 
 import httpx2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.addresses import Address, Egress, Target, check_address, may_reach, target_of
 from interlock.core.errors import InvalidRequest
+from tests.properties import examples
 
 ANYWHERE = Egress()
 # Each as a browser, a shell or a resolver may read it: an address that is not public, or no address at all.
@@ -118,7 +119,7 @@ def test_a_listed_host_is_still_no_way_into_the_private_network() -> None:
     st.text("ahtps:/@[]:.%#?0x127\\-e ", max_size=30)
     | st.from_regex(r"https?://[a-z0-9.:@\[\]%-]{1,20}/?", fullmatch=True)
 )
-@settings(max_examples=500)
+@examples(500)
 def test_the_one_who_connects_reads_a_url_as_it_was_checked(url: str) -> None:
     """Two readers of one URL that disagree are how such checks are passed by."""
     try:
@@ -145,7 +146,7 @@ def test_what_lies_beside_a_forbidden_network_is_public(address: str) -> None:
 
 
 @given(st.ip_addresses() | st.ip_addresses(v=6, network="2000::/3"))
-@settings(max_examples=500)
+@examples(500)
 def test_whatever_may_be_reached_is_public_for_python_too(address: Address) -> None:
     assert not may_reach(address, ANYWHERE) or (address.is_global and not address.is_multicast)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import contest, contestant, page, peers, plot, report
+from benchmarks import __main__ as program
+from benchmarks import contest, contestant, newer_sqlite, page, peers, plot, report
 from benchmarks.aims import all_aims
 from benchmarks.tables import Table
 
@@ -39,6 +42,44 @@ def test_every_peer_says_what_it_is_even_where_it_is_not_installed(name: str) ->
     assert set(about.databases) <= set(contest.LABELS)
 
 
+@pytest.mark.parametrize("name", peers.names())
+def test_every_peer_runs_in_an_environment_that_is_installed_with_its_packages(name: str) -> None:
+    about = peers.about(name)
+    folder, _, framework = about.environment.partition("/")
+    made = re.findall(r"^BENCH_FRAMEWORKS := (.*)$", (peers.TOP / "Makefile").read_text(), re.MULTILINE)[0].split()
+    assert (folder, framework) == ("", "") or (folder == ".venv-frameworks" and framework in made)
+    locked = peers.TOP / "requirements" / (f"frameworks/{framework}.txt" if framework else "bench.txt")
+    pinned = set(re.findall(r"^([\w-]+)==", locked.read_text(), re.MULTILINE)) | {"interlock-gate"}
+    assert set(about.packages) <= pinned
+
+
+def test_a_peer_is_run_by_the_python_of_its_environment() -> None:
+    about = peers.About("x", "X", ("sqlite",), ())
+    assert about.interpreter() == Path(sys.executable)
+    elsewhere = peers.About("x", "X", ("sqlite",), (), ".venv-frameworks/x")
+    assert elsewhere.interpreter() == peers.TOP / ".venv-frameworks/x/bin/python"
+
+
+def test_a_peer_whose_environment_is_not_there_says_so() -> None:
+    who = contest.Contestant(peers.About("x", "X", ("sqlite",), (), ".venv-nowhere"), "sqlite")
+    server: Any = None  # nothing is asked of it
+    contest.Course(server).turn(who, 0.1, (1,))
+    assert who.error == "not installed (there is no .venv-nowhere; `make bench` makes it)"
+
+
+def test_a_newer_sqlite_is_loaded_only_where_it_is_needed_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 40, 1))
+    assert newer_sqlite.variables((3, 42)) == {}  # none is found
+    library = tmp_path / "pyproj.libs" / "libsqlite3-341faa0b.so.0.8.6"
+    library.parent.mkdir()
+    library.touch()
+    assert newer_sqlite.variables((3, 42)) == {"LD_PRELOAD": str(library)}
+    assert newer_sqlite.variables((3, 40)) == newer_sqlite.variables(()) == {}
+
+
 async def test_interlock_is_measured_as_everybody_is(tmp_path: Path) -> None:
     figures = await contestant.cycles(options(tmp_path, "interlock_gate", "cycles"))
     assert figures["durable"] == "journal_mode=WAL, synchronous=FULL"
@@ -65,6 +106,53 @@ def test_a_peer_that_dies_or_hangs_has_its_reason(tmp_path: Path) -> None:
     hanging = [sys.executable, "-c", "import signal; signal.pause()"]
     assert contest.child(dying, 60, tmp_path / "errors") == {"error": "ended with 1: no such thing"}
     assert contest.child(hanging, 0.1, tmp_path / "errors") == {"error": "took longer than 0 s"}
+
+
+def test_a_peer_is_started_with_the_variables_that_it_needs(tmp_path: Path) -> None:
+    printing = [sys.executable, "-c", "import json, os; print(json.dumps({'it': os.environ['IT'], **os.environ}))"]
+    found = contest.child(printing, 60, tmp_path / "errors", {"IT": "is set"})
+    assert found["it"] == "is set"
+    assert "PATH" in found
+
+
+def test_the_end_of_a_run_names_every_peer_that_was_not_measured_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = figures()
+    found["contest"][1]["twice"] = {"error": "took longer than 60 s"}
+    found["unasked"]["Other"] = {"error": "ImportError: no RunState"}
+    found["parked"].append({"title": "Other, SQLite", "error": "ended with 1: out of memory"})
+    assert shown(found, tmp_path, monkeypatch) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "",
+        "Not measured:",
+        "  Other, PostgreSQL, cycles: not installed",
+        "  Other, SQLite, resumed twice: took longer than 60 s",
+        "  Other, a call that needs no question: ImportError: no RunState",
+        "  Other, SQLite, calls that wait: ended with 1: out of memory",
+    ]
+
+
+def test_a_strict_run_fails_if_a_peer_was_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(figures(), tmp_path, monkeypatch) == 0
+    assert shown(figures(), tmp_path, monkeypatch, "--strict") == 1
+
+
+def test_a_strict_run_that_measured_all_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = figures()
+    found["contest"] = [peer for peer in found["contest"] if not peer["error"]]
+    assert shown(found, tmp_path, monkeypatch, "--strict") == 0
+    assert capsys.readouterr().err == ""
+
+
+def shown(found: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
+    """The program's exit code, for figures that were kept."""
+    kept = folder / "figures.json"
+    kept.write_text(json.dumps(found))
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--show", str(kept), *more])
+    return program.main()
 
 
 def test_the_page_has_every_table_and_every_failure() -> None:

@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.log import LOST, Call, last_text, messages_of, reply_of, story_of
 from interlock.core.prompt import Message, Replied, Result, Said, Wish
 from interlock.core.run import CallModel, Done, Handle, Limits, Rest, Step, next_step
+from tests.properties import examples
 from tests.unit.builders import NOW
 from tests.unit.logs import Calm, Log, Simulator
 
@@ -328,7 +329,7 @@ def check_step(step: Step, before: Simulator) -> None:
 
 
 # R3, R6, R35
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_whatever_happens_the_log_stays_one_that_a_model_can_be_given(data: st.DataObject) -> None:
     simulator = Simulator(data.draw)
@@ -349,7 +350,7 @@ def test_whatever_happens_the_log_stays_one_that_a_model_can_be_given(data: st.D
 
 
 # R3
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_left_alone_every_thread_comes_to_rest(data: st.DataObject) -> None:
     simulator = Simulator(data.draw)

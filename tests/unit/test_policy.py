@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core import policy as policies
@@ -28,6 +28,7 @@ from interlock.core.policy import (
     facts_of,
     terms_of,
 )
+from tests.properties import examples
 from tests.unit.builders import FINANCE, asks, call
 
 READ, WRITE, DESTROY = ToolSpec("look", "read"), ToolSpec("pay", "write"), ToolSpec("drop", "destructive")
@@ -493,7 +494,7 @@ def naive_match(rule: Rule, made: ToolCall, effect: str) -> bool:
 
 
 # R52
-@settings(max_examples=300)
+@examples(300)
 @given(
     rules=st.lists(random_rules, max_size=6).map(tuple),
     made=random_calls,
@@ -512,7 +513,7 @@ def test_a_shadow_is_what_the_rule_would_do_if_it_alone_were_enforced(
 
 
 # R15, R34
-@settings(max_examples=500)
+@examples(500)
 @given(
     st.lists(random_rules, max_size=8).map(tuple),
     random_toggles,

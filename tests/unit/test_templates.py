@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import interlock.templates
@@ -14,6 +14,7 @@ from interlock.core.errors import NotFound
 from interlock.core.policy import Ask, People, Policy, Verdict
 from interlock.policy_file import Names, load_policy
 from interlock.templates import NAMES, summary, template
+from tests.properties import examples
 from tests.unit.builders import any_text, json_values
 
 POLICIES = {name: load_policy(template(name), compile_condition).policy for name in NAMES}
@@ -260,7 +261,7 @@ ARGS = st.builds(
 
 
 # R1
-@settings(max_examples=300)
+@examples(300)
 @given(tool=TOOLS, effect=EFFECTS, args=ARGS, declared=st.booleans())
 def test_read_only_never_lets_anything_but_a_read_pass(
     tool: str, effect: str, args: dict[str, object], declared: bool
@@ -270,7 +271,7 @@ def test_read_only_never_lets_anything_but_a_read_pass(
 
 
 # R38, R39, R48
-@settings(max_examples=1_000)
+@examples(1_000)
 @given(tool=MOVERS, effect=EFFECTS | st.just("read"), args=ARGS)
 def test_money_lets_nothing_pass_above_its_limit(tool: str, effect: str, args: dict[str, object]) -> None:
     if money(args, tool, effect) == "allow":
@@ -282,7 +283,7 @@ def test_money_lets_nothing_pass_above_its_limit(tool: str, effect: str, args: d
 
 
 # R38, R39
-@settings(max_examples=300)
+@examples(300)
 @given(tool=TOOLS, effect=EFFECTS, args=ARGS)
 def test_only_money_lets_a_change_pass_and_only_for_its_own_tools(
     tool: str, effect: str, args: dict[str, object]

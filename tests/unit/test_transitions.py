@@ -39,6 +39,7 @@ from interlock.core.policy import Allow, Ask, Rung, Stage
 from interlock.core.request import allow, request
 from interlock.core.routing import tick
 from interlock.core.voting import quorum
+from tests.properties import examples
 from tests.unit.builders import (
     ADMIN,
     AGENT,
@@ -488,7 +489,7 @@ def kept(change: Change[Approval]) -> Approval:
     return change.state
 
 
-EXAMPLES = settings(max_examples=500, stateful_step_count=30)
+EXAMPLES = examples(500, stateful_step_count=30)
 
 
 # R46, R47, R48, R49
@@ -519,5 +520,6 @@ def started_unasked(row: Stored, runner: str, lease: int, spec: str, moment: Mom
 def test_random_lives_find_a_broken_start(broken: Start) -> None:
     with pytest.raises(AssertionError):
         run_state_machine_as_test(
-            lambda: Life(Counter(), broken), settings=settings(EXAMPLES, database=None, phases=[Phase.generate])
+            lambda: Life(Counter(), broken),
+            settings=settings(EXAMPLES, max_examples=1_000, database=None, phases=[Phase.generate]),
         )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from interlock.core.approval import Approval, decide, delegate
@@ -12,6 +12,7 @@ from interlock.core.decision import KINDS, Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.policy import Ask, People, Rung, Stage
 from interlock.core.voting import Delegation, may_end, open_stage, quorum, seat, stricter
+from tests.properties import examples
 from tests.unit.builders import (
     ADMIN,
     AGENT,
@@ -339,7 +340,7 @@ def climbed(terms: Ask, elapsed: int) -> int:
 
 
 # R48, R50
-@settings(max_examples=400)
+@examples(400)
 @given(asks, asks, st.permutations(CROWD), st.integers(0, 10))
 def test_what_satisfies_the_stricter_terms_satisfies_both(
     old: Ask, new: Ask, crowd: list[Reviewer], elapsed: int

@@ -1,0 +1,91 @@
+"""Records what each test costs: seconds, processor time, and counted work (processes, servers, databases, pages).
+
+`pytest --workload FILE` writes one JSON document per run; `python -m scripts.test_report` prints where the time went
+and checks the counted work of `make test` against `tests/budget.toml`.
+
+Work is counted by audit events: Python's own for processes, those of `tests/audit_events.py` for the rest. What a child
+process starts itself is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.audit_events import DATABASE_STARTED, PAGE_OPENED, SERVER_STARTED
+from tests.levels import TESTS, suite_name
+
+COUNTED = {
+    "subprocess.Popen": "processes",
+    "os.fork": "processes",
+    "os.forkpty": "processes",
+    "os.posix_spawn": "processes",
+    SERVER_STARTED: "servers",
+    DATABASE_STARTED: "databases",
+    PAGE_OPENED: "pages",
+}
+RESULTS_KEY = "workload"
+
+
+class Workload:
+    """A pytest plugin: one per process. With xdist, each worker hands its records to the controller."""
+
+    def __init__(self, target: str | None) -> None:
+        self._target = target
+        self._began = time.monotonic()
+        self._counts: Counter[str] = Counter()
+        self._records: list[dict[str, Any]] = []
+        sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, _: tuple[object, ...]) -> None:
+        if event in COUNTED:
+            self._counts[COUNTED[event]] += 1
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Shared fixtures count for the test that needs them first."""
+        self._counts.clear()
+        began, cpu = time.monotonic(), _cpu_seconds()
+        try:
+            return (yield)
+        finally:
+            self._records.append(
+                {
+                    "test": item.nodeid,
+                    "suite": suite_name(item.path) if TESTS in item.path.parents else "",
+                    "seconds": round(time.monotonic() - began, 3),
+                    "cpu": round(_cpu_seconds() - cpu, 3),
+                    **self._counts,
+                }
+            )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._records += getattr(node, "workeroutput", {}).get(RESULTS_KEY, [])
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[RESULTS_KEY] = self._records
+        elif self._target:
+            path = Path(self._target)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            wall = round(time.monotonic() - self._began, 1)
+            path.write_text(json.dumps({"wall": wall, "tests": sorted(self._records, key=_by_name)}, indent=1) + "\n")
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the children that have ended."""
+    return sum(os.times()[:4])
+
+
+def _by_name(record: dict[str, Any]) -> str:
+    return str(record["test"])
