@@ -13,7 +13,6 @@ from tests.faults.reports import caught, report
 DATABASES = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("database", "kills"), [("sqlite", 100), ("postgresql", 80)])
 def test_a_turn_that_is_killed_anywhere_goes_on_in_another_process(database: str, kills: int) -> None:  # R3, R24, R46
@@ -24,7 +23,6 @@ def test_a_turn_that_is_killed_anywhere_goes_on_in_another_process(database: str
     assert result["succeeded"] * 2 > result["operations"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @DATABASES
 def test_a_process_that_stood_still_neither_writes_nor_acts(database: str) -> None:  # R24, R46
@@ -34,7 +32,6 @@ def test_a_process_that_stood_still_neither_writes_nor_acts(database: str) -> No
     assert result["succeeded"] * 2 > result["operations"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @DATABASES
 def test_in_a_storm_of_kills_every_thread_comes_to_its_end(database: str) -> None:  # R3, R6, R24, R46
@@ -46,7 +43,6 @@ def test_in_a_storm_of_kills_every_thread_comes_to_its_end(database: str) -> Non
     assert result["taken_over"] > 25
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @DATABASES
 def test_threads_that_wait_cost_no_memory_and_outlive_the_server(database: str) -> None:  # R3, R6
@@ -55,7 +51,6 @@ def test_threads_that_wait_cost_no_memory_and_outlive_the_server(database: str) 
     assert result["decided_while_down"] == 100
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("copy", COPIES)
 def test_a_broken_agent_is_caught(copy: str) -> None:
@@ -63,7 +58,6 @@ def test_a_broken_agent_is_caught(copy: str) -> None:
     assert caught("driver", "--database", "sqlite", "--broken", copy)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("broken", CONTROLS)
 def test_a_broken_agent_does_not_weather_a_storm(broken: str) -> None:

@@ -5,7 +5,6 @@ import pytest
 from tests.faults.reports import caught, report
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("database", "walks"), [("sqlite", "15"), ("postgresql", "6")])
 def test_time_counts_to_the_millisecond_wherever_the_clock_goes(database: str, walks: str) -> None:
     result = report("clocks", "--database", database, "--walks", walks)
@@ -16,7 +15,6 @@ def test_time_counts_to_the_millisecond_wherever_the_clock_goes(database: str, w
         assert seen[what] > 0, what
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("control", ["callers-clock", "not-behind"])
 def test_another_time_than_that_after_the_locks_would_be_noticed(database: str, control: str) -> None:

@@ -19,7 +19,6 @@ from tests.support import approve, faults, kinds, pending, status
 CALLERS = 40
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--by", "server"], ["--by", "wire"], ["--by", "wire", "--away", "0.3"]])
 def test_a_cut_connection_costs_time_and_nothing_else(options: list[str]) -> None:
     result = report("cuts", "--cuts", "24", *options)
@@ -28,7 +27,6 @@ def test_a_cut_connection_costs_time_and_nothing_else(options: list[str]) -> Non
     assert result["succeeded"] >= result["operations"] / 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [["--by", "server", "--broken", "taken-for-done"], ["--by", "wire", "--broken", "done-again"]]
 )

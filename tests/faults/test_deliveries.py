@@ -9,7 +9,6 @@ from tests.faults.deliveries import PLANS
 from tests.faults.reports import caught, report
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("database", "kills"), [("sqlite", len(PLANS)), ("postgresql", len(PLANS) // 2)])
 def test_a_worker_that_is_killed_at_any_step_loses_no_message(database: str, kills: int) -> None:  # R23, R24, R32, R46
@@ -19,7 +18,6 @@ def test_a_worker_that_is_killed_at_any_step_loses_no_message(database: str, kil
     assert result["succeeded"] == result["operations"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("broken", "kills", "noticed"),

@@ -12,13 +12,11 @@ from interlock.stores.sqlite_errors import translated
 from tests.faults.reports import caught, report
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_full_disk_runs_nothing_loses_nothing_and_is_forgotten_when_there_is_room(database: str) -> None:
     assert filled(database, "limit") == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_the_last_byte_of_a_file_system_is_no_other_than_a_limit(database: str) -> None:
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
@@ -26,7 +24,6 @@ def test_the_last_byte_of_a_file_system_is_no_other_than_a_limit(database: str) 
     assert filled(database, "small") == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("database", "control"), [("sqlite", "fail-open"), ("postgresql", "unheard")])
 def test_a_call_that_ran_although_it_could_not_be_recorded_would_be_noticed(database: str, control: str) -> None:
     assert caught("disks", "--database", database, "--times", "4", "--broken", control)

@@ -7,8 +7,8 @@ from tests.faults.reports import caught, report
 BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 
 
-@pytest.mark.slow
 @BOTH
+@pytest.mark.smoke
 def test_of_1000_clients_one_decides_and_all_others_get_its_decision(database: str) -> None:  # R21, R24
     result = report("http_races", "--database", database, "--duplicates", "2000")
     assert result["wrong"] == []
@@ -16,7 +16,6 @@ def test_of_1000_clients_one_decides_and_all_others_get_its_decision(database: s
     assert (result["crowd"]["200 ok"], result["crowd"]["409 already_decided"]) == (1, 999)
 
 
-@pytest.mark.slow
 def test_two_servers_on_one_database_have_one_winner() -> None:  # R24
     options = ("--database", "postgresql", "--servers", "2", "--clients", "200", "--duplicates", "500")
     result = report("http_races", *options)
@@ -24,13 +23,12 @@ def test_two_servers_on_one_database_have_one_winner() -> None:  # R24
     assert (result["servers"], result["crowd"]["200 ok"]) == (2, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.smoke
 def test_a_server_that_answers_before_it_has_decided_has_several_winners() -> None:
     """The red control."""
     assert caught("http_races", "--clients", "100", "--duplicates", "50", "--broken", "early-answer", noticed=" won: ")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @BOTH
 def test_a_killed_server_loses_nothing_and_all_agents_go_on_by_themselves(database: str) -> None:  # R24, R46
@@ -41,7 +39,6 @@ def test_a_killed_server_loses_nothing_and_all_agents_go_on_by_themselves(databa
     assert result["calls"] > 100
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("broken", "noticed"),
@@ -52,7 +49,6 @@ def test_a_server_that_says_too_much_is_noticed(broken: str, noticed: str) -> No
     assert caught("http_kills", "--agents", "50", "--kills", "1", "--broken", broken, noticed=noticed)
 
 
-@pytest.mark.slow
 @BOTH
 def test_a_start_over_20000_pending_reads_no_more_than_over_one(database: str) -> None:  # R46
     """How long it takes over a million is measured by `make faults`; here only what does not depend on the machine."""
@@ -61,7 +57,6 @@ def test_a_start_over_20000_pending_reads_no_more_than_over_one(database: str) -
     assert result["succeeded"] == 1
 
 
-@pytest.mark.slow
 @BOTH
 def test_a_start_that_looks_at_every_approval_is_noticed(database: str) -> None:
     """The red control."""
@@ -69,7 +64,6 @@ def test_a_start_that_looks_at_every_approval_is_noticed(database: str) -> None:
     assert caught("http_restart", *options, "--broken", "counts-all", noticed="when there was one")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @BOTH
 def test_histories_over_http_have_an_explanation(database: str) -> None:  # R24, R46
@@ -80,7 +74,6 @@ def test_histories_over_http_have_an_explanation(database: str) -> None:  # R24,
     assert result["effects"] > 50
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("broken", "noticed"),

@@ -3,6 +3,8 @@
 A sample that leaves no name of a point out; `make faults` hits every point, and the recoveries too.
 """
 
+from typing import Any
+
 import pytest
 
 from tests.faults.broken import COPIES
@@ -11,20 +13,28 @@ from tests.faults.reports import caught, report
 DATABASES = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("database", "kills"), [("sqlite", 400), ("postgresql", 250)])
 def test_programs_killed_anywhere_run_nothing_twice_and_lose_nothing(
     database: str, kills: int
 ) -> None:  # R23, R31, R32, R46
-    result = report("driver", "--database", database, "--kills", str(kills), "--variant", "kill")
-    assert result["wrong"] == []
+    result = killed(database, kills)
     assert result["kinds"]["kill"] > kills * 0.9
-    assert result["missed"] <= result["operations"] // 10, "too many lives ended before their fault"
     assert result["hit"] > result["names"] * 0.9, "some points were never hit"
 
 
-@pytest.mark.slow
+@pytest.mark.smoke
+def test_a_sample_of_kills_runs_nothing_twice_and_loses_nothing() -> None:  # R23, R46
+    assert killed("sqlite", 60)["kinds"]["kill"] > 40
+
+
+def killed(database: str, kills: int) -> dict[str, Any]:
+    result = report("driver", "--database", database, "--kills", str(kills), "--variant", "kill")
+    assert result["wrong"] == []
+    assert result["missed"] <= result["operations"] // 10, "too many lives ended before their fault"
+    return result
+
+
 @pytest.mark.timeout(600)
 @DATABASES
 def test_errors_delays_and_stops_anywhere_break_no_law(database: str) -> None:  # R32
@@ -34,10 +44,11 @@ def test_errors_delays_and_stops_anywhere_break_no_law(database: str) -> None:  
     assert min(result["kinds"][kind] for kind in ("raise", "delay", "stop")) > 20
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @DATABASES
-@pytest.mark.parametrize("copy", COPIES)
+@pytest.mark.parametrize(
+    "copy", [pytest.param(copy, marks=pytest.mark.smoke if number == 0 else ()) for number, copy in enumerate(COPIES)]
+)
 def test_a_broken_copy_is_caught(database: str, copy: str) -> None:
     """The red controls: the same program over an Interlock that breaks its promise must find that."""
     assert caught("driver", "--database", database, "--broken", copy)

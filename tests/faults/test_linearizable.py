@@ -7,6 +7,8 @@ import pytest
 from tests.faults.linearizable import NEVER, Life, Recorded, explain
 from tests.models.model import Answer, Op, Terms
 
+pytestmark = pytest.mark.smoke  # no process is started
+
 PEOPLE = frozenset({"ann", "bob"})
 ONE = Life(Terms(deciders=PEOPLE))
 TWO = Life(Terms(quorum=2, deciders=PEOPLE))

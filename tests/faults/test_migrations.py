@@ -5,8 +5,8 @@ import pytest
 from tests.faults.reports import caught, report
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.smoke
 def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_happened(database: str) -> None:
     result = report("migrations", "--database", database, "--most", "5")
     assert result["wrong"] == []
@@ -14,7 +14,7 @@ def test_a_migration_that_is_killed_is_done_by_the_next_one_as_if_nothing_had_ha
     assert result["succeeded"] == result["operations"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.smoke
 def test_a_migration_without_a_transaction_would_be_noticed(database: str) -> None:
     assert caught("migrations", "--database", database, "--most", "5", "--broken", "no-transaction")

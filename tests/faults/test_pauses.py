@@ -21,7 +21,7 @@ CHANGES = ("write_pause", "hold_pause", "drop_pause", "commit")
 ANSWERED = "after all is answered"  # PostgreSQL commits between what was sent and its answer
 
 
-@pytest.mark.slow
+@pytest.mark.smoke
 async def test_a_run_whose_process_is_killed_anywhere_goes_on_and_is_over_once_it_is_over(
     place: Place, tmp_path: Path
 ) -> None:  # R9

@@ -24,12 +24,13 @@ def contend(place: Place, contest: str, count: int, *options: str) -> dict[str, 
     return result
 
 
+@pytest.mark.smoke
 def test_of_processes_that_claim_a_thread_one_has_it(place: Place) -> None:  # R32
     won = [each for report in contend(place, "claim", 40)["reports"] for each in report["won"]]
     assert sorted(won) == sorted(f"thread-{number}" for number in range(40))
 
 
-@pytest.mark.slow
+@pytest.mark.smoke
 def test_two_processes_that_start_a_thousand_calls_start_each_once(place: Place) -> None:  # R46
     one, two = contend(place, "start", 1000)["reports"]
     assert len(one["won"]) + len(two["won"]) == 1000
@@ -37,7 +38,7 @@ def test_two_processes_that_start_a_thousand_calls_start_each_once(place: Place)
     assert set(two["won"]) == set(one["lost"])
 
 
-@pytest.mark.slow
+@pytest.mark.smoke
 def test_of_32_processes_that_decide_one_wins_and_all_others_get_its_decision(place: Place) -> None:  # R24
     reports = contend(place, "decide", 32)["reports"]
     winners = [report["won"] for report in reports if "won" in report]
@@ -45,7 +46,6 @@ def test_of_32_processes_that_decide_one_wins_and_all_others_get_its_decision(pl
     assert {report["standing"]["by"] for report in reports if "standing" in report} == set(winners)
 
 
-@pytest.mark.slow
 def test_racing_batches_never_deadlock_and_no_event_appears_behind_a_cursor() -> None:
     """10,000 batches by 8 processes over four ledgers, each in an order of its own."""
     with Server(durable=False) as server:
@@ -56,7 +56,6 @@ def test_racing_batches_never_deadlock_and_no_event_appears_behind_a_cursor() ->
         assert deadlocks(server) == 0
 
 
-@pytest.mark.slow
 def test_batches_that_lock_in_another_order_would_deadlock() -> None:
     """The red control of the test above."""
     with Server(durable=False, settings={"deadlock_timeout": "50ms"}) as server:
@@ -81,7 +80,6 @@ def deadlocks(server: Server) -> int:
 SCENES = 11
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(database: str) -> None:  # R24, R46
@@ -98,7 +96,6 @@ def test_whatever_meets_at_one_approval_there_is_one_order_that_explains_it(data
     assert result["won"]["two of two"] == {"approve": 12, "look": 6}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("broken", ["early-answer", "old-votes"])
 def test_races_over_a_broken_copy_have_no_explanation(broken: str) -> None:

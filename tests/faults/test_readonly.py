@@ -32,7 +32,6 @@ except StoreUnavailable as error:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["setting", "failover"])
 def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards(how: str) -> None:
     result = report("readonly", "--how", how, "--times", "1")
@@ -41,13 +40,11 @@ def test_what_can_only_be_read_runs_nothing_loses_nothing_and_goes_on_afterwards
     assert result["succeeded"] >= result["operations"] / 2
 
 
-@pytest.mark.slow
 def test_a_gate_that_opens_when_nothing_can_be_recorded_would_be_noticed() -> None:
     """The red control."""
     assert caught("readonly", "--times", "2", "--broken", "fail-open")
 
 
-@pytest.mark.slow
 async def test_a_program_that_was_led_to_a_standby_finds_its_way_back_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ import sys
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from interlock.wiring import wire
 from tests.counting import count_up
 from tests.places import Place
@@ -16,6 +18,7 @@ TOP = Path(__file__).resolve().parents[2]
 LEAST = {"sqlite": 8, "postgres": 10}  # places to be killed at: fewer would mean that nothing was tried
 
 
+@pytest.mark.smoke
 async def test_a_change_that_is_killed_anywhere_is_made_once(place: Place) -> None:  # R7
     parts = wire(place.url)
     await parts.store.open()

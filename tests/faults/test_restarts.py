@@ -5,7 +5,6 @@ import pytest
 from tests.faults.reports import caught, report
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_no_acknowledged_decision_is_lost_over_20_immediate_restarts() -> None:  # R23
     result = report("restarts", "--restarts", "20")
@@ -14,7 +13,6 @@ def test_no_acknowledged_decision_is_lost_over_20_immediate_restarts() -> None: 
     assert result["succeeded"] > 20 * 2 * 20
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_store_that_does_not_wait_for_the_disk_would_lose_some() -> None:
     """The red control."""

@@ -23,7 +23,6 @@ ANSWERS = {
 ENDS = {"cancelled", "expired", "failed", "rejected", "responded", "succeeded", "unknown"}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_in_a_storm_nothing_runs_unasked_twice_or_otherwise(database: str) -> None:  # R24, R32, R46
@@ -42,7 +41,6 @@ def test_in_a_storm_nothing_runs_unasked_twice_or_otherwise(database: str) -> No
     assert {"succeeded", "failed", "rejected"} <= set(result["statuses"])
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("broken", "noticed"),

@@ -43,7 +43,6 @@ def interlock(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_old_and_new_programs_work_on_one_database_while_it_is_migrated(database: str) -> None:
     result = report("upgrading", "--database", database, "--upgrades", "1")
@@ -51,7 +50,6 @@ def test_old_and_new_programs_work_on_one_database_while_it_is_migrated(database
     assert result["succeeded"] == result["operations"]
 
 
-@pytest.mark.slow
 def test_a_migration_that_takes_away_what_old_programs_use_would_be_noticed() -> None:
     """The red control."""
     assert caught("upgrading", "--upgrades", "1", "--broken", "taken-away")
@@ -71,6 +69,7 @@ async def test_a_program_that_is_too_old_for_a_contraction_does_not_start(
             pass
 
 
+@pytest.mark.smoke
 def test_every_statement_of_older_programs_still_fits(place: Place) -> None:
     """Released statements are kept in tests/upgrades; a migration with a lower `since` must not break them."""
     newest = migrations.load_migrations(place.kind)[-1]
@@ -97,6 +96,7 @@ def prepare(place: Place, name: str, statement: str) -> None:
         connection.execute(f"prepare old_{name} as {placeholders(statement)}".encode())
 
 
+@pytest.mark.smoke
 def test_data_of_the_first_schema_is_brought_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     first = migrations.load_migrations("sqlite")[:1]
