@@ -8,9 +8,13 @@ INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.dev-installed
 BENCH_VENV := .venv-bench
 BENCH_INSTALLED := $(BENCH_VENV)/.installed
+# Frameworks that `make bench` measures in the environments in which they are tested; the others fit into its own.
+BENCH_FRAMEWORKS := langchain openai_agents engines
 # What others have and Interlock works with: an environment for each, since their packages do not fit together.
 FRAMEWORKS := langchain openai_agents agent_framework agno crewai engines humanlayer
 FRAMEWORKS_INSTALLED := $(FRAMEWORKS:%=.venv-frameworks/%/.installed)
+NODE_PACKAGES_INSTALLED := $(VENV)/.node-packages-installed
+RESULTS := test-results
 BENCH ?= --write --json $(BENCH_VENV)/figures.json
 LOCK_VENV := .venv-lock
 LOCK_TOOL := uv==0.13.7
@@ -21,12 +25,15 @@ PIP_INSTALL := $(BIN)/python -m pip install -qq
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help install page run dev frameworks test pooler browser check fix bench faults mutants lock clean
+.PHONY: help install dev-install page run dev check fix ui-test quick test test-all test-all-suites test-times \
+	frameworks $(FRAMEWORKS:%=framework-%) node-packages pgbouncer chromium bench faults mutants lock clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-17s %s\n' "$$name" "$$text"; done
 
 install: $(INSTALLED) ## the environment: .venv/bin/interlock and .venv/bin/python
+
+dev-install: $(DEV_INSTALLED) ## what checks and tests need besides
 
 # The web app is built where it is not up to date; see hatch_build.py.
 page: $(INSTALLED)
@@ -40,21 +47,37 @@ run: page ## the server with demo calls, on http://127.0.0.1:8321; prints a one-
 dev: page $(DEV_INSTALLED) ## the same, started again whenever a file under src/ changes; the page with reload, on port 8322
 	@INTERLOCK_SERVER=http://127.0.0.1:$(or $(PORT),8321) exec $(BIN)/python -m scripts.dev $(BIN)/interlock serve --demo $(SERVE)
 
-# The browser's tests are a run of their own: what drives the browser holds the event loop that others need.
-test: check page pooler browser frameworks ## everything: the checks, then all tests, with core fully covered
-	@$(BIN)/python -m scripts.ui test
-	@$(BIN)/python -m pytest -n $(WORKERS) --cov --ignore=tests/browser
-	@$(BIN)/python -m pytest -n $(WORKERS) tests/browser
+quick: check ## a minute: the checks, the unit tests and the architecture tests
+	@$(BIN)/python -m pytest -n $(WORKERS) -q -m 'not nightly' tests/unit tests/architecture
 
-# Without root or Debian, the tests that need a pooler are skipped and say how to install one.
-pooler:
+# The browser tests are a run of their own: Playwright holds the event loop that other tests need.
+test: check ui-test page pgbouncer chromium ## before pushing, a quarter of an hour: the checks, and all tests but those of test-all alone
+	@rm -rf $(RESULTS)/test
+	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not nightly' --cov --ignore=tests/browser --workload=$(RESULTS)/test/main.json
+	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not nightly' --workload=$(RESULTS)/test/browser.json tests/browser
+	@$(BIN)/python -m scripts.test_report --check tests/budget.toml $(REPORT) $(RESULTS)/test/*.json
+
+test-all: $(DEV_INSTALLED) ## everything there is, in slices: make test-all SUITE=browser runs one
+	@$(BIN)/python -m scripts.test_all --workers $(WORKERS) $(SUITE)
+
+test-all-suites:
+	@$(PYTHON) -m scripts.test_all --list
+
+test-times: ## run make test, and keep where its time goes in docs/test-times.md
+	@$(MAKE) --no-print-directory test REPORT='--write docs/test-times.md'
+
+ui-test: $(DEV_INSTALLED)
+	@$(BIN)/python -m scripts.ui test
+
+# Without root or Debian, the tests that need pgbouncer are skipped and say how to install it.
+pgbouncer:
 	@PATH=$$PATH:/usr/sbin; if ! command -v pgbouncer && test "$$(id -u)" = 0 && command -v apt-get; then \
 		export DEBIAN_FRONTEND=noninteractive; apt-get -q update && apt-get -q install -y --no-install-recommends pgbouncer; \
 	fi >/dev/null 2>&1 || echo 'pgbouncer could not be installed: the tests that need it are skipped.' >&2
 
 # Without root or Debian, an installed Chromium is used, or the tests say which command installs one.
-browser:
-	@if ! command -v chromium && test "$$(id -u)" = 0 && command -v apt-get; then \
+chromium:
+	@if ! command -v chromium && ! command -v chromium-browser && ! command -v google-chrome && test "$$(id -u)" = 0 && command -v apt-get; then \
 		export DEBIAN_FRONTEND=noninteractive; apt-get -q update && apt-get -q install -y --no-install-recommends chromium fonts-dejavu-core; \
 	fi >/dev/null 2>&1 || echo 'Chromium could not be installed: the tests that need a browser fail and say so.' >&2
 
@@ -71,6 +94,7 @@ fix: $(DEV_INSTALLED) ## format, and mend what the linter can mend
 	@$(BIN)/python -m scripts.ui fix
 
 bench: $(BENCH_INSTALLED) ## Interlock beside the databases and others: docs/benchmarks.md (20 minutes, on a quiet machine)
+	-@$(MAKE) -s --no-print-directory -k $(BENCH_FRAMEWORKS:%=.venv-frameworks/%/.installed)
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH)
 
 # About an hour on 2 cores; FAULTS='--only parity --scale 0.01' for less.
@@ -101,7 +125,7 @@ lock: ## pin the requirements again, with hashes
 	@! grep -nE '://|^-' requirements/*.txt requirements/frameworks/*.txt || { echo 'A requirement file holds an address or an option.' >&2; exit 1; }
 
 clean: ## remove what the other targets made
-	@rm -rf $(VENV) .venv-frameworks $(BENCH_VENV) $(LOCK_VENV) build dist ui/node_modules src/interlock/server/ui .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-frameworks $(BENCH_VENV) $(LOCK_VENV) $(RESULTS) build dist ui/node_modules src/interlock/server/ui .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # The stamps are written last, so an install that was cut off starts again.
@@ -116,16 +140,24 @@ $(INSTALLED): pyproject.toml hatch_build.py requirements/base.txt requirements/b
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json requirements/mcp/package-lock.json requirements/clients/package-lock.json requirements/restate/package-lock.json ui/package-lock.json
+# Without Node's packages their tests are skipped, and say so.
+$(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json requirements/clients/package-lock.json ui/package-lock.json
 	@echo 'Installing what the tests need ...'
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m tests.provider
-	@$(BIN)/python -m tests.node_packages
+	@$(BIN)/python -m tests.node_packages clients || true
 	@$(BIN)/python hatch_build.py --tools
+	@touch $@
+
+node-packages: $(NODE_PACKAGES_INSTALLED)
+$(NODE_PACKAGES_INSTALLED): $(DEV_INSTALLED) requirements/mcp/package-lock.json requirements/restate/package-lock.json
+	@echo 'Installing packages of Node for make test-all ...'
+	@$(BIN)/python -m tests.node_packages clients mcp restate
 	@touch $@
 
 # The package itself is taken from the checkout, so that what is tested is what stands here.
 frameworks: $(FRAMEWORKS_INSTALLED)
+$(FRAMEWORKS:%=framework-%): framework-%: .venv-frameworks/%/.installed
 $(FRAMEWORKS_INSTALLED): .venv-frameworks/%/.installed: requirements/frameworks/%.txt $(INSTALLED)
 	@$(@D)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(@D)
 	@echo 'Installing $* into $(@D) ...'
@@ -133,11 +165,11 @@ $(FRAMEWORKS_INSTALLED): .venv-frameworks/%/.installed: requirements/frameworks/
 	@$(@D)/bin/python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/interlock.pth", "w").write("$(CURDIR)/src\n")'
 	@touch $@
 
-# Apart from the rest, since the others that are measured bring a hundred packages.
+# Interlock as it is measured, with Pydantic AI, a PostgreSQL server and the server of Restate.
 $(BENCH_INSTALLED): $(INSTALLED) requirements/bench.txt requirements/restate/package-lock.json
 	@$(BENCH_VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(BENCH_VENV)
 	@echo 'Installing what is measured into $(BENCH_VENV) ...'
-	@$(BENCH_VENV)/bin/python -m pip install -qq --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@$(BENCH_VENV)/bin/python -m pip install -qq --require-hashes -r requirements/bench.txt -r requirements/build.txt
 	@$(BENCH_VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation -e .
-	@$(BENCH_VENV)/bin/python -m benchmarks.install requirements/bench.txt requirements/restate
+	@$(BENCH_VENV)/bin/python -m tests.node_packages restate || echo 'Restate will not be measured.' >&2
 	@touch $@

@@ -1,7 +1,9 @@
 """`make bench`: Interlock, the databases and the others in one run; one table, one plot.
 
-python -m benchmarks [--quick] [--only PEER ...] [--json FILE] [--write]
+python -m benchmarks [--quick] [--only PEER ...] [--json FILE] [--write] [--strict]
 python -m benchmarks --show FILE [--write]        shows figures that an earlier run kept
+
+The end of a run names every peer that could not be measured, and why.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from benchmarks.measures import FULL, QUICK, take
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one short round; the figures are rough")
     parser.add_argument("--rounds", type=int, help="instead of five")
@@ -28,6 +30,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="keep the figures in this file")
     parser.add_argument("--show", type=Path, help="measure nothing; show what this file keeps")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and docs/benchmarks.svg")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a peer could not be measured")
     options = parser.parse_args()
     figures = json.loads(options.show.read_text()) if options.show else measured(options)
     for name, value in report.versions(figures).items():
@@ -38,6 +41,10 @@ def main() -> None:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.write:
         page.write(figures, DOCS)
+    missing = report.unmeasured(figures)
+    if missing:
+        print("\nNot measured:", *missing, sep="\n  ", file=sys.stderr, flush=True)
+    return 1 if missing and options.strict else 0
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
@@ -51,4 +58,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,15 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers
+from benchmarks import newer_sqlite, peers
 from tests.postgres import Server
 
 PATIENCE = 60.0  # seconds beyond what a task is given, for imports and a server that starts
@@ -68,11 +67,15 @@ class Course:
             who.twice = self.run(who, "twice")
 
     def run(self, who: Contestant, task: str, *options: str, patience: float = 0.0) -> dict[str, Any]:
-        """What the peer's own process printed, or the error that it had."""
+        """What the peer's own process printed, in the environment that it needs, or the error that it had."""
+        interpreter = who.about.interpreter()
+        if not interpreter.exists():
+            return {"error": f"not installed (there is no {who.about.environment}; `make bench` makes it)"}
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, self.database() as url:
-            command = [sys.executable, "-m", "benchmarks.contestant", who.about.name, who.database, task]
+            command = [str(interpreter), "-m", "benchmarks.contestant", who.about.name, who.database, task]
             places = ["--folder", folder, "--url", url]
-            return child([*command, *places, *options], patience + PATIENCE, Path(folder) / "errors")
+            more = newer_sqlite.variables(who.about.sqlite_needed) if who.database == "sqlite" else {}
+            return child([*command, *places, *options], patience + PATIENCE, Path(folder) / "errors", more)
 
     @contextmanager
     def database(self) -> Iterator[str]:
@@ -83,9 +86,12 @@ class Course:
         self.server.drop_database(name)
 
 
-def child(command: Sequence[str], patience: float, errors: Path) -> dict[str, Any]:
+def child(
+    command: Sequence[str], patience: float, errors: Path, variables: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    environment = os.environ | dict(variables or {})
     with errors.open("wb") as log:
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, env=environment)
     try:
         said, _ = running.communicate(timeout=patience)
         return dict(json.loads(said.splitlines()[-1]))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from psycopg_pool import AsyncConnectionPool
+from psycopg import AsyncConnection
 
 from benchmarks.durability import PRAGMAS, postgres_durability, sqlite_durability
 from benchmarks.peers import Place
+
+Connection = AsyncConnection[tuple[Any, ...]]
 
 
 class Table(Protocol):
@@ -47,36 +52,51 @@ class SqliteTable:
 
 
 class PostgresTable:
-    def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
-        self._pool = pool
+    """With so many connections, each of which serves one statement at a time."""
+
+    CONNECTIONS = 32
+
+    def __init__(self, connections: Sequence[Connection]) -> None:
+        self._connections = connections
+        self._free: asyncio.Queue[Connection] = asyncio.Queue()
+        for connection in connections:
+            self._free.put_nowait(connection)
 
     @classmethod
     async def opened(cls, url: str) -> PostgresTable:
-        pool = AsyncConnectionPool(url, min_size=32, max_size=32, open=False, kwargs={"autocommit": True})
-        await pool.open(wait=True)
-        async with pool.connection() as connection:
-            await connection.execute("create table paused (key text primary key, state text, status text, result text)")
-        return cls(pool)
+        connections = [await Connection.connect(url, autocommit=True) for _ in range(cls.CONNECTIONS)]
+        await connections[0].execute("create table paused (key text primary key, state text, status text, result text)")
+        return cls(connections)
 
     async def insert(self, key: str, state: str) -> None:
-        async with self._pool.connection() as connection:
+        async with self._connection() as connection:
             await connection.execute("insert into paused values (%s, %s, 'pending', null)", (key, state))
 
     async def state(self, key: str) -> str:
-        async with self._pool.connection() as connection:
+        async with self._connection() as connection:
             found = await connection.execute("select state from paused where key = %s", (key,))
             row = await found.fetchone()
         assert row is not None
         return str(row[0])
 
     async def mark(self, key: str, status: str, result: str) -> None:
-        async with self._pool.connection() as connection:
+        async with self._connection() as connection:
             statement = "update paused set status = %s, result = %s where key = %s"
             await connection.execute(statement, (status, result, key))
 
     async def durability(self) -> str:
-        async with self._pool.connection() as connection:
+        async with self._connection() as connection:
             return await postgres_durability(connection)
 
     async def close(self) -> None:
-        await self._pool.close()
+        for connection in self._connections:
+            await connection.close()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        """One that is free, and free again afterwards."""
+        connection = await self._free.get()
+        try:
+            yield connection
+        finally:
+            self._free.put_nowait(connection)

@@ -116,5 +116,9 @@ def drawn(row: Bars, top: int, scale: Scale) -> list[str]:
     for place, (shade, speed) in enumerate((("one", row.one), ("many", row.many))):
         y, end = top + place * (BAR + 2), scale.at(speed)
         parts.append(f'<rect class="{shade}" x="{LEFT}" y="{y}" width="{round(end - LEFT, 1)}" height="{BAR}" rx="2"/>')
-        parts.append(f'<text class="small" x="{end + 6}" y="{y + BAR - 2}">{speed:,.0f}</text>')
+        parts.append(f'<text class="small" x="{end + 6}" y="{y + BAR - 2}">{rounded(speed)}</text>')
     return [*parts, "</g>"]
+
+
+def rounded(speed: float) -> str:
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"

@@ -182,6 +182,18 @@ def ledger(figures: Figures) -> Table:
     return Table(f"A ledger of {entries:,} entries", ["", "s", "µs each"], rows, notes)
 
 
+def unmeasured(figures: Figures) -> list[str]:
+    """Every row of a table that lacks its figures: whose it is, what was measured, and the reason."""
+    contest = figures["contest"]
+    failed = [
+        *((titled(peer), "cycles", peer) for peer in contest),
+        *((titled(peer), "resumed twice", peer["twice"]) for peer in contest),
+        *((title, "a call that needs no question", found) for title, found in figures["unasked"].items()),
+        *((found["title"], "calls that wait", found) for found in figures["parked"]),
+    ]
+    return [f"{title}, {what}: {found['error']}" for title, what, found in failed if found.get("error")]
+
+
 def titled(peer: Mapping[str, Any]) -> str:
     return f"{peer['title']}, {LABELS[peer['database']]}"
 

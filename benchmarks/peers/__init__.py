@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from interlock import Interlock
 from interlock.library.agent import Agent
 
+TOP = Path(__file__).resolve().parents[2]
 PATH = "/srv/x/" + "a" * 120
 TOOL = "delete_file"
 Turns = Callable[[], Awaitable[None]]  # one agent's run of CALLS tool calls, none of which needs a question
@@ -94,6 +96,12 @@ class About:
     title: str
     databases: tuple[str, ...]
     packages: tuple[str, ...]
+    environment: str = ""  # a folder of this project, with Python and the packages; else that of the run itself
+    sqlite_needed: tuple[int, ...] = ()  # its oldest version
+
+    def interpreter(self) -> Path:
+        """The Python that runs the peer; it is not there where the environment is not installed."""
+        return TOP / self.environment / "bin" / "python" if self.environment else Path(sys.executable)
 
 
 def names() -> list[str]:
@@ -110,7 +118,8 @@ def about(name: str) -> About:
         if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
             with suppress(ValueError):
                 said[line.targets[0].id] = ast.literal_eval(line.value)
-    return About(name, said["TITLE"], said["DATABASES"], said["PACKAGES"])
+    where, needed = said.get("ENVIRONMENT", ""), said.get("SQLITE_NEEDED", ())
+    return About(name, said["TITLE"], said["DATABASES"], said["PACKAGES"], where, needed)
 
 
 def load(name: str) -> Any:

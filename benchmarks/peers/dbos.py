@@ -14,14 +14,15 @@ from benchmarks.peers import TOOL, Place, Tool, Unfit, arguments
 TITLE = "DBOS"
 DATABASES = ("postgresql", "sqlite")
 PACKAGES = ("dbos",)
-NEEDED = (3, 42)  # of SQLite: the tables have unixepoch('subsec') as a default
+ENVIRONMENT = ".venv-frameworks/engines"
+SQLITE_NEEDED = (3, 42)  # the tables have unixepoch('subsec') as a default
 TOPIC = "approval"
 A_DAY = 86_400
 
 
 class Peer:
     async def open(self, place: Place, tool: Tool) -> str:
-        if place.database == "sqlite" and sqlite3.sqlite_version_info < NEEDED:
+        if place.database == "sqlite" and sqlite3.sqlite_version_info < SQLITE_NEEDED:
             raise Unfit(f"needs SQLite 3.42, this is {sqlite3.sqlite_version}")
         self._waits: dict[str, asyncio.Event] = {}
         url = f"sqlite:///{place.folder / 'dbos.db'}" if place.database == "sqlite" else place.url
@@ -31,7 +32,8 @@ class Peer:
         DBOS.launch()
         with program._sys_db.engine.connect() as connection:
             if place.database == "sqlite":
-                return sqlite_durability(*(connection.exec_driver_sql(f"pragma {name}").scalar() for name in PRAGMAS))
+                found = sqlite_durability(*(connection.exec_driver_sql(f"pragma {name}").scalar() for name in PRAGMAS))
+                return f"{found}, SQLite {sqlite3.sqlite_version}"
             return ", ".join(f"{name}={connection.exec_driver_sql(f'show {name}').scalar()}" for name in SETTINGS)
 
     async def propose(self, key: str) -> Any:

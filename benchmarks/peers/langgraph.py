@@ -26,6 +26,7 @@ from interlock.integrations.langchain import InterlockMiddleware
 TITLE = "LangGraph"
 DATABASES = ("sqlite", "postgresql")
 PACKAGES = ("langgraph", "langchain", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres")
+ENVIRONMENT = ".venv-frameworks/langchain"
 DURABLE = "sync"  # every step is written before the next one begins; the default, "async", writes beside it
 APPROVE = {"decisions": [{"type": "approve"}]}
 

@@ -20,6 +20,7 @@ from interlock.integrations.openai_agents import gated
 TITLE = "OpenAI Agents"
 DATABASES = ("sqlite",)
 PACKAGES = ("openai-agents",)
+ENVIRONMENT = ".venv-frameworks/openai_agents"
 
 
 class Peer:

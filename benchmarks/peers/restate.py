@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,13 @@ import restate
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
-from benchmarks.peers import TOOL, Place, Tool, arguments
+from benchmarks.peers import TOOL, TOP, Place, Tool, arguments
 
 TITLE = "Restate"
 DATABASES = ("own",)
 PACKAGES = ("restate-sdk",)
-SERVER = Path(sys.prefix) / "restate/node_modules/@restatedev/restate-server-linux-x64/bin/restate-server"
+ENVIRONMENT = ".venv-frameworks/engines"
+SERVERS = TOP / ".venv-bench" / "restate" / "node_modules" / "@restatedev"
 PATIENCE = 40.0  # seconds for the server to come up
 
 
@@ -116,7 +116,8 @@ def started(folder: Path, ingress: int, admin: int, node: int) -> subprocess.Pop
 
 
 def program() -> str:
-    found = str(SERVER) if SERVER.exists() else shutil.which("restate-server")
+    installed = sorted(SERVERS.glob("restate-server-*/bin/restate-server"))
+    found = str(installed[0]) if installed else shutil.which("restate-server")
     if found is None:
         raise ModuleNotFoundError("restate-server")
     return found

@@ -188,6 +188,11 @@ def test_the_plot_has_a_row_for_everybody_and_no_text_over_another() -> None:
     assert over == []
 
 
+@pytest.mark.parametrize(("speed", "text"), [(2.35, "2.4"), (55.3, "55"), (2932.4, "2,932")])
+def test_a_slow_peer_keeps_a_decimal_in_the_plot(speed: float, text: str) -> None:
+    assert plot.rounded(speed) == text
+
+
 def box(text: ElementTree.Element) -> tuple[float, float, float]:
     """Left, right and base line, with a generous width for each character."""
     x, width = float(text.get("x", "0")), 7.0 * len(text.text or "")
