@@ -51,6 +51,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.smoke
 async def test_reads_pass_and_all_else_waits_for_people_and_runs_once(scene: Scene, way: str) -> None:  # R54
     async with scene.client(way, "--wait", "0") as client:
         listed = await client.list_tools()
@@ -163,6 +164,7 @@ async def test_errors_of_the_server_go_on_as_they_are_and_are_on_record(scene: S
     assert (stored.approval.status, stored.payload.error) == ("failed", "Failed: no such file")
 
 
+@pytest.mark.smoke
 async def test_arguments_that_do_not_fit_or_are_too_large_are_refused_before_people_are_asked(scene: Scene) -> None:
     async with scene.client("stdio auto") as client:
         wrong = await client.call_tool("note", {"text": 5})
@@ -193,6 +195,7 @@ async def nobody(_: Any, __: Any) -> types.ElicitResult:
 
 
 @pytest.mark.parametrize("how", ["stdio", "http"])
+@pytest.mark.smoke
 async def test_a_state_runs_its_call_once_however_often_it_is_sent(scene: Scene, how: str) -> None:  # R54
     async with scene.client(f"{how} auto", "--public-url", PAGES, "--wait", "0", ask=nobody) as client:
         asked = await state_of(client, text="sealed")
@@ -341,6 +344,7 @@ async def test_a_change_while_the_call_is_held_stops_it(scene: Scene) -> None:  
     assert scene.ran == []
 
 
+@pytest.mark.smoke
 async def test_a_state_of_a_tool_that_changed_asks_anew(scene: Scene) -> None:  # R54
     async with scene.client("stdio auto", "--public-url", PAGES, "--wait", "0", ask=nobody) as client:
         asked = await state_of(client, text="moved")
@@ -389,6 +393,7 @@ async def test_a_server_that_asks_in_the_middle_gets_its_answer_only_after_peopl
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 async def test_a_server_that_dies_in_the_middle_leaves_an_unknown_outcome_and_is_not_called_again(scene: Scene) -> None:
     async with scene.client("http auto") as client:  # R54
         calling = asyncio.create_task(client.call_tool("die", {}))
@@ -435,6 +440,7 @@ HEADERS = {
 }
 
 
+@pytest.mark.smoke
 async def test_a_gate_that_is_killed_while_the_tool_runs_never_runs_it_again(scene: Scene) -> None:  # R54
     command = scene.command("--wait", "0")
     with listening(command) as (process, url):
@@ -496,6 +502,7 @@ async def test_a_result_from_before_a_restart_is_given_once_and_said_to_be_one(s
     assert scene.ran == ["old"]
 
 
+@pytest.mark.smoke
 async def test_what_a_policy_forbids_is_never_asked_about(scene: Scene) -> None:  # R34 R35 R54
     rules = "rules:\n  - {name: no notes, tools: [note], then: deny, reason: No notes.}\n"
     await scene.parts.put_policy("default", POLICY + rules, "ada", {})
@@ -564,6 +571,7 @@ async def test_several_servers_stand_behind_one_gate(scene: Scene, way: str) -> 
 # --- frames and doors -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 async def test_frames_go_on_as_they_came_in_both_directions(scene: Scene) -> None:  # R54
     server = [sys.executable, "-m", "tests.tools.mcp_server", str(scene.folder)]
     answers = []
@@ -589,6 +597,7 @@ async def test_ids_of_the_gate_cannot_be_taken_and_what_is_no_frame_is_said_to_b
         assert (await client.ask(5, "ping"))["result"] == {}
 
 
+@pytest.mark.smoke
 async def test_only_programs_of_this_machine_or_with_the_token_come_in(scene: Scene) -> None:  # R54
     frame = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     with listening(scene.command()) as (_, url):

@@ -24,6 +24,8 @@ from interlock.integrations.parts.mcp_state import Numbers, State, is_sealed, se
 from interlock.integrations.parts.mcp_upstream import Lost, Upstream
 from interlock.integrations.parts.mcp_words import result_of
 
+pytestmark = pytest.mark.smoke  # starts next to nothing
+
 KEY = b"k" * 32
 STATE = State("approval", "run", "note:abc:1", "note", digest(b"{}"))
 

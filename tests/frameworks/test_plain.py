@@ -20,6 +20,8 @@ from tests.places import File
 from tests.standins.checking import misfits
 from tests.support import BOB
 
+pytestmark = pytest.mark.smoke  # needs no framework
+
 TAKES = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 SEND = ToolSpec("send", "write", TAKES)
 Tell = Callable[[Agent, str, object, Callable[..., Any]], Any]

@@ -46,6 +46,8 @@ from tests.frameworks.outside import PROGRAMS, ROOT, Effects, finished, started
 from tests.places import File
 from tests.support import BOB
 
+pytestmark = pytest.mark.smoke  # the framework of make test: it is in our own environment
+
 ASKING = "version: 1\ndefaults: {undo_window: 0s}\n"
 FREE = "version: 1\nrules: [{name: all is free, then: allow}]\n"
 KINDS = [str, DeferredToolRequests]

@@ -14,7 +14,7 @@ from interlock.core.pause import MAX_BODY, MAX_STATE
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from interlock.wiring import Parts
-from tests.server.asking import ask
+from tests.server.asking import PATIENCE, ask, scope_of
 from tests.server.conftest import As
 from tests.support import Clock, approve, pending
 
@@ -226,3 +226,27 @@ async def test_a_large_body_is_read_from_those_alone_who_may_send_one(app: Entra
     agent = {"authorization": f"Bearer {keys['agent']}"}
     assert (await ask(app, "POST", "/api/pauses", {**kind, **agent}, body)).status == 200
     assert (await ask(app, "POST", "/api/calls", {**kind, **agent}, body)).status == 413
+
+
+async def test_a_client_that_closed_its_connection_takes_no_run(
+    client: As, app: Entrance, keys: Keys, parts: Parts, site: Site
+) -> None:
+    agent = client(keys["agent"])
+    approval_id = await pending(parts)
+    await paused(agent)
+    body = json.dumps({"agent": "mailer", "runner": "gone", "wait": 20}).encode()
+    headers = {"authorization": f"Bearer {keys['agent']}", "content-type": "application/json"}
+    messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    messages.put_nowait({"type": "http.request", "body": body, "more_body": False})
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    waiting = asyncio.ensure_future(app(scope_of("POST", "/api/pauses/claim", headers, body), messages.get, send))
+    await somebody_waits(site)
+    messages.put_nowait({"type": "http.disconnect"})
+    await asyncio.wait_for(waiting, PATIENCE)
+    await approve(parts, approval_id)
+    assert [item["run_id"] for item in (await claimed(agent))["items"]] == ["run"]
+    assert json.loads(sent[-1]["body"])["items"] == []
