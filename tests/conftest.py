@@ -92,7 +92,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     server = request.getfixturevalue("postgres_server")
     name = f"test_{uuid.uuid4().hex}"
     server.create_database(name, migrated(server))
-    yield Base(server, name)
+    place = Base(server, name)
+    yield place
+    place.close()
     server.drop_database(name)
 
 

@@ -1,9 +1,10 @@
 """Which tests belong to `make test`. `make test-all` runs every test; `make test` leaves out those marked `nightly`.
 
-A test becomes `nightly` here in three ways:
+A test becomes `nightly` in one of four ways:
 
 - it is in a suite of SAMPLED and not marked `smoke`: these suites start programs, servers and browsers;
 - it runs on PostgreSQL outside the contract suite, which proves both databases, and is not marked `postgres_smoke`;
+- it runs on PostgreSQL and is marked `postgres_nightly`, in the contract suite;
 - it is marked `nightly` itself, because it is long or needs an environment that only `make test-all` installs.
 """
 
@@ -36,9 +37,11 @@ def belongs_to_make_test(item: pytest.Item) -> bool:
         return False
     if suite in SAMPLED and item.get_closest_marker("smoke") is None:
         return False
-    return (
-        suite in BOTH_DATABASES or not runs_on_postgres(item) or item.get_closest_marker("postgres_smoke") is not None
-    )
+    if not runs_on_postgres(item):
+        return True
+    if suite in BOTH_DATABASES:
+        return item.get_closest_marker("postgres_nightly") is None
+    return item.get_closest_marker("postgres_smoke") is not None
 
 
 def runs_on_postgres(item: pytest.Item) -> bool:

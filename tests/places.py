@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
     from tests.postgres import Server
 
 
@@ -30,6 +32,9 @@ class Place(Protocol):
 
     def set_clock(self, now: int) -> None:
         """From now on the database's own clock stands at this time."""
+
+    def close(self) -> None:
+        """Ends the connection of the test itself."""
 
     def held(self) -> AbstractContextManager[None]:
         """While it lasts, somebody else holds the lock that every batch takes first."""
@@ -69,6 +74,9 @@ class File:
     def set_clock(self, now: int) -> None:
         """SQLite has none; the store is given the test's."""
 
+    def close(self) -> None:
+        """Each statement has a connection of its own."""
+
     @contextmanager
     def held(self) -> Iterator[None]:
         with open(f"{self.path}.lock") as lock:
@@ -84,11 +92,22 @@ class Base:
         self._name = name
         self.url = server.url(name)
         self._led = False
+        self._opened = ExitStack()
+        self._connection: Connection[tuple[Any, ...]] | None = None
 
     def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._server.connect(self._name) as connection:
-            cursor = connection.execute(text.replace("?", "%s").encode(), values or None)
-            return cursor.fetchall() if cursor.description else []
+        cursor = self._connected().execute(text.replace("?", "%s").encode(), values or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        self._opened.close()
+
+    def _connected(self) -> Connection[tuple[Any, ...]]:
+        """One connection for all statements: a new one costs more than the statement. Opened again where it was cut."""
+        if self._connection is None or self._connection.closed:
+            self._opened.close()
+            self._connection = self._opened.enter_context(self._server.connect(self._name))
+        return self._connection
 
     def forced(self, text: str, *values: object) -> None:
         with self._server.connect(self._name) as connection:
@@ -102,9 +121,9 @@ class Base:
 
     def set_clock(self, now: int) -> None:
         if not self._led:
-            self.sql("create table if not exists clock_for_tests (now bigint)")
-            self.sql("insert into clock_for_tests select 0 where not exists (select from clock_for_tests)")
             self.sql(
+                "create table if not exists clock_for_tests (now bigint);"
+                "insert into clock_for_tests select 0 where not exists (select from clock_for_tests);"
                 "create or replace function interlock_now() returns bigint language plpgsql as "
                 "'begin return (select now from clock_for_tests); end'"
             )

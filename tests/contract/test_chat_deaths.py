@@ -118,6 +118,7 @@ async def story(chat: Chat, clock: Clock, life: Life) -> Thread:
 
 # R3, R6, R32, R46
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.postgres_nightly
 async def test_whenever_a_process_dies_each_call_has_one_effect_and_one_result(
     place: Place, clock: Clock, *, after: bool
 ) -> None:

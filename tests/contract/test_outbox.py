@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from interlock import faults as plans
 from interlock.channels.channel import Gone, Later, Unsure
 from interlock.core.decision import Reject, Seen
@@ -342,6 +344,7 @@ async def test_who_is_told_to_stop_gives_back_what_waits(parts: Parts) -> None: 
 # Errors in between
 
 
+@pytest.mark.postgres_nightly
 async def test_a_database_that_fails_at_any_statement_loses_and_doubles_nothing(
     place: Place, clock: Clock
 ) -> None:  # R24

@@ -31,7 +31,9 @@ NAMES = [migration.name for migration in load_migrations("postgres")]
 def place(postgres_server: Server) -> Iterator[Place]:
     name = f"test_pg_{id(object())}"
     postgres_server.create_database(name, migrated(postgres_server))
-    yield Base(postgres_server, name)
+    place = Base(postgres_server, name)
+    yield place
+    place.close()
     postgres_server.drop_database(name)
 
 

@@ -40,6 +40,8 @@ class Item:
         (Item("server/test_x.py", place="postgres"), True),
         (Item("server/test_x.py", "postgres_smoke", place="postgres"), False),
         (Item("contract/test_x.py", place="postgres"), False),
+        (Item("contract/test_x.py", "postgres_nightly", place="postgres"), True),
+        (Item("contract/test_x.py", "postgres_nightly", place="sqlite"), False),
         (Item("contract/test_x.py", "nightly", place="sqlite"), True),
         (Item("browser/test_x.py"), True),
         (Item("browser/test_x.py", "smoke"), False),
