@@ -46,13 +46,14 @@ class Result:
 HTTP_AND_CHAT_FAULTS = ("tests/faults/test_http.py", "tests/faults/test_chat.py")
 SLICES = (
     Slice("checks", command=("make", "-s", "check", "ui-test")),
-    Slice("unit", ("tests/unit", "tests/architecture", "tests/models", "--hypothesis-profile=nightly", "--cov")),
+    Slice("unit", ("tests/unit", "tests/architecture", "--hypothesis-profile=nightly", "--cov")),
+    Slice("models", ("tests/models",)),
     Slice("contract", ("tests/contract",), ("pgbouncer",)),
     Slice("server", ("tests/server", "--ignore=tests/server/test_fuzz.py")),
     Slice("fuzzing", ("tests/server/test_fuzz.py",)),
     Slice("channels", ("tests/channels", "tests/tools", "tests/chat"), ("node-packages",)),
     Slice("protocols", ("tests/protocols",), ("node-packages", "framework-humanlayer")),
-    Slice("journeys", ("tests/journeys",), ("page",)),
+    Slice("journeys", ("tests/journeys",), ("page", "frameworks")),
     Slice("browser", ("tests/browser",), ("page", "chromium")),
     Slice("frameworks", ("tests/frameworks",), ("frameworks", "node-packages")),
     Slice("engines", ("tests/engines",), ("framework-engines", "node-packages")),

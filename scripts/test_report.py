@@ -34,8 +34,8 @@ INTRODUCTION = """\
 `make test` prints these tables at its end; `make test-times` runs it and keeps them here. Seconds are those of the
 machine named below and differ on others. The counts do not: `tests/budget.toml` limits them for each suite, and
 `make test` fails when a suite does more. Seconds of a suite are the sum over its tests, so two workers spend half of
-that by the clock. Fixtures that tests share count for the test that needs them first. Processor time includes child
-processes that have ended; what a child process starts itself is not counted.
+that by the clock. Fixtures that tests share count for the test that needs them first. Processor time is that of
+the test process alone, and what a child process starts itself is not counted.
 """
 
 

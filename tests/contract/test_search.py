@@ -402,6 +402,7 @@ async def test_postgresql_locks_the_mark_before_the_documents(postgres_server: S
         await asyncio.gather(erasing, indexing)
         assert await search(parts, text="ann") == []
         assert await search(parts, tool="pay") == [approval_id]
+    place.close()
     postgres_server.drop_database(name)
 
 

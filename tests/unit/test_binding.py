@@ -1,0 +1,46 @@
+"""Links by which a signed-in person says that an account of a channel is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from interlock.core.binding import LIVES, MAX_TOKEN, Claim, read, signed
+from interlock.core.errors import NotFound
+
+KEY = b"k" * 32
+NOW = 1_800_000_000_000
+CLAIM = Claim("slack", "T1:U1", NOW + LIVES)
+
+
+def test_a_link_says_who_it_was_given_to_until_it_expires() -> None:
+    token = signed(KEY, "default", CLAIM)
+    assert read(KEY, "default", token, NOW) == CLAIM
+    assert read(KEY, "default", token, CLAIM.expires_at - 1) == CLAIM
+    with pytest.raises(NotFound):
+        read(KEY, "default", token, CLAIM.expires_at)
+
+
+def test_a_link_holds_for_its_key_and_workspace_alone() -> None:
+    token = signed(KEY, "default", CLAIM)
+    for key, workspace in ((b"x" * 32, "default"), (KEY, "other")):
+        with pytest.raises(NotFound):
+            read(key, workspace, token, NOW)
+
+
+@pytest.mark.parametrize("forge", [lambda t: "", lambda t: t + "0", lambda t: "A" + t[1:], lambda t: t.split(".")[0]])
+def test_an_altered_link_is_refused(forge: Callable[[str], str]) -> None:
+    with pytest.raises(NotFound):
+        read(KEY, "default", forge(signed(KEY, "default", CLAIM)), NOW)
+
+
+@pytest.mark.parametrize("token", ["é.é", "." + "a" * MAX_TOKEN])
+def test_a_link_that_is_too_long_or_not_ascii_is_refused(token: str) -> None:
+    with pytest.raises(NotFound):
+        read(KEY, "default", token, NOW)
+
+
+def test_a_link_that_is_too_long_is_refused_also_if_it_is_ours() -> None:
+    with pytest.raises(NotFound):
+        read(KEY, "default", signed(KEY, "default", CLAIM._replace(outside="U" * MAX_TOKEN)), NOW)
