@@ -353,9 +353,13 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """A new database is its owner's alone: it holds what agents do and the secrets that they do it with."""
-    with suppress(OSError):  # what is wrong with the file, SQLite says better
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    """A new database is its owner's alone: it holds what agents do and the secrets that they do it with.
+
+    A file that exists is never opened here. To close any descriptor of it drops every lock that this process has on the
+    file, those of SQLite included; another process would then take the log that is in use for an abandoned one.
+    """
+    with suppress(OSError):  # the file exists, or SQLite says better what is wrong with it
+        os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _open_lock(path: Path) -> int:
