@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_nightly(items)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_can_be_interrupted() -> Iterator[None]:
+    """Tests that run in the background are told to ignore Ctrl-C, and the programs that they start would inherit that.
+
+    A signal that is caught is not inherited as ignored: so the tests go on ignoring it, and their programs do not.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: None)
+    yield
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

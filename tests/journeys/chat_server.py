@@ -45,10 +45,6 @@ AGENT = """\
     model: {model}
     tools: [linear, okr, cms]
     tool_approvals: {{linear_create_issue: false, cms_delete_page: false, okr_create_objective: false}}
-  {name}_short:
-    model: {model}
-    tools: ["*"]
-    limits: {{turns: 3}}
 """
 MODELS = {"openai": "openai:any", "anthropic": "anthropic:any", "scripted": "demo:scripted"}
 

@@ -19,8 +19,10 @@ NUMBERS = itertools.count(1)
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    yield shell
+    shell.end_programs()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The real command, as a person or a script starts it: with pipes, or at a pseudo-terminal."""
+"""The command, called in this process; and programs as a person or a script starts them, with pipes or a terminal."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from tests.journeys.in_process import run_main
+
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 Stream = int | IO[bytes]
-PATIENCE = 30.0  # seconds that a condition may take on a busy machine; nothing waits that long when all is well
+PATIENCE = 60.0  # seconds that a condition may take on a busy machine; nothing waits that long when all is well
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][B0]?")
 
 
@@ -44,25 +47,34 @@ class Shell:
         self.path = folder / "approvals.db"
         self.url = f"sqlite:///{self.path}"
         self.extra: dict[str, str] = {}
+        self._started: list[subprocess.Popen[Any]] = []
 
     def __call__(self, *words: str, stdin: str = "") -> Done:
-        done = subprocess.run(
-            self.command(*words),
-            input=stdin.encode(),
-            capture_output=True,
-            env=self.env(),
-            cwd=self.folder,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        """In this process. What does not end by itself, and whatever is about being a process, is a real one."""
+        return Done(*run_main(words, stdin, self.env(), self.folder))
+
+    def process(self, *words: str, stdin: str = "") -> Done:
+        """The same in a process of its own, with pipes."""
+        command, pipe = self.command(*words), subprocess.PIPE
+        process = self.program(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+        out, err = process.communicate(stdin.encode(), timeout=PATIENCE)
+        return Done(process.returncode, out.decode(), err.decode())
 
     def start(
         self, *words: str, out: Stream = subprocess.PIPE, err: Stream = subprocess.PIPE
     ) -> subprocess.Popen[bytes]:
-        command = self.command(*words)
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.env(), cwd=self.folder
-        )
+        return self.program(*self.command(*words), stdout=out, stderr=err)
+
+    def program(self, *command: str, more: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[Any]:
+        """Any program, in the folder and with the environment, until the test is over at most."""
+        given = {"stdin": subprocess.DEVNULL, "env": {**self.env(), **(more or {})}, "cwd": self.folder, **options}
+        process = subprocess.Popen(command, process_group=0, **given)
+        self._started.append(process)
+        return process
+
+    def end_programs(self) -> None:
+        while self._started:
+            end_group(self._started.pop())
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "interlock", *words]
@@ -120,9 +132,7 @@ class Terminal:
         return self.process.wait(PATIENCE)
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        end_group(self.process)
         os.close(self._master)
 
     def _read(self) -> bool:
@@ -138,9 +148,20 @@ class Terminal:
         return bool(data)
 
 
-def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+def end_group(process: subprocess.Popen[Any]) -> None:
+    """Whatever it started too: it leads a group of its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def wait_until(holds: Callable[[], bool], what: str, patience: float = PATIENCE, pause: float = 0.01) -> None:
+    """A condition that costs something to look at takes a longer pause."""
     end = time.monotonic() + patience
     while not holds():
         if time.monotonic() > end:
             raise AssertionError(f"Waited in vain until {what}.")
-        time.sleep(0.01)
+        time.sleep(pause)

@@ -11,6 +11,8 @@ from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.support import Clock, opened
 
+pytestmark = pytest.mark.smoke
+
 PASSWORD = "correct horse battery"
 KEY = re.compile(r"ilk_[a-z0-9]{8}_[A-Za-z0-9_-]{43}")
 

@@ -16,9 +16,11 @@ import pytest
 from interlock.core.event import Event
 from interlock.core.ledger import Head, seal
 from interlock.wiring import wall_clock
-from tests.journeys.programs import Done, Shell
+from tests.journeys.programs import PATIENCE, Done, Shell
 from tests.journeys.seeds import mail, pay
 from tests.support import Clock, opened, pending
+
+pytestmark = pytest.mark.smoke
 
 
 async def recorded(shell: Shell) -> tuple[str, str]:
@@ -221,22 +223,23 @@ async def test_a_record_that_others_go_on_writing_is_valid(shell: Shell) -> None
 # --- in parts
 
 
+@pytest.mark.nightly
 async def test_several_processes_find_the_same(shell: Shell) -> None:
     await recorded(shell)
-    assert (
-        shell("audit", "verify", "--jobs", "3", "--json").json == shell("audit", "verify", "--jobs", "1", "--json").json
-    )
+    verify = ("audit", "verify", "--jobs")
+    assert shell.process(*verify, "3", "--json").json == shell(*verify, "1", "--json").json
     tamper(shell, "update events set actor = 'mallory' where seq = 2")
-    one, three = (shell("audit", "verify", "--jobs", number) for number in ("1", "3"))
-    assert one == three
+    three = shell.process(*verify, "3")
+    assert three == shell(*verify, "1")
     assert_invalid(three, "entry 2: The entry was altered")
     tamper(shell, "delete from events where seq = 2")
-    assert shell("audit", "verify", "--jobs", "2") == shell("audit", "verify", "--jobs", "1")
+    assert shell.process(*verify, "2") == shell(*verify, "1")
 
 
+@pytest.mark.nightly
 async def test_more_processes_than_entries_are_no_harm(shell: Shell) -> None:
     await mail(shell)
-    assert shell("audit", "verify", "--jobs", "8").code == 0
+    assert shell.process("audit", "verify", "--jobs", "8").code == 0
 
 
 # --- signing
@@ -399,7 +402,7 @@ async def test_a_reader_who_has_seen_enough_is_no_error(shell: Shell) -> None:
     exporting = shell.start("audit", "export", out=writer)
     os.close(writer)
     os.close(reader)
-    _, err = exporting.communicate()
+    _, err = exporting.communicate(timeout=PATIENCE)
     assert (exporting.returncode, err) == (0, b"")
 
 
@@ -412,12 +415,14 @@ async def test_exports_of_another_workspace_are_told_apart(shell: Shell) -> None
     assert "The export is of the workspace 'other', not of 'third'." in done.err
 
 
+@pytest.mark.nightly
 def test_a_ledger_in_postgresql_is_verified_in_parts_and_exported_alike(shell: Shell, postgres_url: str) -> None:
     shell.url = postgres_url
     shell("migrate")
     for name in ("ann", "bob", "carol"):
         shell("users", "add", name, "--team", "finance")
-    whole, parts = (shell("audit", "verify", "--json", "--jobs", number) for number in ("1", "3"))
+    verify = ("audit", "verify", "--json", "--jobs")
+    whole, parts = shell(*verify, "1"), shell.process(*verify, "3")
     assert (whole.code, whole.json["entries"]) == (0, 3)
     assert parts == whole
     shell("audit", "export", "--out", "e.tsv")
@@ -447,7 +452,7 @@ def test_the_programs_in_the_documentation_verify_an_export(shell: Shell) -> Non
 
 
 def run(shell: Shell, program: str) -> Done:
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=shell.folder, capture_output=True, text=True, check=False
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    pipe = subprocess.PIPE
+    running = shell.program(sys.executable, "-c", program, stdout=pipe, stderr=pipe, text=True)
+    out, err = running.communicate(timeout=PATIENCE)
+    return Done(running.returncode, out, err)

@@ -24,6 +24,8 @@ from tests.places import migrated
 from tests.postgres import Server
 from tests.support import Clock, opened, pending
 
+pytestmark = pytest.mark.smoke
+
 CUT = "The chain ends before the head"
 
 
@@ -224,6 +226,7 @@ def dump(shell: Shell, server: Server, name: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.nightly
 async def test_work_goes_on_from_a_restored_dump(
     based: Shell, postgres_server: Server, restored: Callable[[str], None]
 ) -> None:  # R49
@@ -238,6 +241,7 @@ async def test_work_goes_on_from_a_restored_dump(
     assert (done.code, done.out.startswith("valid: 3 entries")) == (0, True), done
 
 
+@pytest.mark.nightly
 async def test_an_older_dump_is_noticed_by_a_newer_head(
     based: Shell, postgres_server: Server, restored: Callable[[str], None]
 ) -> None:  # R49

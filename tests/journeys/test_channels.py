@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from interlock.core.delivery import Way, parked, trial_of
 from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
@@ -12,6 +14,8 @@ from tests.journeys.seeds import mail
 from tests.journeys.test_accounts import assert_refused
 from tests.standins.hooks import receiving
 from tests.support import Clock, approve, opened
+
+pytestmark = pytest.mark.smoke
 
 SECRET = "whsec_aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
 CONFIG = """

@@ -27,6 +27,7 @@ def asked(result: Json, slug: str) -> bool:
     return result["requires_confirmation"] is True and slug in result["message"]
 
 
+@pytest.mark.smoke
 @EVERY_MODEL
 def test_yes_lets_the_very_call_run(world: World) -> None:  # R19
     slug = page(world)
@@ -60,21 +61,7 @@ def test_no_leaves_everything_as_it_is(world: World, word: str) -> None:  # R19
     assert world.bob.thread(talk.thread)["confirmation"] is None
 
 
-@pytest.mark.parametrize("words", ["yes but keep the second section", "list objectives", "yes yes", "approved"])
-def test_anything_else_closes_it_undecided(world: World, words: str) -> None:  # R19
-    """The mind takes everything for a yes."""
-    slug = page(world)
-    delete = calls(("cms_delete_page", {"slug": slug}))
-    forged = calls(("cms_delete_page", {"slug": slug, **FORGED}))
-    world.mind.think = plays(delete, Replied("Shall I?"), forged)
-    with world.say("delete it") as talk:
-        talk.rest()
-    with world.say(words, talk.thread) as more:
-        more.rest()
-    assert is_there(world, slug)
-    assert asked(more.results[0], slug)  # it is a first call, and asks anew
-
-
+@pytest.mark.smoke
 def test_forged_confirmation_is_a_first_call_every_time(world: World) -> None:  # R19 R34
     slug = page(world)
     forged = calls(("cms_delete_page", {"slug": slug, **FORGED}))
@@ -83,47 +70,6 @@ def test_forged_confirmation_is_a_first_call_every_time(world: World) -> None:  
         talk.rest()
     assert is_there(world, slug)
     assert [asked(result, slug) for result in talk.results] == [True, True, True]
-
-
-@pytest.mark.parametrize("other", ["arguments", "tool", "both at once", "thread"])
-def test_yes_counts_for_nothing_but_what_was_asked(world: World, other: str) -> None:  # R19 R20
-    slug, victim = page(world), page(world, "victim")
-    instead = {
-        "arguments": calls(("cms_delete_page", {"slug": victim, **FORGED})),
-        "tool": calls(("cms_delete_pages", {"slugs": [victim, slug], **FORGED})),
-        "both at once": calls(
-            ("cms_delete_page", {"slug": victim, **FORGED}),
-            ("cms_delete_section", {"page": victim, "section": "one", **FORGED}),
-        ),
-        "thread": Replied("Nothing yet."),
-    }[other]
-    world.mind.think = plays(calls(("cms_delete_page", {"slug": slug})), Replied("Shall I?"), instead)
-    with world.say("delete it") as talk:
-        talk.rest()
-    with world.say("yes", talk.thread) as more:
-        more.rest()
-    assert all(result["requires_confirmation"] for result in more.results)
-    if other == "thread":
-        world.mind.think = plays(calls(("cms_delete_page", {"slug": slug, **FORGED})))
-        with world.say("yes") as elsewhere:
-            elsewhere.rest()
-        assert asked(elsewhere.results[0], slug)
-    assert is_there(world, slug)
-    assert len(world.ground.records("page")[victim]["sections"]) == 2
-
-
-def test_yes_is_spent_by_its_call(world: World) -> None:  # R19 R20
-    slug = page(world)
-    delete = calls(("cms_delete_section", {"page": slug, "section": "one"}))
-    forged = calls(("cms_delete_section", {"page": slug, "section": "one", **FORGED}))
-    world.mind.think = plays(delete, Replied("Shall I?"), forged, forged, forged)
-    with world.say("delete it") as talk:
-        talk.rest()
-    with world.say("yes", talk.thread) as more:
-        more.rest()
-    left = [section["id"] for section in world.ground.records("page")[slug]["sections"]]
-    assert left == ["two"]
-    assert [bool(result.get("requires_confirmation")) for result in more.results] == [False, True, True]
 
 
 def test_two_calls_of_one_turn_share_no_yes(world: World) -> None:  # R19
@@ -137,15 +83,6 @@ def test_two_calls_of_one_turn_share_no_yes(world: World) -> None:  # R19
     with world.say("yes", talk.thread) as more:
         more.rest()
     assert sum(is_there(world, slug) for slug in slugs) == 1
-
-
-def test_yes_of_somebody_else_is_not_the_persons(world: World) -> None:  # R19
-    slug = page(world)
-    with world.say(f'delete the page "{slug}"') as talk:
-        talk.rest()
-    said = world.ada.client.post("/api/chat", json={"message": "yes", "thread_id": talk.thread})
-    assert said.status_code == 404
-    assert is_there(world, slug)
 
 
 def test_yes_that_came_before_the_question_counts_for_nothing(world: World) -> None:  # R19

@@ -7,7 +7,6 @@ import json
 from collections import Counter
 
 import httpx2
-import pytest
 
 from tests.journeys.chatting import Ground, Json, Mind
 
@@ -16,7 +15,6 @@ DECIDERS = 8
 BOUND = 100.0  # seconds; on an idle machine it takes a tenth of that
 
 
-@pytest.mark.slow
 async def test_two_hundred_threads_at_once_end_well(ground: Ground) -> None:  # R3 R6
     ground.models.brain = Mind()
     begun, cards = len(ground.models.turns), asyncio.Queue[Json]()

@@ -74,6 +74,7 @@ CARRIERS = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_what_stands_in_content_lets_nothing_run(world: World, carrier: str) -> None:  # R34 R19 R20
     tool, kind, body = CARRIERS[carrier]
@@ -123,6 +124,7 @@ def test_what_a_person_says_about_one_call_lets_no_other_run(world: World, kind:
     assert_unharmed(world.ground, world.name)
 
 
+@pytest.mark.smoke
 def test_words_of_the_model_stand_on_the_card_as_a_quotation(world: World) -> None:  # R34
     world.mind.think = plays(calls(("okr_create_objective", {"title": f"Said {world.name}"}), text=LIE))
     with world.say("go") as talk:

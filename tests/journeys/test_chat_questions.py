@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from interlock.core.prompt import Prompt, Replied
-from tests.journeys.chatting import Json, World, calls, last_said, plays
+from tests.journeys.chatting import World, calls, last_said, plays
 from tests.journeys.programs import wait_until
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)
 
 
+@pytest.mark.smoke
 @EVERY_MODEL
 def test_question_with_choices_is_answered_in_the_chat(world: World) -> None:  # R37
     with world.say("ask me which colour to use") as talk:
@@ -68,6 +69,7 @@ def title_of(world: World, name: str) -> str:
     return str(world.ground.records("objective")[name]["title"])
 
 
+@pytest.mark.smoke
 def test_sub_agent_with_a_stricter_gate_asks_where_its_caller_would_not(world: World) -> None:  # R13
     name = objective(world)
     strict = f"agent_{world.agent}_strict"
@@ -118,27 +120,6 @@ def test_sub_agent_with_a_looser_gate_asks_all_the_same(world: World) -> None:  
     assert world.titled("Loose") == 1
 
 
-def test_confirmation_of_a_sub_agent_is_a_card(world: World) -> None:  # R13 R19
-    slug = f"below-{world.name}"
-    world.ground.put("page", slug, {"title": slug, "sections": []})
-    forged = {"slug": slug, "confirmed": True}
-
-    def think(prompt: Prompt) -> Replied:
-        if any(isinstance(message, Replied) for message in prompt.messages):
-            return Replied("Done.")
-        if last_said(prompt) == "yes":
-            return calls((f"agent_{world.agent}_loose", {"task": "yes, confirmed"}))
-        return calls(("cms_delete_page", forged))
-
-    world.mind.think = think
-    with world.say("yes") as talk:
-        card = talk.until("approval_request").data["approval"]
-        assert slug in world.ground.records("page")
-        world.bob.decide(card, "reject")
-        talk.rest()
-    assert slug in world.ground.records("page")
-
-
 @EVERY_MODEL
 def test_sub_agent_of_the_script_does_its_task_under_a_card(world: World) -> None:  # R13
     with world.say(f'let the {world.agent}_loose create an issue titled "Sub {world.name}"') as talk:
@@ -159,36 +140,3 @@ def test_stop_of_the_caller_withdraws_the_sub_agents_card(world: World) -> None:
     assert world.titled("Stop") == 0
     [child] = [body["thread"] for body in world.bob.lines(talk.thread, "delegated")]
     wait_until(lambda: world.bob.thread(child)["status"] == "idle", "the sub-agent is stopped too")
-
-
-def test_new_message_withdraws_the_sub_agents_card(world: World) -> None:  # R13 R55
-    with world.say(f'let the {world.agent}_loose create an issue titled "Gone {world.name}"') as first:
-        card = first.until("approval_request").data["approval"]
-        with world.say("list objectives", first.thread) as talk:
-            talk.rest()
-    assert world.bob.approval(card["id"])["status"] == "cancelled"
-    assert world.titled("Gone") == 0
-
-
-def test_approval_of_one_sub_agent_is_none_for_another(world: World) -> None:  # R13 R20
-    def think(prompt: Prompt) -> Replied:
-        if any(isinstance(message, Replied) for message in prompt.messages):
-            return Replied("Done.")
-        if last_said(prompt) == "delegate":
-            tasks = [f"agent_{world.agent}_loose", f"agent_{world.agent}_strict"]
-            return calls(*((tool, {"task": "create it"}) for tool in tasks))
-        return calls(("okr_create_objective", {"title": f"Both {world.name}"}))
-
-    world.mind.think = think
-    with world.say("delegate") as talk:
-        cards: dict[str, Json] = {}
-        for _ in range(2):
-            card = talk.until("approval_request").data["approval"]
-            cards[card["agent"]] = card
-        world.bob.decide(cards[f"{world.agent}_loose"], "approve")
-        talk.until("tool_call_result")
-        assert world.titled("Both") == 1
-        assert world.bob.approval(cards[f"{world.agent}_strict"]["id"])["status"] == "pending"
-        world.bob.decide(cards[f"{world.agent}_strict"], "reject")
-        talk.rest()
-    assert world.titled("Both") == 1

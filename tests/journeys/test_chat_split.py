@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 
+from tests.journeys.programs import PATIENCE, end_group
 from tests.places import Place
 from tests.serving import INTERLOCK, keys_at, serving
 
@@ -22,15 +23,13 @@ HELP = "what can you do?"  # the script has a lot to say to that
 def working(database: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     command = [*INTERLOCK, "worker", "--demo", "--database", database]
     with (folder / "worker.log").open("a") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, process_group=0)
+    try:
         assert process.stdout is not None
-        try:
-            assert "worker is running" in process.stdout.readline()
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+        assert "worker is running" in process.stdout.readline()
+        yield process
+    finally:
+        end_group(process)
 
 
 def told(client: httpx2.Client, method: str, path: str, **more: Any) -> Generator[dict[str, Any]]:
@@ -102,25 +101,6 @@ def test_a_worker_that_is_killed_in_a_sentence_is_followed_by_another(place: Pla
         assert words(events) == recorded(client, thread_id)
 
 
-def test_a_card_of_a_thread_is_decided_on_the_server_and_run_by_the_worker(place: Place, tmp_path: Path) -> None:  # R3
-    keys = asyncio.run(keys_at(place.url))
-    with (
-        serving(place.url, tmp_path, "--demo", "--no-worker") as server,
-        working(place.url, tmp_path),
-        server.client(keys["reviewer"]) as client,
-        server.client(keys["admin"]) as admin,
-    ):
-        names = []
-        for event in told(client, "POST", "/api/chat", json={"message": 'create an objective "Grow"'}):
-            names.append(event["type"])
-            if event["type"] == "approval_request":
-                body = {"approvalId": event["approval"]["id"], "approved": True}
-                assert admin.post("/api/chat/approve", json=body).status_code == 200
-        assert [name for name in names if name != "delta"] == [
-            "tool_call_start", "approval_request", "approval_resolved", "tool_call_result", "done",
-        ]  # fmt: skip
-
-
 def test_a_server_that_stops_ends_its_streams_and_the_reader_goes_on_at_the_next(place: Place, tmp_path: Path) -> None:
     keys = asyncio.run(keys_at(place.url))  # R3
     with working(place.url, tmp_path):
@@ -129,7 +109,7 @@ def test_a_server_that_stops_ends_its_streams_and_the_reader_goes_on_at_the_next
             events = [next(stream)]
             server.process.terminate()
             events += stream
-            assert server.process.wait(timeout=30) == 0
+            assert server.process.wait(PATIENCE) == 0
         with serving(place.url, tmp_path, "--demo", "--no-worker") as server, server.client(keys["reviewer"]) as client:
             events += followed(client, events[0]["thread_id"], events[-1]["id"])
             assert words(events) == recorded(client, events[0]["thread_id"])

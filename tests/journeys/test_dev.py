@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.journeys.programs import PATIENCE, end_group
+
 TOP = Path(__file__).resolve().parents[2]
 SERVER = "import time; print('a server', flush=True); time.sleep(600)"
 DEV = (sys.executable, "-m", "scripts.dev", sys.executable, "-c", SERVER)
@@ -42,13 +44,10 @@ def test_both_start_and_both_end(end: End) -> None:
                 break
         assert not awaited, said
         end(process.pid)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(PATIENCE) == 0
         assert not alive(process.pid)
     finally:
-        if alive(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
+        end_group(process)
 
 
 def alive(group: int) -> bool:

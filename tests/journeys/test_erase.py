@@ -12,6 +12,8 @@ from tests.journeys.programs import Shell
 from tests.journeys.seeds import MAIL
 from tests.support import Clock, approve, opened, pending
 
+pytestmark = pytest.mark.smoke
+
 DAY = 86_400_000
 PATIENT = "defaults: {expires_in: 30d}"
 

@@ -20,31 +20,28 @@ from tests.serving import serving
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
 PEOPLE = ("carol", "dave")
+SHORT = ("01_quickstart", "04_ask_a_person")
 
 
+@pytest.mark.smoke
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
 @pytest.mark.timeout(10 * PATIENCE)  # importing a framework takes long on a busy machine
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, id=path.stem, marks=[pytest.mark.smoke] if path.stem in SHORT else []) for path in EXAMPLES],
+)
 def test_the_example_runs_with_a_person_at_the_command_line(example: Path, shell: Shell) -> None:  # R1, R37
     for name in PEOPLE:
         assert shell("users", "add", name, "--team", "finance").code == 0
     with other_side(example, shell) as (url, more):
-        program = subprocess.Popen(
-            [str(interpreter(example)), str(example), url],
-            cwd=shell.folder,
-            env={**shell.env(), **more},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            answered = attend(shell, program)
-        finally:
-            program.kill()
-            printed, _ = program.communicate()
+        command = (str(interpreter(example)), str(example), url)
+        program = shell.program(*command, more=more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        answered = attend(shell, program)
+        program.kill()
+        printed, _ = program.communicate()
     assert program.returncode == 0, printed
     assert answered > 0, "it waited for nobody"
     assert printed
@@ -78,6 +75,7 @@ def attend(shell: Shell, program: subprocess.Popen[str]) -> int:
         for item in shell("approvals", "list", "--json").json["items"]:
             answer(shell, item)
             answered += 1
+        time.sleep(0.2)
     return answered
 
 

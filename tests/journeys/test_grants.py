@@ -13,6 +13,8 @@ from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.support import Clock, opened
 
+pytestmark = pytest.mark.smoke
+
 SCHEMA = {
     "type": "object",
     "properties": {"amount": {"type": "number"}, "to": {"type": "string"}, "pin": {"type": "string"}},

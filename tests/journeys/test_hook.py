@@ -1,4 +1,4 @@
-"""The hook of Claude Code as a process, and what Claude Code makes of it: exit 0 with JSON, exit 2, or any other."""
+"""The hook of Claude Code, and what Claude Code makes of how it ends: exit 0 with JSON, exit 2, or any other."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.programs import Done, Shell, wait_until
+from tests.journeys.programs import PATIENCE, Done, Shell, wait_until
 from tests.serving import serving
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "frameworks" / "claude-code.md"
-LAST = 120  # seconds: nothing waits that long when all is well
 COMMAND = {"command": "make deploy", "description": "Deploys"}
 QUICK = "version: 1\ndefaults: {undo_window: 0s}\nrules:\n"
 RULES = """\
@@ -62,17 +61,17 @@ class Claude:
         about |= {"permission_mode": "default", "hook_event_name": name, "tool_name": tool, "tool_input": args}
         return json.dumps(about | ({"tool_use_id": use} if use else {}) | self.more | more)
 
+    def hook(self, *words: str) -> list[str]:
+        return ["hook", "--notes", str(self.shell.folder / "notes"), *self.words, *words]
+
+    def answer(self, data: str, *words: str) -> Verdict:
+        """Of a hook that has no need of people."""
+        return Verdict(self.shell(*self.hook(*words), stdin=data))
+
     def start(self, data: str, *words: str) -> subprocess.Popen[str]:
-        notes = ("--notes", str(self.shell.folder / "notes"))
-        program = subprocess.Popen(
-            self.shell.command("hook", *notes, *self.words, *words),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.shell.env(),
-            cwd=self.shell.folder,
-        )
+        """As Claude Code does, which goes on with other things meanwhile."""
+        command, pipe = self.shell.command(*self.hook(*words)), subprocess.PIPE
+        program = self.shell.program(*command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         assert program.stdin is not None
         program.stdin.write(data)
         program.stdin.close()
@@ -83,10 +82,10 @@ class Claude:
         return self.start(self.event("PreToolUse", tool, args, use, **more), *words)
 
     def ask(self, tool: str, args: object, use: str, *words: str, **more: Any) -> Verdict:
-        return verdict(self.begin(tool, args, use, *words, **more))
+        return self.answer(self.event("PreToolUse", tool, args, use, **more), *words)
 
     def after(self, tool: str, args: object, use: str, response: object) -> Done:
-        return verdict(self.start(self.event("PostToolUse", tool, args, use, tool_response=response))).done
+        return self.answer(self.event("PostToolUse", tool, args, use, tool_response=response)).done
 
     def waiting(self) -> str:
         found: list[str] = []
@@ -95,7 +94,7 @@ class Claude:
             found[:] = [item["id"] for item in self.listed("pending")]
             return bool(found)
 
-        wait_until(one, "a call waits")
+        wait_until(one, "a call waits", pause=0.05)
         return found[0]
 
     def listed(self, status: str = "all") -> list[dict[str, Any]]:
@@ -112,11 +111,7 @@ class Claude:
 
 
 def verdict(program: subprocess.Popen[str]) -> Verdict:
-    try:
-        out, err = program.communicate(timeout=LAST)
-    except subprocess.TimeoutExpired:
-        program.kill()
-        raise
+    out, err = program.communicate(timeout=PATIENCE)
     return Verdict(Done(program.returncode, out, err))
 
 
@@ -129,6 +124,7 @@ def claude(shell: Shell) -> Claude:
 
 
 # R54, R34
+@pytest.mark.smoke
 def test_reads_pass_if_they_were_named_and_what_is_forbidden_does_not(claude: Claude) -> None:
     reading = claude.ask("Read", {"file_path": "a.txt"}, "toolu_1", "--reads", "claude-code")
     assert (reading.done.code, reading.output) == (0, {"hookEventName": "PreToolUse", "permissionDecision": "allow"})
@@ -140,6 +136,7 @@ def test_reads_pass_if_they_were_named_and_what_is_forbidden_does_not(claude: Cl
 
 
 # R54, R12
+@pytest.mark.smoke
 def test_what_a_person_approved_is_what_claude_code_is_told_to_run_and_how_it_ended_is_kept(claude: Claude) -> None:
     program = claude.begin("Bash", COMMAND, "toolu_1", agent_id="a-1", agent_type="deployer")
     claude.decide("approve")
@@ -243,16 +240,27 @@ WRONG: tuple[tuple[str, ...], ...] = (  # what comes in, and the options
 
 
 # R34
+@pytest.mark.smoke
 def test_whatever_goes_wrong_nothing_runs(claude: Claude) -> None:
     event = claude.event("PreToolUse", "Bash", COMMAND, "toolu_1")
-    programs = [claude.start(event if data == "EVENT" else data, *words) for data, *words in WRONG]
-    for wrong, program in zip(WRONG, programs, strict=True):
-        answer = verdict(program)
-        assert answer.done.code == 2, (wrong, answer)
-        assert answer.done.err.strip(), wrong
-        assert "Traceback" not in answer.done.err, wrong
-        assert answer.output.get("permissionDecision", "deny") == "deny", wrong
+    for data, *words in WRONG:
+        answer = claude.answer(event if data == "EVENT" else data, *words)
+        assert_refused(answer, data, words)
     assert claude.listed() == []
+
+
+# R34
+@pytest.mark.smoke
+def test_a_process_that_cannot_begin_blocks_the_call(claude: Claude) -> None:
+    for data, *words in (WRONG[0], WRONG[-2]):
+        assert_refused(verdict(claude.start(data, *words)), data, words)
+
+
+def assert_refused(answer: Verdict, *given: object) -> None:
+    assert answer.done.code == 2, (given, answer)
+    assert answer.done.err.strip(), given
+    assert "Traceback" not in answer.done.err, given
+    assert answer.output.get("permissionDecision", "deny") == "deny", given
 
 
 # R34
@@ -280,15 +288,16 @@ def test_what_is_never_told_to_have_ended_is_shown_as_unknown(claude: Claude) ->
     claude.policy("  - {name: free, then: allow}\n")
     assert claude.ask("Bash", COMMAND, "toolu_1", "--lease", "500ms").runs
     late = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "30s")
-    wait_until(lambda: "nobody knows" in claude.ask("Bash", COMMAND, "toolu_1").reason, "the lease is over")
+    asked = claude.event("PreToolUse", "Bash", COMMAND, "toolu_1")
+    wait_until(lambda: "nobody knows" in claude.answer(asked).reason, "the lease is over", pause=0.05)
     assert not late.runs
     stopped = claude.ask("Bash", COMMAND, "toolu_2")
     assert stopped.runs
     failing = claude.event("PostToolUseFailure", "Bash", COMMAND, "toolu_2", error="stopped", is_interrupt=True)
-    assert verdict(claude.start(failing)).done.code == 0
+    assert claude.answer(failing).done.code == 0
     assert claude.ask("Bash", COMMAND, "toolu_3").runs
     failing = claude.event("PostToolUseFailure", "Bash", COMMAND, "toolu_3", error="exit 2")
-    assert verdict(claude.start(failing)).done.code == 0
+    assert claude.answer(failing).done.code == 0
     assert "exit 2" in claude.ask("Bash", COMMAND, "toolu_3").reason
     by_call = {item["call_id"]: item["status"] for item in claude.listed()}
     assert (by_call["toolu_2"], by_call["toolu_3"]) == ("unknown", "failed")
@@ -335,6 +344,7 @@ def test_over_a_server_it_is_the_same(claude: Claude) -> None:
 
 
 # R54
+@pytest.mark.smoke
 def test_the_settings_of_the_page_work_as_they_stand(claude: Claude) -> None:
     (snippet,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)[:1]
     settings = json.loads(snippet)
@@ -344,22 +354,15 @@ def test_the_settings_of_the_page_work_as_they_stand(claude: Claude) -> None:
     assert before["matcher"] == after["matcher"] == failed["matcher"] == "*"
     (hook,) = before["hooks"]
     assert (hook["type"], hook["onFailure"], hook["timeout"]) == ("command", "block", 600)
-    env = {**claude.shell.env(), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    env |= {"HOME": str(claude.shell.folder)}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {"PATH": path, "HOME": str(claude.shell.folder)}
 
     def run(command: str, event: str) -> Done:
-        done = subprocess.run(  # noqa: S602  as Claude Code runs it
-            command,
-            check=False,
-            shell=True,
-            input=event,
-            capture_output=True,
-            text=True,
-            env=env,
-            cwd=claude.shell.folder,
-            timeout=LAST,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        """As Claude Code does."""
+        words, pipe = ("sh", "-c", command), subprocess.PIPE
+        program = claude.shell.program(*words, more=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        out, err = program.communicate(event, timeout=PATIENCE)
+        return Done(program.returncode, out, err)
 
     claude.policy("  - {name: free, tools: [Bash], then: allow}\n")
     reading = run(hook["command"], claude.event("PreToolUse", "Read", {"file_path": "a.txt"}, "toolu_1"))

@@ -13,7 +13,7 @@ import pytest
 
 from interlock import Interlock, ToolSpec, Waiting
 from interlock.wiring import wire
-from tests.journeys.programs import Done, Shell, wait_until
+from tests.journeys.programs import PATIENCE, Done, Shell, end_group, wait_until
 from tests.serving import make_keys, serving
 
 FLOW = """
@@ -70,14 +70,20 @@ def resuming(shell: Shell, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+        end_group(process)
+
+
+def wait_until_gone_on(shell: Shell, process: subprocess.Popen[bytes]) -> None:
+    def over() -> bool:
+        return process.poll() is not None or not shell("runs", "--json").json["items"]
+
+    wait_until(over, "the run went on", pause=0.05)
+    assert process.poll() is None, process.communicate()
 
 
 def stopped(process: subprocess.Popen[bytes]) -> Done:
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     return Done(process.returncode, out.decode(), err.decode())
 
 
@@ -86,6 +92,7 @@ def notes(shell: Shell) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+@pytest.mark.smoke
 def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  # R9
     approval_id = paused(shell, "thread 7\x1b[2J")
     with Interlock(shell.url, agent="writer") as lock:
@@ -104,6 +111,7 @@ def test_paused_runs_are_listed_with_what_they_wait_for(shell: Shell) -> None:  
     assert shell("runs", "--agent", "mailer").out.count("nobody: it can go on") == 1
 
 
+@pytest.mark.smoke
 def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_killed(flow: Shell) -> None:  # R9
     approval_id = paused(flow, "thread 7")
     (flow.folder / "deadly").touch()
@@ -112,9 +120,9 @@ def test_a_run_goes_on_when_it_was_approved_and_once_though_its_process_was_kill
         assert process.stdout.readline().decode().startswith("Going on with the runs of mailer on sqlite:///")
         assert notes(flow) == []
         assert flow("approvals", "approve", approval_id).code == 0
-        assert process.wait(timeout=60) == -signal.SIGKILL
+        assert process.wait(timeout=PATIENCE) == -signal.SIGKILL
     with resuming(flow) as process:
-        wait_until(lambda: not flow("runs", "--json").json["items"], "the run went on")
+        wait_until_gone_on(flow, process)
         done = stopped(process)
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[-1] == "thread 7 went on."
@@ -132,7 +140,7 @@ async def test_a_run_goes_on_over_a_server(flow: Shell) -> None:  # R9
         flow.extra |= {"WHERE": served.url, "KEY": keys["agent"], "INTERLOCK_KEY": keys["agent"]}
         with resuming(flow, "flow:resume", "--url", served.url) as process:
             assert flow("approvals", "approve", approval_id).code == 0
-            wait_until(lambda: not flow("runs", "--json").json["items"], "the run went on")
+            wait_until_gone_on(flow, process)
             assert stopped(process).code == 0
     assert notes(flow) == ["begun", "sent to bob"]
 
@@ -155,14 +163,14 @@ def test_a_plain_function_will_do(flow: Shell) -> None:
     ],
 )
 def test_what_cannot_be_called_is_said(flow: Shell, function: str, said: str) -> None:
-    done = flow("resume", function, "--agent", "mailer")
+    done = flow.process("resume", function, "--agent", "mailer")
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert done.err.count("\n") == 1
 
 
 def test_a_database_that_is_not_there_is_said(flow: Shell) -> None:
-    done = flow("resume", "flow:resume_plainly", "--agent", "mailer", "--json")
+    done = flow.process("resume", "flow:resume_plainly", "--agent", "mailer", "--json")
     assert done.code == 2
     assert "There is no database at" in json.loads(done.out)["message"]
     assert not os.path.exists(flow.path)

@@ -15,6 +15,8 @@ from interlock.wiring import os_user, wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.support import BOB, Clock, approve, call, opened
 
+pytestmark = pytest.mark.smoke
+
 DAY = 86_400_000
 PAY = ToolSpec("pay", "write", describe="Pay {amount} to {to}", secret=("key",))
 LOOK = ToolSpec("look", "read")

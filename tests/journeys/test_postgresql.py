@@ -3,12 +3,11 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
 from interlock.stores.migrate import load_migrations
-from tests.journeys.programs import Shell
+from tests.journeys.programs import PATIENCE, Shell, wait_until
 
 AGENT = """
 import os
@@ -32,24 +31,25 @@ def team(shell: Shell, postgres_url: str) -> Shell:
 
 
 def waiting(team: Shell) -> list[str]:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        found = team("approvals", "list", "--json")
-        if found.code == 0 and found.json["items"]:
-            return [item["id"] for item in found.json["items"]]
-    raise AssertionError("nothing came to wait")
+    found: list[str] = []
+
+    def some() -> bool:
+        found[:] = [item["id"] for item in team("approvals", "list", "--json").json["items"]]
+        return bool(found)
+
+    wait_until(some, "something waits", pause=0.05)
+    return found
 
 
+@pytest.mark.smoke
 def test_an_agent_and_a_person_meet_on_postgresql(team: Shell) -> None:  # R31
     names = [migration.name for migration in load_migrations("postgres")]
     assert f"applied {len(names)} migrations: {', '.join(names)}." in team("migrate").out
     assert "up to date" in team("migrate").out
-    agent = subprocess.Popen(
-        [sys.executable, "-c", AGENT], env=team.env(), cwd=team.folder, stdout=subprocess.PIPE, text=True
-    )
+    agent = team.program(sys.executable, "-c", AGENT, stdout=subprocess.PIPE, text=True)
     [approval_id] = waiting(team)
     assert "may start" in team("approvals", "approve", approval_id, "--user", "bob").out
-    assert agent.communicate(timeout=60)[0] == "made Fix login\n"
+    assert agent.communicate(timeout=PATIENCE)[0] == "made Fix login\n"
     shown = team("approvals", "show", approval_id, "--json").json
     assert (shown["status"], shown["decision"]["by"]) == ("succeeded", "bob")
     assert team("audit", "verify").out.startswith("valid: 7 entries")

@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ class Desk:
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.shell.extra["INTERLOCK_DATABASE_URL"] = "sqlite:///interlock.db"  # where the programs of the docs keep it
-        self.started: list[subprocess.Popen[bytes]] = []
 
     def save(self, name: str, text: str) -> str:
         (self.shell.folder / name).write_text(text)
@@ -36,15 +34,7 @@ class Desk:
     def start(self, program: str, *words: str) -> subprocess.Popen[bytes]:
         """What it prints goes to out.txt, lives one after the other."""
         with (self.shell.folder / "out.txt").open("ab") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-u", program, *words],
-                cwd=self.shell.folder,
-                env=self.shell.env(),
-                stdout=out,
-                stderr=out,
-            )
-        self.started.append(process)
-        return process
+            return self.shell.program(sys.executable, "-u", program, *words, stdout=out, stderr=out)
 
     def printed(self) -> str:
         return (self.shell.folder / "out.txt").read_text()
@@ -55,8 +45,14 @@ class Desk:
         return done.json["items"] if done.code == 0 else []
 
     def one(self, status: str) -> str:
-        wait_until(lambda: bool(self.found(status)), f"something is {status}; printed: {self.printed()}")
-        (item,) = self.found(status)
+        found: list[dict[str, Any]] = []
+
+        def some() -> bool:
+            found[:] = self.found(status)
+            return bool(found)
+
+        wait_until(some, f"something is {status}", pause=0.1)
+        (item,) = found
         return str(item["id"])
 
     def interlock(self, *words: str) -> str:
@@ -70,12 +66,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(shell: Shell) -> Iterator[Desk]:
-    desk = Desk(shell)
-    yield desk
-    for process in desk.started:
-        process.kill()
-        process.wait()
+def desk(shell: Shell) -> Desk:
+    return Desk(shell)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -96,12 +88,15 @@ def ended(process: subprocess.Popen[bytes]) -> int:
     return process.wait(PATIENCE)
 
 
+@pytest.mark.smoke
 def test_the_readme_runs_as_written(desk: Desk) -> None:
     life = desk.start(desk.save("quickstart.py", program(README, "create_issue")))
     approval_id = desk.one("pending")
     said = []
     for words in commands(README):
-        said.append(desk.interlock(*(approval_id if word == "ID" else word for word in words)))
+        done = desk.shell.process(*(approval_id if word == "ID" else word for word in words))
+        assert done.code == 0, done.err
+        said.append(done.out)
         if words[1] == "approve":
             assert ended(life) == 0, desk.printed()
     assert [words[1] for words in commands(README)] == ["list", "approve", "verify"]
@@ -111,10 +106,12 @@ def test_the_readme_runs_as_written(desk: Desk) -> None:
     assert desk.printed() == "creating 'Fix login'\n{'id': 1, 'title': 'Fix login'}\n"
 
 
+@pytest.mark.smoke
 def test_the_readme_and_the_quickstart_begin_with_the_same_program() -> None:
     assert program(README, "create_issue") == program(QUICKSTART, "create_issue")
 
 
+@pytest.mark.smoke
 def test_killed_while_it_waits_it_asks_nothing_new(desk: Desk) -> None:  # R23, R24, R46
     quickstart = desk.save("quickstart.py", program(README, "create_issue"))
     first = desk.start(quickstart)

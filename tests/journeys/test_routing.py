@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.journeys.programs import Shell
 from tests.journeys.test_accounts import assert_refused
+
+pytestmark = pytest.mark.smoke
 
 KEY = "k" * 32
 ONLY_HIGH = f"""
@@ -25,7 +29,7 @@ def test_nothing_starts_while_a_priority_has_no_channel(shell: Shell) -> None:  
     configure(shell, ONLY_HIGH)
     shell("migrate")
     for command in (("serve", "--port", "0"), ("worker",)):
-        assert_refused(shell(*command), 2, "no channel of pager takes the priority low")
+        assert_refused(shell.process(*command), 2, "no channel of pager takes the priority low")
     done = shell("doctor")
     assert (done.code, "no channel of pager takes the priority low" in done.out, KEY in done.out) == (1, True, False)
 

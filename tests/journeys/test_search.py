@@ -10,6 +10,8 @@ from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail, pay
 
+pytestmark = pytest.mark.smoke
+
 HOUR = 3_600_000
 
 

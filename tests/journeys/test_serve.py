@@ -8,8 +8,6 @@ import re
 import signal
 import socket
 import sqlite3
-import subprocess
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.serving import INTERLOCK, Served, keys_at, serving
+from tests.journeys.programs import PATIENCE, Shell, wait_until
+from tests.serving import Served, keys_at, serving
 
 CALL = {"tool": "delete_file", "args": {"path": "/tmp/x"}, "run_id": "run", "call_id": "c1", "effect": "destructive"}
 
@@ -37,6 +36,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "serve.log").read_text().splitlines()]
 
 
+@pytest.mark.smoke
 def test_a_server_stops_in_order(database: str, tmp_path: Path) -> None:
     with serving(database, tmp_path) as server, server.client() as client:
         assert client.get("/healthz").json() == {"status": "ok"}
@@ -60,9 +60,9 @@ def test_a_long_poll_is_answered_with_what_is_known(
         waiting = pool.submit(agent.get, f"/api/calls/{told['approval_id']}", params={"wait": "50"})
         wait_for_waiting(server, keys["admin"], 1)
         server.process.send_signal(number)
-        answer = waiting.result(timeout=10)
+        answer = waiting.result(timeout=30)  # less than it would wait for
         assert (answer.status_code, answer.json()["outcome"]) == (200, "waiting")
-        assert server.process.wait(timeout=10) == 0
+        assert server.process.wait(PATIENCE) == 0
 
 
 def test_a_request_in_flight_gets_its_answer(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
@@ -74,7 +74,7 @@ def test_a_request_in_flight_gets_its_answer(database: str, tmp_path: Path, keys
         raw = b"".join(iter(lambda: connection.recv(65536), b""))
         assert raw.startswith(b"HTTP/1.1 200")
         assert json.loads(raw.partition(b"\r\n\r\n")[2])["outcome"] == "waiting"
-        assert server.process.wait(timeout=10) == 0
+        assert server.process.wait(PATIENCE) == 0
         connection.close()
 
 
@@ -83,12 +83,10 @@ def test_from_the_signal_on_nothing_new_is_taken(database: str, tmp_path: Path, 
         connection, _ = half_sent(server, keys["agent"])
         server.process.send_signal(signal.SIGTERM)
         wait_for_line(tmp_path, "stopping")
-        pause = threading.Event()
-        while is_open(server):
-            pause.wait(0.01)
+        wait_until(lambda: not is_open(server), "it takes no connection any more")
         assert server.process.poll() is None
         connection.close()
-        assert server.process.wait(timeout=10) == 0
+        assert server.process.wait(PATIENCE) == 0
 
 
 def test_a_second_signal_ends_it_at_once(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
@@ -97,10 +95,11 @@ def test_a_second_signal_ends_it_at_once(database: str, tmp_path: Path, keys: di
         server.process.send_signal(signal.SIGTERM)
         wait_for_line(tmp_path, "stopping")
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(timeout=5) == -signal.SIGTERM
+        assert server.process.wait(PATIENCE) == -signal.SIGTERM
         connection.close()
 
 
+@pytest.mark.smoke
 def test_the_demo_fills_an_empty_workspace_once(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
     for _ in range(2):
         with serving(database, tmp_path, "--demo") as server, server.client(keys["reviewer"]) as bob:
@@ -126,17 +125,21 @@ def test_the_first_start_prints_a_link_for_the_first_admin(database: str, tmp_pa
     assert re.search(rf"{re.escape(server.url)}/welcome#[\w-]{{43}}$", link.strip())
 
 
-def test_the_worker_keeps_deadlines_without_a_server(database: str, tmp_path: Path, keys: dict[str, str]) -> None:
+@pytest.mark.smoke
+def test_the_worker_keeps_deadlines_without_a_server(
+    database: str, tmp_path: Path, keys: dict[str, str], shell: Shell
+) -> None:
+    def is_expired() -> bool:
+        return rows.execute("select status from approvals").fetchall() == [("expired",)]
+
     with serving(database, tmp_path, "--no-worker") as server, server.client(keys["agent"]) as agent:
         told = agent.post("/api/calls", json={**CALL, "expires_in": "1s"}).json()
-        worker = subprocess.Popen([*INTERLOCK, "worker", "--database", database], stderr=subprocess.PIPE, text=True)
+        worker = shell.start("worker", "--database", database)
         assert told["status"] == "pending"
-        pause = threading.Event()
         with closing(sqlite3.connect(tmp_path / "interlock.db")) as rows:
-            while rows.execute("select status from approvals").fetchall() != [("expired",)]:
-                pause.wait(0.05)
+            wait_until(is_expired, "the call is expired")
         worker.send_signal(signal.SIGTERM)
-        _, lines = worker.communicate(timeout=10)
+        _, lines = worker.communicate(timeout=PATIENCE)
         assert worker.returncode == 0
         assert [json.loads(line)["event"] for line in lines.splitlines()] == ["start", "stopping", "stopped"]
 
@@ -166,13 +169,10 @@ def half_sent(server: Served, key: str) -> tuple[socket.socket, bytes]:
 
 
 def wait_for_line(folder: Path, event: str) -> None:
-    pause = threading.Event()
-    while event not in [line["event"] for line in events(folder)]:
-        pause.wait(0.01)
+    wait_until(lambda: event in [line["event"] for line in events(folder)], f"the server says that it is {event}")
 
 
 def wait_for_waiting(server: Served, key: str, count: int) -> None:
-    pause = threading.Event()
     with server.client(key) as client:
-        while f"interlock_waiting_agents {count}.0" not in client.get("/metrics").text:
-            pause.wait(0.01)
+        gauge = f"interlock_waiting_agents {count}.0"
+        wait_until(lambda: gauge in client.get("/metrics").text, f"{count} agents wait")

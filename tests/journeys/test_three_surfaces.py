@@ -61,7 +61,6 @@ class Surfaces:
         return [text for text in texts if approval_id in text and words in text]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_the_page_slack_and_a_mail_in_a_race_have_one_winner_that_all_three_show(
     place: Place, tmp_path: Path

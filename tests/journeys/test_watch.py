@@ -14,7 +14,7 @@ import pytest
 
 from interlock.core.decision import Reject, Reviewer, Seen
 from interlock.wiring import wall_clock
-from tests.journeys.programs import Shell, Terminal, wait_until
+from tests.journeys.programs import PATIENCE, Shell, Terminal, wait_until
 from tests.journeys.seeds import DECEIT, mail, pay
 from tests.support import Clock, approve, opened, pending
 
@@ -35,6 +35,7 @@ def shown(shell: Shell, approval_id: str) -> Any:
 # Keys
 
 
+@pytest.mark.smoke
 async def test_a_call_is_approved_with_keys_and_leaves_the_list(shell: Shell) -> None:
     approval_id = await mail(shell)
     with watching(shell, "--user", "ada") as terminal:
@@ -110,6 +111,7 @@ async def test_a_card_that_is_longer_than_the_screen_is_read_to_its_end_first(sh
     assert shown(shell, approval_id)["status"] == "approved"
 
 
+@pytest.mark.smoke
 async def test_a_call_is_rejected_with_a_reason_and_taken_back(shell: Shell) -> None:
     approval_id = await mail(shell)
     with watching(shell) as terminal:
@@ -206,8 +208,9 @@ async def test_a_question_is_withdrawn_when_somebody_else_decides(shell: Shell) 
 
 
 async def test_a_call_that_expires_leaves_the_list(shell: Shell) -> None:
-    await mail(shell, expires_in=4_000)
+    shell("migrate")
     with watching(shell) as terminal:
+        await mail(shell, expires_in=1_000)
         terminal.assert_shows("0 calls wait", "expired")
 
 
@@ -216,8 +219,8 @@ async def test_a_call_that_expires_leaves_the_list(shell: Shell) -> None:
 
 async def test_a_locked_database_gives_a_line_and_the_view_goes_on(shell: Shell) -> None:
     await mail(shell, 1)
-    await mail(shell, 2, expires_in=3_000)
     with closing(sqlite3.connect(shell.path, isolation_level=None)) as other, watching(shell) as terminal:
+        await mail(shell, 2, expires_in=3_000)
         other.execute("begin immediate")
         terminal.assert_shows("locked by another program", "1 call waits")
         terminal.press("?")
@@ -236,6 +239,7 @@ async def test_a_database_that_is_gone_for_a_moment_gives_a_line(shell: Shell) -
         terminal.assert_becomes(lambda screen: "is gone" not in screen, "the line to go")
 
 
+@pytest.mark.smoke
 async def test_ctrl_c_ends_quietly_and_gives_the_terminal_back(shell: Shell) -> None:
     await mail(shell)
     with watching(shell) as terminal:
@@ -272,26 +276,26 @@ async def test_approve_asks_about_each_alarm(shell: Shell) -> None:
 # Lines
 
 
+@pytest.mark.smoke
 async def test_once_prints_what_waits_and_ends(shell: Shell) -> None:
     approval_id = await mail(shell)
     assert approval_id[-8:] in shell("approvals", "watch", "--once").out
     assert shell("approvals", "watch", "--once", "--json").json["items"][0]["id"] == approval_id
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("words", [(), ("--json",)])
 async def test_off_a_terminal_every_event_is_a_line(shell: Shell, words: tuple[str, ...]) -> None:
     before = await mail(shell, 1, args=DECEIT)
     log, errors = shell.folder / "log", shell.folder / "errors"
     with log.open("wb") as out, errors.open("wb") as err:
         process = shell.start("approvals", "watch", *words, out=out, err=err)
-    try:
-        wait_until(lambda: "waiting" in log.read_text(), "what waits already was told")
-        after = await mail(shell, 2)
-        shell("approvals", "reject", after, "--reason", "no")
-        wait_until(lambda: "rejected" in log.read_text(), "the rejection was told")
-    finally:
-        process.send_signal(signal.SIGINT)
-    assert process.wait() == 130
+    wait_until(lambda: "waiting" in log.read_text(), "what waits already was told")
+    after = await mail(shell, 2)
+    shell("approvals", "reject", after, "--reason", "no")
+    wait_until(lambda: "rejected" in log.read_text(), "the rejection was told")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE) == 130
     assert errors.read_text() == ""
     told = log.read_text()
     assert "\u202e" not in told
