@@ -23,6 +23,13 @@ async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
 
 
 @pytest.fixture(autouse=True)
+def patience_with_slack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slack gives up after three seconds, which a busy machine may need. Tests of these limits set their own."""
+    monkeypatch.setattr("interlock.channels.parts.slack_clicks.SECONDS", 60.0)
+    monkeypatch.setattr("interlock.channels.parts.slack_clicks.ASKING", 60.0)
+
+
+@pytest.fixture(autouse=True)
 async def connections_end() -> AsyncIterator[None]:
     """What a test leaves open is closed before its loop is: a connection under TLS takes a few steps to end."""
     watched = asyncio.get_running_loop()._selector.get_map()  # type: ignore[attr-defined]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 import pytest
 
 from interlock.channels.channel import Kit, Later, Unsure
 from interlock.channels.parts.posting import Poster
+from tests.tools.ports import reserved_port
 
 
 def poster(port: int) -> Poster:
@@ -33,10 +33,9 @@ async def test_who_hangs_up_half_way_may_have_heard_it(begins: bytes) -> None:  
 
 
 async def test_where_nobody_listens_nobody_has_heard_it() -> None:  # R24
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    post = poster(port)
-    with pytest.raises(Later, match="cannot be reached") as raised:
-        await post.post(b"{}", {})
-    await post.close()
+    with reserved_port() as port:
+        post = poster(port)
+        with pytest.raises(Later, match="cannot be reached") as raised:
+            await post.post(b"{}", {})
+        await post.close()
     assert not isinstance(raised.value, Unsure)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from interlock.channels.channel import Channel, Kit, Later, Never, opened
 from interlock.core.errors import DeliveryFailed, Misconfigured
 from interlock.core.message import Message, Recipient
 from tests.standins.mail_server import HOST, PASSWORD, MailServer, mail_server
+from tests.tools.ports import reserved_port
 
 PUBLIC = "https://interlock.example"
 ADA = Recipient("ada", "ada@example.com")
@@ -80,9 +79,8 @@ async def test_a_server_without_starttls_gets_neither_mail_nor_password(tmp_path
 
 
 async def test_a_server_that_is_away_is_tried_later(server: MailServer) -> None:  # R25
-    with closing(socket.create_server((HOST, 0))) as taken:
-        port = taken.getsockname()[1]
-    error = await failure(server.settings(port=port))
+    with reserved_port() as port:
+        error = await failure(server.settings(port=port))
     assert isinstance(error, Later)
     assert "cannot be reached" in error.message
 

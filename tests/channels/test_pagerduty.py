@@ -160,8 +160,7 @@ def test_nothing_comes_back_from_pagerduty() -> None:
 
 
 # Through the courier, on both databases
-
-
+@pytest.mark.postgres_smoke
 async def test_routing_and_escalation_of_a_call_are_one_incident_that_ends_with_it(
     parts: Parts, duty: PagerDuty, clock: Clock
 ) -> None:  # R25 R28

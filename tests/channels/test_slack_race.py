@@ -26,6 +26,7 @@ async def scene(place: Place, clock: Clock) -> AsyncIterator[Scene]:
         yield made
 
 
+@pytest.mark.postgres_smoke
 async def test_of_slack_and_the_page_one_decides_and_both_show_it(scene: Scene) -> None:  # R24 R25 R41
     winners = set()
     for number in range(ROUNDS):

@@ -46,6 +46,7 @@ async def test_a_form_is_answered_with_its_acknowledgement(scene: Scene) -> None
     assert await scene.decision(approval_id) == ("edit", "bob", "slack")
 
 
+@pytest.mark.postgres_smoke
 async def test_an_envelope_that_comes_twice_changes_nothing(scene: Scene) -> None:  # R24
     await scene.ask()
     payload = scene.slack.click(scene.users["bob"], "approve")

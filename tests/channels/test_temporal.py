@@ -177,6 +177,7 @@ def test_nothing_comes_back_from_temporal() -> None:
     assert not isinstance(Kind, Answering)  # R25
 
 
+@pytest.mark.postgres_smoke
 async def test_the_courier_wakes_when_it_is_decided_and_tries_until_it_is_taken(
     parts: Parts, there: Temporal, clock: Clock
 ) -> None:  # R25 R33

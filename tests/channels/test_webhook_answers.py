@@ -89,6 +89,7 @@ async def test_a_channel_without_an_account_takes_nothing(
     assert await status(parts, approval_id) == "pending"
 
 
+@pytest.mark.postgres_smoke
 async def test_the_same_message_many_times_changes_one_thing_and_gets_one_answer(
     app: Entrance, parts: Parts, clock: Clock, keys: dict[str, str]
 ) -> None:  # R24

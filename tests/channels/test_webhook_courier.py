@@ -66,6 +66,7 @@ async def test_what_is_over_when_it_is_back_is_not_told(
     assert receiver.taken == []
 
 
+@pytest.mark.postgres_smoke
 async def test_who_is_gone_is_told_nothing_until_somebody_says_so(
     office: Office, receiver: Receiver, parts: Parts, clock: Clock
 ) -> None:  # R25

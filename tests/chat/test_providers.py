@@ -410,6 +410,6 @@ async def test_whoever_shows_a_model_shows_no_key(opened: Open) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while not condition():  # noqa: ASYNC110 - the server knows nothing of whoever waits
             await asyncio.sleep(0.005)

@@ -1,10 +1,12 @@
-// The calls that Agent Inbox makes, by the client that it makes them with, one after the other; what came of each.
+// The calls that Agent Inbox makes, by the client that it makes them with: each line has a key and steps, which are done
+// one after the other, and for each line there is one of what came of them.
+import readline from "node:readline";
+
 import { Client } from "@langchain/langgraph-sdk";
 
-const { url, key, steps } = JSON.parse(process.argv[2]);
-const client = new Client({ apiUrl: `${url}/agent-inbox`, apiKey: key || null });
+const { url } = JSON.parse(process.argv[2]);
 
-const calls = {
+const callsOf = (client) => ({
   search: (query) => client.threads.search(query),
   get: (id) => client.threads.get(id),
   state: (id) => client.threads.getState(id),
@@ -16,15 +18,23 @@ const calls = {
       told.push({ event, data });
     return told;
   },
-};
+});
 
-const results = [];
-for (const [name, ...given] of steps) {
-  try {
-    results.push({ told: await calls[name](...given) });
-  } catch (error) {
-    if (error.status === undefined) throw error;
-    results.push({ ...JSON.parse(error.text), status: error.status });
+async function done({ key, steps }) {
+  const calls = callsOf(new Client({ apiUrl: `${url}/agent-inbox`, apiKey: key || null }));
+  const results = [];
+  for (const [name, ...given] of steps) {
+    try {
+      results.push({ told: await calls[name](...given) });
+    } catch (error) {
+      if (error.status === undefined) throw error;
+      results.push({ ...JSON.parse(error.text), status: error.status });
+    }
   }
+  return results;
 }
-console.log(JSON.stringify(results));
+
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  const told = await done(JSON.parse(line)).catch((error) => ({ failed: String(error.stack) }));
+  process.stdout.write(JSON.stringify(told) + "\n");
+}

@@ -23,11 +23,3 @@ def started(script: Path, folder: Path, job: dict[str, Any]) -> subprocess.Popen
     copy = shutil.copy(script, home)
     command = [str(find_node()), str(copy), json.dumps(job)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
-
-
-def ran(script: Path, folder: Path, job: dict[str, Any]) -> Any:
-    """What it printed last, as JSON."""
-    with started(script, folder, job) as process:
-        out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, err or out
-    return json.loads(out.strip().splitlines()[-1])

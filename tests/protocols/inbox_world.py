@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from tests.frameworks.outside import Effects
 from tests.journeys.programs import wait_until
-from tests.protocols.clients import PATIENCE, ran
+from tests.protocols.clients import PATIENCE, started
 from tests.serving import Served, keys_at, serving
 
 SCRIPT = Path(__file__).parent / "agent_inbox.mjs"
 ORIGIN = "https://dev.agentinbox.example"
-THEIRS = "zebra"
+THEIRS, EMPTY = "zebra", "page"
 SCHEMA = {
     "type": "object",
     "properties": {"to": {"type": "string"}, "count": {"type": "integer"}, "urgent": {"type": "boolean"}},
@@ -65,7 +66,9 @@ class World:
     served: Served
     keys: dict[str, str]
     theirs: dict[str, str]
+    empty: dict[str, str]  # of a workspace in which nothing waits but what one test proposes
     folder: Path
+    inbox: subprocess.Popen[str] | None = None  # Agent Inbox's client, kept running
 
     def propose(self, tool: str = "send", args: object = None, keys: dict[str, str] | None = None, **more: Any) -> str:
         """A call that waits."""
@@ -78,9 +81,14 @@ class World:
         return self._waiting("/api/questions", body, self.keys)
 
     def clicks(self, *steps: tuple[Any, ...], role: str = "reviewer") -> list[Any]:
-        """What came of each step of the client, in a process of its own."""
-        job = {"url": self.served.url, "key": self.keys.get(role, ""), "steps": steps}
-        results: list[Any] = ran(SCRIPT, self.folder, job)
+        """What came of each step of a new client."""
+        assert self.inbox
+        assert self.inbox.stdin
+        assert self.inbox.stdout
+        self.inbox.stdin.write(json.dumps({"key": self.keys.get(role, ""), "steps": steps}) + "\n")
+        self.inbox.stdin.flush()
+        results = json.loads(self.inbox.stdout.readline())
+        assert isinstance(results, list), results
         return results
 
     def shown(self, approval_id: str) -> dict[str, Any]:
@@ -95,8 +103,8 @@ class World:
             told: dict[str, Any] = person.post(f"/api/approvals/{approval_id}/decision", json=body).json()
         return told
 
-    def can_start(self, approval_id: str) -> bool:
-        with self.served.client(self.keys["agent"]) as agent:
+    def can_start(self, approval_id: str, keys: dict[str, str] | None = None) -> bool:
+        with self.served.client((keys or self.keys)["agent"]) as agent:
             return agent.post(f"/api/calls/{approval_id}/start", json={}).status_code == 200
 
     @contextmanager
@@ -128,9 +136,18 @@ class World:
 def world_at(folder: Path) -> Iterator[World]:
     database = f"sqlite:///{folder}/interlock.db"
     (folder / "interlock.yaml").write_text(SETTINGS)
-    keys, theirs = asyncio.run(keys_at(database)), asyncio.run(keys_at(database, THEIRS))
+    keys, theirs, empty = (asyncio.run(keys_at(database, workspace)) for workspace in ("default", THEIRS, EMPTY))
     with serving(database, folder) as served:
-        yield World(served, keys, theirs, folder)
+        yield World(served, keys, theirs, empty, folder)
+
+
+@contextmanager
+def with_inbox(world: World) -> Iterator[World]:
+    with started(SCRIPT, world.folder, {"url": world.served.url}) as process:
+        try:
+            yield replace(world, inbox=process)
+        finally:
+            process.kill()
 
 
 def answer(kind: str, args: object = None) -> dict[str, Any]:

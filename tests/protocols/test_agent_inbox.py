@@ -13,7 +13,7 @@ from tests.frameworks.outside import Effects
 from tests.journeys.programs import wait_until
 from tests.node_packages import CLIENTS, MISSING
 from tests.protocols.clients import PATIENCE, started
-from tests.protocols.inbox_world import ARGS, ORIGIN, SCHEMA, World, answer, edited, world_at
+from tests.protocols.inbox_world import ARGS, ORIGIN, SCHEMA, World, answer, edited, with_inbox, world_at
 
 pytestmark = pytest.mark.skipif(not CLIENTS.is_installed(), reason=MISSING)
 
@@ -64,8 +64,8 @@ PAYLOADS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world_at(tmp_path_factory.mktemp("agent-inbox")) as made:
-        yield made
+    with world_at(tmp_path_factory.mktemp("agent-inbox")) as made, with_inbox(made) as world:
+        yield world
 
 
 @pytest.fixture
@@ -407,17 +407,18 @@ def test_the_page_of_another_site_may_ask_with_a_key_and_look_without_one(world:
         assert "access-control-allow-origin" not in elsewhere.headers
 
 
-def test_the_shortest_program_works_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a server of its own: it accepts all that waits."""
+def test_the_shortest_program_works_as_the_page_says(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a workspace of its own: it accepts all that waits."""
     (program,) = re.findall(r"^```js\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (printed,) = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     script = tmp_path / "inbox.mjs"
     script.write_text(program)
-    with world_at(tmp_path) as world:
-        waiting = world.propose("create_issue", {"title": "Fix login", "labels": ["bug"]})
-        monkeypatch.setenv("SERVER", world.served.url)
-        monkeypatch.setenv("KEY", world.keys["reviewer"])
-        with started(script, tmp_path, {}) as process:
-            out, err = process.communicate(timeout=PATIENCE)
-        assert (out, err) == (printed, "")
-        assert world.can_start(waiting)
+    waiting = world.propose("create_issue", {"title": "Fix login", "labels": ["bug"]}, world.empty)
+    monkeypatch.setenv("SERVER", world.served.url)
+    monkeypatch.setenv("KEY", world.empty["reviewer"])
+    with started(script, tmp_path, {}) as process:
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (out, err) == (printed, "")
+    assert world.can_start(waiting, world.empty)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import socket
 import subprocess
 import threading
 import uuid
@@ -21,6 +20,7 @@ import pytest
 from tests.frameworks.outside import Effects, finished, printed, started
 from tests.journeys.programs import Shell, wait_until
 from tests.serving import Served, keys_at, serving
+from tests.tools.ports import reserved_port
 
 PROGRAM = Path(__file__).parent / "humanlayer_program.py"
 PAGE = Path(__file__).parents[2] / "docs" / "clients" / "humanlayer.md"
@@ -38,6 +38,8 @@ SLOW_TO_REJECT = "version: 1\ndefaults: {undo_window: 1h}\n"
 NO_TIME = "version: 1\ndefaults: {expires_in: 1s}\n"
 HANDED_OVER = "Handed over to the agent's program, which runs it and does not say what came of it."
 MAIL = {"to": "ann", "text": "hi"}
+
+with_sdk = pytest.mark.nightly  # the SDK is in an environment of its own, which only `make test-all` installs
 
 
 @dataclass
@@ -118,6 +120,7 @@ def run() -> str:
 
 
 # R16, R37, R54
+@with_sdk
 @pytest.mark.parametrize("story", ["approval", "approval_async"])
 def test_what_is_approved_runs_once_and_is_kept_as_handed_over(world: World, run: str, story: str) -> None:
     program = world.start(story, run)
@@ -131,6 +134,7 @@ def test_what_is_approved_runs_once_and_is_kept_as_handed_over(world: World, run
     assert (shown["status"], shown["result"], shown["agent"]) == ("succeeded", HANDED_OVER, "bot")
 
 
+@with_sdk
 @pytest.mark.parametrize("story", ["approval", "approval_async"])
 def test_what_is_rejected_does_not_run_and_the_model_is_told_why(world: World, run: str, story: str) -> None:
     program = world.start(story, run)
@@ -139,12 +143,14 @@ def test_what_is_rejected_does_not_run_and_the_model_is_told_why(world: World, r
     assert world.effects.of(run) == []
 
 
+@with_sdk
 def test_a_rejection_without_words_is_told_in_ours(world: World, run: str) -> None:
     program = world.start("denial_in_slack", run)
     world.decide(run, "reject")
     assert printed(program) == "User in the office denied send_mail with message: A person rejected this call."
 
 
+@with_sdk
 def test_a_reason_that_is_an_option_is_told_by_its_name(world: World, run: str) -> None:
     program = world.start("options", run)
     world.decide(run, "reject", reason="Not this month")
@@ -161,6 +167,7 @@ def test_other_reasons_are_told_as_they_are(world: World, run: str, reason: str,
     assert (status["approved"], status["comment"], status["reject_option_name"]) == (False, reason, name)
 
 
+@with_sdk
 @pytest.mark.parametrize("story", ["question", "question_async"])
 def test_a_question_gets_what_the_person_said(world: World, run: str, story: str) -> None:
     program = world.start(story, run)
@@ -168,6 +175,7 @@ def test_a_question_gets_what_the_person_said(world: World, run: str, story: str
     assert printed(program) == "Blue, please."
 
 
+@with_sdk
 def test_a_question_with_options_is_answered_by_one_of_them(world: World, run: str) -> None:
     program = world.start("choice", run)
     item = world.waiting(run)
@@ -180,12 +188,14 @@ def test_a_question_with_options_is_answered_by_one_of_them(world: World, run: s
     assert (told["spec"]["subject"], told["spec"]["state"]) == ("Colours", {"step": 7})
 
 
+@with_sdk
 def test_what_nobody_decided_in_time_is_a_no_that_says_so(world: World, run: str) -> None:
     told = world.told("other_names", run, fn="hurry")
     assert told == "User denied hurry with message: The call timed out: nobody decided or started it in time."
     assert world.of(run)[0]["status"] == "expired"
 
 
+@with_sdk
 def test_a_question_that_nobody_answered_is_no_answer(world: World, run: str) -> None:
     world.policy(NO_TIME)
     told = world.told("question", run)
@@ -193,6 +203,7 @@ def test_a_question_that_nobody_answered_is_no_answer(world: World, run: str) ->
     assert "Nobody answered this question in time." in told["raised"]
 
 
+@with_sdk
 def test_the_policy_answers_at_once_where_it_can(world: World, run: str) -> None:
     assert world.told("other_names", run, fn="look_up") == "ran for ann"
     denied = world.told("other_names", run, fn="drop_table")
@@ -200,6 +211,7 @@ def test_the_policy_answers_at_once_where_it_can(world: World, run: str) -> None
     assert [(item["tool"], item["status"]) for item in world.of(run)] == [("look_up", "succeeded")]
 
 
+@with_sdk
 def test_it_is_decided_at_the_command_line_while_the_program_looks(world: World, run: str) -> None:
     program, shell = world.start("approval", run), Shell(world.folder)
     done = shell("approvals", "approve", world.waiting(run)["id"], "--user", "bob")
@@ -208,6 +220,7 @@ def test_it_is_decided_at_the_command_line_while_the_program_looks(world: World,
     assert world.effects.of(run) == [MAIL]
 
 
+@with_sdk
 def test_a_person_decides_with_the_sdk_and_their_own_key(world: World, run: str) -> None:
     world.post(run, spec={"reject_options": [{"name": "later", "prompt_fill": "Ask again next month."}]})
     program = world.start("looking", run, call=run)
@@ -220,6 +233,7 @@ def test_a_person_decides_with_the_sdk_and_their_own_key(world: World, run: str)
     assert world.of(run)[0]["decision"]["by"] == "bob"
 
 
+@with_sdk
 def test_a_person_answers_with_the_sdk_and_their_own_key(world: World, run: str) -> None:
     program = world.start("choice", run)
     call = world.waiting(run)["call_id"]
@@ -230,6 +244,7 @@ def test_a_person_answers_with_the_sdk_and_their_own_key(world: World, run: str)
     assert told["status"]["response"] == "The red one"
 
 
+@with_sdk
 def test_what_a_spec_holds_is_told_back_and_shown_but_for_tokens(world: World, run: str) -> None:
     told = world.told("channels", run, call=run)
     assert told["status"]["approved"] is None
@@ -247,34 +262,36 @@ def test_what_a_spec_holds_is_told_back_and_shown_but_for_tokens(world: World, r
     assert "Escalation: Nobody answers." in json.dumps(question["timeline"])
 
 
+@with_sdk
 def test_a_server_that_restarts_between_two_looks_loses_nothing(tmp_path: Path, run: str) -> None:
     database = f"sqlite:///{tmp_path / 'approvals.db'}"
     keys, strangers = asyncio.run(_keys(database))
     begun, go = tmp_path / "begun", tmp_path / "go"
-    with Effects().counting() as effects:
-        with serving(database, tmp_path) as server:
+    with Effects().counting() as effects, reserved_port() as port:
+        with serving(database, tmp_path, port=port) as server:
             world = World(server, keys, strangers, effects, tmp_path)
             program = world.start("with_a_break", run, begun=str(begun), go=str(go))
             wait_until(begun.exists, "it waits for its next look", 110)
             world.decide(run, "approve")
             server.kill()
-        with serving(database, tmp_path, port=int(server.url.rpartition(":")[2])):
+        with serving(database, tmp_path, port=port):
             go.touch()
             assert printed(program) == "sent: 204"
         assert effects.of(run) == [MAIL]
 
 
+@with_sdk
 def test_where_no_server_answers_the_wait_ends_and_nothing_runs(tmp_path: Path, run: str) -> None:
     """The SDK itself tries nothing again."""
-    with Effects().counting() as effects, socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))  # nobody else gets the port, and nobody listens at it
-        environ = {"HUMANLAYER_API_BASE": f"http://127.0.0.1:{deaf.getsockname()[1]}", "HUMANLAYER_API_KEY": "none"}
+    with Effects().counting() as effects, reserved_port() as port:
+        environ = {"HUMANLAYER_API_BASE": f"http://127.0.0.1:{port}", "HUMANLAYER_API_KEY": "none"}
         job = json.dumps({"story": "approval", "run": run, "effects": effects.url})
         told = printed(started("humanlayer", PROGRAM, job, folder=tmp_path, **environ, NO_PROXY="*"))
         assert str(told).startswith("Error fetching approval for send_mail: ")
         assert effects.seen == []
 
 
+@with_sdk
 def test_the_page_shows_what_its_program_prints(world: World, tmp_path: Path) -> None:
     """It waits as long between two looks as the SDK does by itself."""
     text = PAGE.read_text()
@@ -289,8 +306,7 @@ def test_the_page_shows_what_its_program_prints(world: World, tmp_path: Path) ->
 
 
 # --- a yes is told once
-
-
+@with_sdk
 def test_of_programs_that_look_at_the_same_call_one_runs_it(world: World, run: str) -> None:
     _ok(world.post(run))
     programs = [world.start("looking", run, call=run) for _ in range(3)]
@@ -589,6 +605,7 @@ def test_a_forbidden_call_is_told_again_for_as_long_as_anybody_looks(world: Worl
     assert world.look(run, world.strangers["agent"]).status_code == 404
 
 
+@with_sdk
 def test_a_question_that_the_policy_forbids_is_refused_at_once(world: World, run: str) -> None:
     world.policy("version: 1\nrules: [{name: quiet, tools: [request_*], then: deny, reason: Ask nobody.}]\n")
     told = world.told("question", run)

@@ -17,7 +17,7 @@ from interlock.web.asgi import App, Message
 from interlock.web.site import Site
 from tests.server.asking import scope_of
 
-PATIENCE = 20.0  # seconds, for what certainly comes
+PATIENCE = 100.0  # seconds for what certainly comes, on a busy machine
 Item = str | Wish | asyncio.Event | ModelFailed
 
 
@@ -101,6 +101,11 @@ class Following:
             if "event" in fields:
                 found.append(Event(fields["id"], fields["event"], json.loads(fields["data"])))
         return found
+
+    @property
+    def beats(self) -> int:
+        """Signs of life so far."""
+        return self.text.count("\n:\n\n")
 
     @property
     def thread_id(self) -> str:

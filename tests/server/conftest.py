@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable
+from copy import deepcopy
 
 import httpx2
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from interlock.configuration import Settings
 from interlock.protocols import found
 from interlock.server.app import build, hot_routes
+from interlock.server.document.openapi import Document
 from interlock.server.serve import site_of
 from interlock.web.auth import Auth
 from interlock.web.entrance import Entrance
@@ -73,19 +74,31 @@ async def client(app: Entrance) -> AsyncIterator[As]:
 
 
 @pytest.fixture(scope="session")
-def documents() -> dict[str, bytes]:
-    """The document of the routes is the same for every test, and takes a while to make."""
+def documents() -> dict[str, Document]:
+    """By who made it: the document of the routes is the same for every test, and takes a while to make."""
     return {}
 
 
 @pytest.fixture
-async def world(parts: Parts, site: Site, app: Entrance, documents: dict[str, bytes]) -> matrix.World:
+async def document(app: Entrance, documents: dict[str, Document]) -> Document:
+    """As the server gives it to somebody without a key; it is only read."""
+    if "server" not in documents:
+        got = await ask(app, "GET", "/openapi.json")
+        assert got.status == 200
+        documents["server"] = got.json()
+    return documents["server"]
+
+
+@pytest.fixture
+async def world(
+    parts: Parts, site: Site, app: Entrance, document: Document, documents: dict[str, Document]
+) -> matrix.World:
     """Two workspaces, and all routes."""
-    if not documents:
-        documents["now"] = (await ask(app, "GET", "/openapi.json")).body
-    auth = Auth(site.accounts, "")
-    routes = [*hot_routes(site, auth), *(live for each in found(site, auth) for live in each.streams)]
-    made = matrix.World(parts, app, app, matrix.written_down(json.loads(documents["now"]), routes))
+    if "matrix" not in documents:
+        auth = Auth(site.accounts, "")
+        routes = [*hot_routes(site, auth), *(live for each in found(site, auth) for live in each.streams)]
+        documents["matrix"] = matrix.written_down(deepcopy(document), routes)
+    made = matrix.World(parts, app, app, documents["matrix"])
     await made.make()
     for workspace in (matrix.OURS, matrix.THEIRS):
         await site.workspaces.refresh(workspace)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -415,33 +415,34 @@ def unlike(identity: str) -> str:
     return identity[:-8] + "zzzzzzzz" if identity else ""
 
 
-async def refusals(world: World, operation: Operation) -> list[str]:
+async def refusals(world: World, operation: Operation) -> AsyncGenerator[str, None]:
     """What is wrong with how a route refuses those whom it is not for."""
     if operation.roles is None:
-        return [] if (operation.method, operation.template) in PUBLIC else [f"{operation.name}: for whom is it?"]
-    wrong = []
+        if (operation.method, operation.template) not in PUBLIC:
+            yield f"{operation.name}: for whom is it?"
+        return
     for role in ("nobody", *ROLES):
         if role not in operation.roles:
             expected = (401, "unauthenticated") if role == "nobody" else (403, "forbidden")
-            wrong += differing(operation, role, [await request(world, operation, role, p) for p in PLACES], expected)
-    return wrong
+            answers = [await request(world, operation, role, place) for place in PLACES]
+            for problem in differing(operation, role, answers, expected):
+                yield problem
 
 
-async def permissions(world: World, operation: Operation) -> list[str]:
+async def permissions(world: World, operation: Operation) -> AsyncGenerator[str, None]:
     """What is wrong with how a route serves those whom it is for: with theirs, and with what is not theirs."""
-    wrong = []
     for role in sorted(operation.roles or ("nobody", *ROLES)):
         asked = await request(world, operation, role, "own")
         if not served(operation, asked.got):
-            wrong.append(f"{operation.name} as {role}: {asked.got.status} {asked.got.text[:200]}")
+            yield f"{operation.name} as {role}: {asked.got.status} {asked.got.text[:200]}"
         if THEIRS in asked.got.text or THEIRS in str(asked.got.headers):
-            wrong.append(f"{operation.name} as {role} shows what is of another workspace: {asked.got.text[:200]}")
+            yield f"{operation.name} as {role} shows what is of another workspace: {asked.got.text[:200]}"
         if THEIRS in asked.changed:
-            wrong.append(f"{operation.name} as {role} changes another workspace")
+            yield f"{operation.name} as {role} changes another workspace"
         if operation.has_id and operation.name not in FREE:
             answers = [await request(world, operation, role, place) for place in PLACES[1:]]
-            wrong += differing(operation, role, answers, (404, "not_found"))
-    return wrong
+            for problem in differing(operation, role, answers, (404, "not_found")):
+                yield problem
 
 
 def differing(operation: Operation, role: str, answers: list[Asking], expected: tuple[int, str]) -> list[str]:

@@ -94,6 +94,7 @@ async def test_unknown_tools_are_kept_with_a_warning(ada: httpx2.AsyncClient, ag
     assert (await ada.get("/api/agents/bot")).json()["warnings"] == body["warnings"]
 
 
+@pytest.mark.postgres_smoke
 async def test_what_was_changed_meanwhile_is_not_replaced(ada: httpx2.AsyncClient) -> None:
     seen = (await ada.get("/api/agents/bot")).headers["etag"]
     assert seen == '"0"'

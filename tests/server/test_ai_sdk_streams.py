@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Wish
 from interlock.web.entrance import Entrance
@@ -127,6 +129,7 @@ async def test_a_stopped_turn_says_so(app: Entrance, site: Site, keys: Keys) -> 
     assert parts(stream)[-2] == {"type": "finish", "finishReason": "interrupted"}
 
 
+@pytest.mark.postgres_smoke
 async def test_a_chat_is_told_again_from_its_newest_message(app: Entrance, site: Site, keys: Keys) -> None:
     key = keys["reviewer"]
     assert (await Following(app, key, "GET", "/ai-sdk/chat/chat/stream").begun()).status == 204

@@ -46,6 +46,7 @@ async def listed(person: httpx2.AsyncClient, path: str = "/api/approvals", **fil
 
 
 # R36
+@pytest.mark.postgres_smoke
 async def test_approvals_are_listed_by_everything_that_people_look_for(
     client: As, keys: Keys, parts: Parts, site: Any, clock: Clock
 ) -> None:
@@ -82,6 +83,7 @@ async def test_approvals_are_listed_by_when_they_were_proposed(client: As, keys:
     assert (await bob.get("/api/approvals", params={"since": "yesterday"})).status_code == 400
 
 
+@pytest.mark.postgres_smoke
 async def test_a_list_is_turned_page_by_page(client: As, keys: Keys, clock: Clock) -> None:
     agent, vic = client(keys["agent"]), client(keys["viewer"])
     for number in range(5):

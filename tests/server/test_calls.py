@@ -32,6 +32,7 @@ async def decide(
 
 
 # R3, R22, R24
+@pytest.mark.postgres_smoke
 async def test_a_call_is_proposed_approved_started_and_finished(client: As, keys: dict[str, str]) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await propose(agent)

@@ -195,6 +195,7 @@ async def test_what_went_through_a_channel_that_is_not_there_any_more_cannot_be_
     assert (answer.status_code, "no channel ops any more" in answer.json()["message"]) == (409, True)
 
 
+@pytest.mark.postgres_smoke
 async def test_deliveries_are_paged_by_status_and_channel(
     client: As, keys: dict[str, str], courier: Courier, clock: Clock
 ) -> None:

@@ -104,6 +104,7 @@ async def test_cards_of_one_turn_are_decided_in_any_order(  # R3
     assert [result.call_id for result in results] == ["c1", "c2"]  # whatever came first
 
 
+@pytest.mark.postgres_smoke
 async def test_what_was_decided_in_a_thread_can_be_found_later(  # R8
     app: Entrance, site: Site, keys: Keys, client: As
 ) -> None:

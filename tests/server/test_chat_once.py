@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from interlock.configuration import Settings
 from interlock.core.prompt import Wish
 from interlock.server.app import build
@@ -41,6 +43,7 @@ async def test_sent_again_while_the_first_is_told_it_joins_in(app: Entrance, sit
     assert await messages(site, first.thread_id) == ["Hello"]
 
 
+@pytest.mark.postgres_smoke
 async def test_sent_many_times_at_once_it_is_one_message(app: Entrance, site: Site, keys: Keys) -> None:
     async with speaking(site, Speaker(["Hello."])):
         streams = [await said(app, keys["reviewer"], "a").begun() for _ in range(10)]

@@ -74,6 +74,7 @@ async def test_no_word_of_a_thread_is_in_the_ledger_or_its_stream(  # R48
     assert "events" not in places_of(place, PRIVATE)
 
 
+@pytest.mark.postgres_smoke
 async def test_an_erased_thread_is_gone_from_every_table(  # R41, R49
     site: Site, parts: Parts, keys: Keys, client: As, thread_id: str, place: Place
 ) -> None:

@@ -11,31 +11,30 @@ import pytest
 from interlock.server.document.handbook import handbook
 from interlock.server.document.openapi import Document, body_models, operations
 from interlock.server.models import Shown
+from tests.places import File
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 
 
 @pytest.fixture
-async def made(client: As) -> Document:
-    answer = await client().get("/openapi.json")
-    assert answer.status_code == 200
-    document: Document = answer.json()
-    return document
+def place(tmp_path: Path) -> File:
+    """One kind of database is enough: the document is in none."""
+    return File(tmp_path / "interlock.db")
 
 
-def fits(made: Document, schema: dict[str, Any], value: object) -> bool:
-    return jsonschema_rs.is_valid({**schema, "components": made["components"]}, value)
+def fits(document: Document, schema: dict[str, Any], value: object) -> bool:
+    return jsonschema_rs.is_valid({**schema, "components": document["components"]}, value)
 
 
-async def test_every_route_says_what_it_does_who_may_and_how_it_fails(made: Document) -> None:
-    assert made["openapi"] == "3.1.0"
+async def test_every_route_says_what_it_does_who_may_and_how_it_fails(document: Document) -> None:
+    assert document["openapi"] == "3.1.0"
     bare = [
         f"{method} {path}"
-        for method, path, operation in operations(made)
+        for method, path, operation in operations(document)
         if not (operation["summary"] and operation["tags"] and "default" in operation["responses"])
     ]
     assert bare == []
-    open_to_all = {path for _, path, operation in operations(made) if "x-roles" not in operation}
+    open_to_all = {path for _, path, operation in operations(document) if "x-roles" not in operation}
     assert open_to_all <= {
         *("/healthz", "/readyz", "/api/session", "/api/session/link", "/api/session/link/look"),
         *("/api/links/look", "/api/links/code", "/api/links/session"),
@@ -43,18 +42,18 @@ async def test_every_route_says_what_it_does_who_may_and_how_it_fails(made: Docu
     }
 
 
-async def test_every_body_has_an_example_that_fits(made: Document) -> None:
-    for method, path, operation in operations(made):
+async def test_every_body_has_an_example_that_fits(document: Document) -> None:
+    for method, path, operation in operations(document):
         for kind, content in operation.get("requestBody", {}).get("content", {}).items():
             assert "example" in content, f"{method} {path}: give an example in server/document/examples.py"
             if kind == "application/json":
-                assert fits(made, content["schema"], content["example"]), f"{method} {path}"
+                assert fits(document, content["schema"], content["example"]), f"{method} {path}"
 
 
-async def test_every_answer_has_a_shape(made: Document) -> None:
+async def test_every_answer_has_a_shape(document: Document) -> None:
     shapeless = [
         f"{method} {path}"
-        for method, path, operation in operations(made)
+        for method, path, operation in operations(document)
         for status, answer in operation["responses"].items()
         if status.startswith("2") and status != "204"
         if not any(each["schema"] for each in answer.get("content", {}).values())
@@ -62,30 +61,30 @@ async def test_every_answer_has_a_shape(made: Document) -> None:
     assert shapeless == []
 
 
-async def test_every_post_takes_an_idempotency_key_and_names_are_unique(made: Document) -> None:
-    names = [operation["operationId"] for _, _, operation in operations(made)]
+async def test_every_post_takes_an_idempotency_key_and_names_are_unique(document: Document) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
     assert len(names) == len(set(names))
-    posts = [operation for method, _, operation in operations(made) if method == "POST"]
+    posts = [operation for method, _, operation in operations(document) if method == "POST"]
     assert posts
     assert all("Idempotency-Key" in str(operation["parameters"]) for operation in posts)
     assert {"Proposed", "Said"} <= {name for post in posts for name in body_models(post)}
 
 
-async def test_the_document_needs_no_key_and_holds_the_security_schemes(made: Document) -> None:
-    assert made["components"]["securitySchemes"].keys() == {"key", "session"}
-    assert "HTTPValidationError" not in str(made)
+async def test_the_document_needs_no_key_and_holds_the_security_schemes(document: Document) -> None:
+    assert document["components"]["securitySchemes"].keys() == {"key", "session"}
+    assert "HTTPValidationError" not in str(document)
 
 
-async def test_what_is_answered_is_what_the_document_says(client: As, keys: dict[str, str], made: Document) -> None:
+async def test_what_is_answered_is_what_the_document_says(client: As, keys: dict[str, str], document: Document) -> None:
     told = await propose(client(keys["agent"]))
     schema = {"$ref": "#/components/schemas/Outcome"}
-    assert fits(made, schema, told)
+    assert fits(document, schema, told)
     shown = (await client(keys["viewer"]).get(f"/api/approvals/{told['approval_id']}")).json()
-    assert fits(made, {"$ref": "#/components/schemas/Shown"}, shown)
+    assert fits(document, {"$ref": "#/components/schemas/Shown"}, shown)
     assert set(shown) == {field.alias or name for name, field in Shown.model_fields.items()}
 
 
-async def test_the_page_is_plain_and_has_every_route(client: As, made: Document) -> None:
+async def test_the_page_is_plain_and_has_every_route(client: As, document: Document) -> None:
     page = await client().get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     policy = page.headers["content-security-policy"]
@@ -93,12 +92,12 @@ async def test_the_page_is_plain_and_has_every_route(client: As, made: Document)
     assert "<script" not in page.text
     assert "style=" not in page.text
     assert "://" not in page.text.replace("http://127.0.0.1:8321", "").replace("https://", "", 0)
-    assert [path for _, path, _ in operations(made) if f"<code>{path}</code>" not in page.text] == []
+    assert [path for _, path, _ in operations(document) if f"<code>{path}</code>" not in page.text] == []
     assert 'name="viewport"' in page.text
     style = await client().get("/docs.css")
     assert "color-scheme: light dark" in style.text
 
 
-async def test_the_handbook_is_up_to_date(made: Document) -> None:
+async def test_the_handbook_is_up_to_date(document: Document) -> None:
     stored = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
-    assert handbook(made) == stored, "run: python -m interlock.server.document.handbook > docs/http.md"
+    assert handbook(document) == stored, "run: python -m interlock.server.document.handbook > docs/http.md"

@@ -19,6 +19,7 @@ from interlock.web import sse, tail
 from interlock.web.asgi import App, Message
 from interlock.web.site import Site
 from interlock.wiring import Parts
+from tests.server.chats import PATIENCE
 from tests.serving import make_keys
 from tests.support import ADA, approve, pending
 
@@ -66,7 +67,7 @@ class Reader:
         self._socket.close()
 
     async def until(self, condition: Callable[[Reader], object]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while not condition(self):
                 self._more.clear()
                 await self._more.wait()
@@ -76,7 +77,7 @@ class Reader:
         return self.events
 
     async def until_over(self) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await self.task
 
     @property
@@ -155,6 +156,7 @@ async def work(parts: Parts, count: int, name: str = "c") -> None:
 
 
 # R4
+@pytest.mark.postgres_smoke
 async def test_from_any_point_every_event_comes_once_and_in_order(
     parts: Parts, keys: dict[str, str], listen: Open
 ) -> None:
@@ -316,6 +318,7 @@ async def test_a_stream_ends_with_the_session(parts: Parts, keys: dict[str, str]
     assert not other.task.done()
 
 
+@pytest.mark.postgres_smoke
 async def test_what_happens_together_is_told_together(parts: Parts, keys: dict[str, str], listen: Open) -> None:
     reader = listen(keys["viewer"])
     await reader.until(lambda each: each.text)

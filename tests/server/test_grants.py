@@ -57,6 +57,7 @@ async def test_a_grant_lets_calls_through_until_it_is_revoked(
 
 
 # R24
+@pytest.mark.postgres_smoke
 async def test_a_grant_that_is_sent_again_is_one_grant(bob: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
     assert agent
     answers = await asyncio.gather(*(grant(bob, "same") for _ in range(5)))

@@ -43,6 +43,7 @@ async def test_hot_routes_honour_it_too(client: As, keys: Keys) -> None:
 
 
 # R24
+@pytest.mark.postgres_smoke
 async def test_a_hundred_at_once_are_one(client: As, keys: Keys, parts: Parts) -> None:
     told = await propose(client(keys["agent"]))
     bob = client(keys["reviewer"], **{"idempotency-key": "storm"})
@@ -76,6 +77,7 @@ async def test_keys_of_others_are_others(client: As, keys: Keys) -> None:
 
 
 # R24: a crash between the claim and the answer
+@pytest.mark.postgres_smoke
 async def test_what_somebody_left_half_done_is_taken_over_in_time(
     client: As, keys: Keys, site: Site, clock: Clock
 ) -> None:

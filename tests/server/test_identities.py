@@ -61,6 +61,7 @@ async def test_a_person_who_is_signed_in_says_that_this_is_them(
 
 
 # R48
+@pytest.mark.postgres_smoke
 async def test_somebody_elses_account_is_not_taken_over(
     client: As, keys: dict[str, str], parts: Parts, desk: FrontDesk
 ) -> None:

@@ -496,6 +496,7 @@ async def test_a_decision_that_is_refused_spends_nothing(mailed: Mailed, browser
     assert (await decide(mailed, ada, mailed.token())).status_code == 200
 
 
+@pytest.mark.postgres_smoke
 async def test_of_many_decisions_by_one_link_one_counts(mailed: Mailed, browser: httpx2.AsyncClient) -> None:  # R24
     ada = await signed_in(mailed, browser)
     kinds = ["approve", "reject"] * 5

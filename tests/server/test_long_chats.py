@@ -104,6 +104,7 @@ def ran(app: Entrance, key: str, say: str = "", **more: object) -> Following:
     return Following(app, key, "POST", "/ag-ui", threadId="chat", runId="run", messages=messages, **more)
 
 
+@pytest.mark.postgres_smoke
 async def test_of_a_long_thread_ag_ui_reads_what_a_snapshot_can_hold(
     app: Entrance, site: Site, keys: Keys, read: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

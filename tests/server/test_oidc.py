@@ -13,17 +13,25 @@ from typing import Any
 import httpx2
 import pytest
 from joserfc import jwt
-from joserfc.jwk import OctKey
+from joserfc.jwk import OctKey, RSAKey
 
 from interlock.configuration import Oidc, Server, Settings
 from interlock.web.site import Site
+from tests import identity as identities
 from tests.identity import CLIENT, SECRET, Identity, identity, new_key
 from tests.server.conftest import As
 from tests.support import Clock
 
 
+@pytest.fixture(scope="module")
+def key() -> RSAKey:
+    """Of every test's provider: to make one takes longer than to sign in."""
+    return new_key()
+
+
 @pytest.fixture
-def provider(clock: Clock) -> Iterator[Identity]:
+def provider(clock: Clock, key: RSAKey, monkeypatch: pytest.MonkeyPatch) -> Iterator[Identity]:
+    monkeypatch.setattr(identities, "new_key", lambda: key)
     with identity() as made:
         made.claims = lambda nonce, now=None: Identity.claims(made, nonce, clock() // 1000)  # type: ignore[method-assign]
         yield made
@@ -63,6 +71,7 @@ async def refused(browser: httpx2.AsyncClient, query: dict[str, str]) -> bool:
     return out and (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
 
 
+@pytest.mark.postgres_smoke
 async def test_somebody_signs_in_through_the_provider(
     browser: httpx2.AsyncClient, provider: Identity, ann: str, site: Site
 ) -> None:

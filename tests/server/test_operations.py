@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from interlock.web.site import Site
 from interlock.wiring import Parts, file_of
 from tests.places import Place
@@ -35,6 +37,7 @@ async def test_a_server_that_is_about_to_stop_is_not_ready_and_alive(client: As,
     assert (await client().get("/healthz")).status_code == 200
 
 
+@pytest.mark.postgres_smoke
 async def test_a_server_without_its_database_is_not_ready_and_says_why(
     client: As, parts: Parts, site: Site, place: Place
 ) -> None:
@@ -55,6 +58,7 @@ async def test_metrics_are_for_people_with_a_key(client: As, keys: dict[str, str
     assert (await client().get("/metrics")).status_code == 401
 
 
+@pytest.mark.postgres_smoke
 async def test_decisions_are_counted_and_timed(client: As, keys: dict[str, str], clock: Clock, parts: Parts) -> None:
     await metrics(client, keys["viewer"])  # counts from here on
     agent, bob = client(keys["agent"]), client(keys["reviewer"])

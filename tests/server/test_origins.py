@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from interlock.server.app import build
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
+from tests.places import File
 from tests.server.asking import Got, ask
 
 INBOX = "https://inbox.example.com"
 ASKS = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,x-api-key"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> File:
+    """One kind of database is enough: pages are told apart before anything comes to it."""
+    return File(tmp_path / "interlock.db")
 
 
 @pytest.fixture

@@ -11,10 +11,17 @@ import httpx2
 import pytest
 
 from interlock.server import page
+from tests.places import File
 from tests.server.conftest import As
 
 ROUTES = Path(__file__).resolve().parents[2] / "ui" / "src" / "pages.tsx"
 OPENED = [re.sub(r"\{\w+\}", "some-id", address) for address in page.ADDRESSES]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> File:
+    """One kind of database is enough: what is served here is in none."""
+    return File(tmp_path / "interlock.db")
 
 
 @pytest.fixture

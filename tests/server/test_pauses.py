@@ -142,6 +142,7 @@ async def test_a_run_that_failed_is_left_alone_for_a_while(client: As, keys: Key
     assert len((await claimed(agent))["items"]) == 1
 
 
+@pytest.mark.postgres_smoke
 async def test_a_claim_is_answered_when_a_person_decides(client: As, keys: Keys, parts: Parts, site: Site) -> None:
     agent = client(keys["agent"])
     approval_id = await pending(parts)
@@ -164,6 +165,7 @@ async def test_a_server_that_stops_answers_at_once_and_takes_nothing(client: As,
     assert site.meters.waiting == 0
 
 
+@pytest.mark.postgres_smoke
 async def test_pages_follow_each_other(client: As, keys: Keys) -> None:
     agent = client(keys["agent"])
     for number in range(5):

@@ -55,6 +55,7 @@ async def test_an_admin_adds_changes_and_removes_somebody(ada: httpx2.AsyncClien
     assert authors == {"ada"}
 
 
+@pytest.mark.postgres_smoke
 async def test_what_was_changed_meanwhile_is_not_changed_again(ada: httpx2.AsyncClient) -> None:
     seen = (await ada.get("/api/users/bob")).headers["etag"]
     body = {"role": "reviewer", "teams": ["legal"]}

@@ -80,6 +80,7 @@ async def test_a_policy_that_changed_meanwhile_is_not_replaced(ada: httpx2.Async
     assert (await put(ada, POLICY + "# in time\n", if_match='"1"')).json()["version"] == 2
 
 
+@pytest.mark.postgres_smoke
 async def test_of_many_who_saw_the_same_policy_one_replaces_it(ada: httpx2.AsyncClient) -> None:
     answers = await asyncio.gather(*(put(ada, f"{POLICY}# {n}\n", if_match='"0"') for n in range(10)))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
@@ -113,6 +114,7 @@ async def test_a_verdict_is_explained(ada: httpx2.AsyncClient) -> None:
 
 
 # R52
+@pytest.mark.postgres_smoke
 async def test_a_draft_is_rehearsed_over_what_was_recorded(
     ada: httpx2.AsyncClient, client: As, keys: dict[str, str]
 ) -> None:

@@ -26,6 +26,7 @@ async def ask(agent: httpx2.AsyncClient, /, **more: Any) -> dict[str, Any]:
 
 
 # R37
+@pytest.mark.postgres_smoke
 async def test_an_agent_asks_and_gets_the_answer(client: As, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
     told = await ask(agent)

@@ -134,6 +134,7 @@ async def test_a_payload_that_does_not_fit_is_flagged_cannot_be_approved_and_can
 
 
 # R24
+@pytest.mark.postgres_smoke
 async def test_the_same_request_is_one_and_another_under_its_id_is_a_conflict(
     client: As, keys: Keys, parts: Parts
 ) -> None:

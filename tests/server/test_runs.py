@@ -36,6 +36,7 @@ async def test_a_run_is_resumed_once_its_lease_lapsed(client: As, keys: Keys, cl
     assert (again["run_id"], again["resumed"], again["key"]) == (first["run_id"], True, first["key"])
 
 
+@pytest.mark.postgres_smoke
 async def test_to_ask_for_a_run_twice_opens_one(client: As, keys: Keys, parts: Parts) -> None:
     agent = client(keys["agent"])
     first, second = await take_up(agent, runner="one"), await take_up(agent, runner="one")

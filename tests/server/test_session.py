@@ -34,6 +34,7 @@ async def sign_in(browser: httpx2.AsyncClient, name: str = "bob", **more: str) -
     return await browser.post("/api/session", json={"name": name, "password": PASSWORD, **more})
 
 
+@pytest.mark.postgres_smoke
 async def test_somebody_signs_in_and_out(people: Site, browser: httpx2.AsyncClient) -> None:
     answer = await sign_in(browser)
     assert answer.status_code == 200, answer.text

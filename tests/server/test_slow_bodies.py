@@ -42,10 +42,7 @@ SHOWN = {
 }
 REFUSED = {
     "wide": (body({"a": [1] * 300_000}), "more than 10,000 values"),
-    "many names": (body({f"k{number}": 1 for number in range(70_000)}), "more than 10,000 values"),
-    "many lists": (body({"a": [[[]]] * 100_000}), "more than 10,000 values"),
     "secrets": (body({"a": ["s"] * 100_000}, secret=["/a/*"]), "more than 10,000 values"),
-    "too deep": (with_args('{"a":' * 100_000 + "1" + "}" * 100_000), "nested deeper"),
     "open brackets": ("[" * MIB, "nested deeper"),
     "a long number": (with_args('{"a":%s}' % ("9" * (MIB - ROOM))), "more than 40 digits"),
     "the same name": (with_args('{"a":1' + ',"a":1' * 100_000 + "}"), "appears twice"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from interlock.server.stats import Counted, Plotted
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
@@ -10,6 +12,7 @@ from tests.support import Clock, Parts
 
 
 # R18
+@pytest.mark.postgres_smoke
 async def test_what_waits_and_how_it_ended_is_counted(
     client: As, keys: dict[str, str], clock: Clock, parts: Parts
 ) -> None:
@@ -40,6 +43,7 @@ async def test_what_waits_and_how_it_ended_is_counted(
 
 
 # R18
+@pytest.mark.postgres_smoke
 async def test_what_happened_is_told_for_plots_and_kept_for_a_moment(client: As, keys: dict[str, str]) -> None:
     agent, bob, vic = client(keys["agent"]), client(keys["reviewer"]), client(keys["viewer"])
     await decide(bob, await propose(agent))

@@ -167,14 +167,14 @@ def test_stalled_readers_are_dropped_while_decisions_go_through(
             server, listening = Server(site), socket.create_server(("127.0.0.1", 0))
             running = asyncio.create_task(server.serve(sockets=[listening]))
             port = listening.getsockname()[1]
-            idle = [await _open(port, keys["viewer"], "?kinds=nothing") for _ in range(100)]
-            stalled = [await _open(port, keys["viewer"], "") for _ in range(10)]
+            idle = await asyncio.gather(*(_open(port, keys["viewer"], "?kinds=nothing") for _ in range(100)))
+            stalled = await asyncio.gather(*(_open(port, keys["viewer"], "") for _ in range(10)))
             decided = 0
             async with asyncio.timeout(60):
                 while len(server.server_state.connections) > len(idle):
                     decided += await _reject(parts, await pending(parts, f"{decided}")) == "rejected"
             left = len(server.server_state.connections)
-            server.should_exit = True
+            server.stop()  # as a signal does: the streams are ended, so that nobody waits for them
             await running
             for _, writer in (*idle, *stalled):
                 writer.close()

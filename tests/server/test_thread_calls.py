@@ -44,6 +44,7 @@ async def test_programs_may_call_their_own_threads_so(client: As, keys: Keys) ->
     assert (await agent.get(f"/api/calls/{told['approval_id']}")).json()["status"] == "pending"
 
 
+@pytest.mark.postgres_smoke
 async def test_a_call_of_a_chat_is_not_there_for_programs(client: As, keys: Keys, card: str, parts: Parts) -> None:
     agent, at = client(keys["agent"]), f"/api/calls/{card}"  # R48
     finish = {"fence": 1, "ok": True, "result": "planted"}

@@ -100,6 +100,7 @@ async def test_some_of_the_lines_can_be_asked_for_and_a_stream_goes_on_behind_th
 
 
 # R3
+@pytest.mark.postgres_smoke
 async def test_threads_are_found_by_words_of_their_titles_in_bounded_pages(
     app: Entrance, site: Site, keys: dict[str, str], client: As
 ) -> None:

@@ -52,6 +52,7 @@ async def test_tools_are_known_from_calls_and_from_the_configuration(
     assert names == ["assistant", "bot", "other"]
 
 
+@pytest.mark.postgres_smoke
 async def test_tools_come_in_pages_and_can_be_searched(ada: httpx2.AsyncClient, agent: httpx2.AsyncClient) -> None:
     for n in range(5):
         await propose(agent, call_id=f"call{n}", tool=f"tool_{n}")
@@ -187,6 +188,7 @@ async def test_a_verdict_comes_with_its_reasons_and_the_terms_of_the_question(ad
     assert always["okr_list_objectives"] == ""
 
 
+@pytest.mark.postgres_smoke
 async def test_how_often_a_tool_was_called_is_counted_by_outcome(
     ada: httpx2.AsyncClient, bob: httpx2.AsyncClient, agent: httpx2.AsyncClient, clock: Clock
 ) -> None:  # R10

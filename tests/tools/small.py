@@ -14,8 +14,10 @@ from interlock.schemas import check_schema
 from interlock.tools.mcp.connection import Pace
 from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Tool, Use
+from tests.tools.ports import reserved_port
 
-QUICK = Pace(first=0.05, most=0.2, rest=0.02, look=0.2, answer=10, call=10, patience=10)
+PATIENCE = 100  # seconds for a program that starts on a busy machine
+QUICK = Pace(first=0.05, most=0.2, rest=0.02, look=0.2, answer=PATIENCE, call=PATIENCE, patience=PATIENCE)
 ROOT = Path(__file__).parents[2]
 WAYS = ("child", "old child", "address")
 
@@ -30,17 +32,19 @@ def small(way: str, folder: Path) -> Iterator[McpServer]:
     if way != "address":
         yield McpServer(sys.executable, command(folder, *(["--old"] if way == "old child" else [])), cwd=str(ROOT))
         return
-    with at_an_address(folder) as (_, port):
+    with reserved_port() as port, at_an_address(folder, port):
         yield McpServer(url=f"http://127.0.0.1:{port}/mcp")
 
 
 @contextmanager
-def at_an_address(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def at_an_address(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    """Once it listens."""
     program = [sys.executable, *command(folder, "--port", str(port))]
     process = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield process, int(process.stdout.readline())
+        assert int(process.stdout.readline()) == port
+        yield process
     finally:
         process.kill()
         process.wait()
@@ -52,7 +56,7 @@ async def connected(
     pace: Pace = QUICK, tell: Callable[[str], None] = print, **servers: McpServer
 ) -> AsyncIterator[McpServers]:
     async with McpServers(servers, check_schema, tell, pace=pace) as all_of_them:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             await all_of_them.tried()
         yield all_of_them
 
@@ -66,6 +70,6 @@ async def run(servers: McpServers, name: str, **args: object) -> object:
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not true():  # noqa: ASYNC110  what another process does sets no event here
             await asyncio.sleep(0.01)

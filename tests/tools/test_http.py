@@ -246,7 +246,7 @@ async def test_a_long_answer_is_cut_and_says_so() -> None:
     async with web(a=endless, b=page(b"y" * 30_000), c=page(b"z" * 20_000)) as there:
         tool, at = get_tool(**local(there.port)), f"http://127.0.0.1:{there.port}"
         given = [await tool.run(Use({"url": f"{at}/{name}"}, "")) for name in "abc"]
-        await asyncio.wait_for(ended.wait(), 10)  # it is left, not read to an end that never comes
+        await asyncio.wait_for(ended.wait(), 100)  # it is left, not read to an end that never comes
     assert [len(answer["body"]) for answer in given] == [20_000, 20_000, 20_000]
     assert ["cut" in answer for answer in given] == [True, True, False]
 
@@ -260,8 +260,8 @@ async def test_a_slow_answer_is_not_waited_for() -> None:
             await asyncio.sleep(0.01)
 
     async with web(a=drips, b=redirect("/b")) as there:
-        settings, at = local(there.port, seconds=0.2), f"http://127.0.0.1:{there.port}"
-        with pytest.raises(ToolFailed, match=r"within 0\.2 seconds\.$"):
+        settings, at = local(there.port, seconds=1), f"http://127.0.0.1:{there.port}"
+        with pytest.raises(ToolFailed, match=r"within 1 seconds?\.$"):
             await get_tool(**settings).run(Use({"url": f"{at}/a"}, ""))
         with pytest.raises(ToolFailed, match="may have arrived"):
             await post_tool(**settings).run(Use({"url": f"{at}/a", "body": "x"}, "key"))

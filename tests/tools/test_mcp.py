@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import mcp_types as types
 import pytest
+import pytest_asyncio
 
 from interlock.configuration import McpServer
 from interlock.core.errors import EffectUnknown, ToolFailed
@@ -19,12 +20,47 @@ from interlock.tools.mcp.definition import define, tool_name
 from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Use
 from tests.tools.mcp_server import TOOLS
+from tests.tools.ports import reserved_port
 from tests.tools.small import QUICK, WAYS, at_an_address, connected, run, small, tool_of, until
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the server at an address."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def at_home(home: Path) -> Iterator[McpServer]:
+    with small("address", home) as made:
+        yield made
+
+
+@pytest.fixture
+def address(at_home: McpServer, home: Path) -> Iterator[McpServer]:
+    """A server at an address, where nobody has changed a tool yet."""
+    yield at_home
+    for file in home.iterdir():
+        file.unlink()
+
+
 @pytest.fixture(params=WAYS)
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[McpServer]:
-    with small(request.param, tmp_path) as made:
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def place(way: str, home: Path, tmp_path: Path) -> Path:
+    """The folder of `server`."""
+    return home if way == "address" else tmp_path
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, way: str, place: Path) -> Iterator[McpServer]:
+    if way == "address":
+        yield request.getfixturevalue("address")
+        return
+    with small(way, place) as made:
         yield made
 
 
@@ -34,48 +70,66 @@ async def servers(server: McpServer) -> AsyncIterator[McpServers]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a folder for each of the shared servers."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS)
+async def shared(request: pytest.FixtureRequest, folder: Path) -> AsyncIterator[McpServers]:
+    """For tests that leave a server as it is: to start one takes longer than all that they do with it."""
+    place = folder / request.param
+    place.mkdir()
+    with small(request.param, place) as server:
+        async with connected(files=server) as made:
+            yield made
+
+
+on_shared = pytest.mark.asyncio(loop_scope="module")
+
+
 # --- what is offered --------------------------------------------------------------------------------------------------
 
 
-async def test_every_tool_of_a_server_is_offered_under_the_name_of_the_server(servers: McpServers) -> None:  # R9 R54
-    assert [tool.name for tool in servers.tools("default")] == [f"files_{name}" for name in TOOLS]
-    assert servers.problems() == []
-    offer = tool_of(servers, "files_note").offer
+@on_shared
+async def test_every_tool_of_a_server_is_offered_under_the_name_of_the_server(shared: McpServers) -> None:  # R9 R54
+    assert [tool.name for tool in shared.tools("default")] == [f"files_{name}" for name in TOOLS]
+    assert shared.problems() == []
+    offer = tool_of(shared, "files_note").offer
     assert offer.description == 'From the MCP server "files", in its own words: Writes a note.'
     assert offer.schema == TOOLS["note"]["inputSchema"]
 
 
-async def test_a_server_that_calls_its_tool_harmless_is_not_believed(servers: McpServers) -> None:  # R54
-    spec = tool_of(servers, "files_look").spec
+@on_shared
+async def test_a_server_that_calls_its_tool_harmless_is_not_believed(shared: McpServers) -> None:  # R54
+    spec = tool_of(shared, "files_look").spec
     assert (spec.effect, spec.idempotent) == ("", False)
     assert "readOnlyHint" in str(spec.schema)
 
 
-async def test_the_configuration_says_what_changes_nothing_and_what_may_be_repeated(tmp_path: Path) -> None:
-    with small("child", tmp_path) as server:
-        async with connected(files=replace(server, reads=("lo*",), idempotent=("note",))) as servers:
-            kinds = {tool.name: (tool.spec.effect, tool.spec.idempotent) for tool in servers.tools("default")}
+async def test_the_configuration_says_what_changes_nothing_and_what_may_be_repeated(address: McpServer) -> None:
+    async with connected(files=replace(address, reads=("lo*",), idempotent=("note",))) as servers:
+        kinds = {tool.name: (tool.spec.effect, tool.spec.idempotent) for tool in servers.tools("default")}
     assert kinds["files_look"] == ("read", False)
     assert kinds["files_note"] == ("", True)
     assert kinds["files_fail"] == ("", False)
 
 
-async def test_tools_are_for_the_workspaces_that_are_named(tmp_path: Path) -> None:
-    with small("child", tmp_path) as server:
-        async with connected(files=server, lab=replace(server, workspaces=("lab",))) as servers:
-            by_workspace = {name: {tool.name for tool in servers.tools(name)} for name in ("default", "lab", "other")}
+async def test_tools_are_for_the_workspaces_that_are_named(address: McpServer) -> None:
+    async with connected(files=address, lab=replace(address, workspaces=("lab",))) as servers:
+        by_workspace = {name: {tool.name for tool in servers.tools(name)} for name in ("default", "lab", "other")}
     assert by_workspace["default"] == {f"files_{name}" for name in TOOLS}
     assert by_workspace["lab"] == {f"lab_{name}" for name in TOOLS}
     assert by_workspace["other"] == set()
 
 
-async def test_a_name_that_is_taken_is_left_out_and_told(tmp_path: Path) -> None:
-    with small("child", tmp_path) as server:
-        named = {"first": replace(server, prefix="x"), "second": replace(server, prefix="x")}
-        async with McpServers(named, check_schema, print, taken=["x_note"], pace=QUICK) as servers:
-            await servers.tried()
-            names = [tool.name for tool in servers.tools("default")]
-            told = servers.problems()
+async def test_a_name_that_is_taken_is_left_out_and_told(address: McpServer) -> None:
+    named = {"first": replace(address, prefix="x"), "second": replace(address, prefix="x")}
+    async with McpServers(named, check_schema, print, taken=["x_note"], pace=QUICK) as servers:
+        await servers.tried()
+        names = [tool.name for tool in servers.tools("default")]
+        told = servers.problems()
     assert sorted(names) == sorted(f"x_{name}" for name in TOOLS if name != "note")
     assert sum('"second" is left out' in words for words in told) == len(TOOLS)
     assert any("x_note" in words and '"first"' in words for words in told)
@@ -137,59 +191,65 @@ def test_a_sentence_names_the_server_and_survives_braces() -> None:
     assert spec.sentence({}) == 'Run "{x}" of the MCP server "files"'
 
 
-async def test_a_tool_that_cannot_be_checked_is_left_out_and_told(tmp_path: Path) -> None:
+async def test_a_tool_that_cannot_be_checked_is_left_out_and_told(address: McpServer, home: Path) -> None:
     bad = {"inputSchema": {"type": "object", "properties": {"a": {"$ref": "https://evil.example/x.json"}}}}
-    (tmp_path / "tools.json").write_text(json.dumps({"note": bad}))
-    with small("child", tmp_path) as server:
-        async with connected(files=server) as servers:
-            assert "files_note" not in {tool.name for tool in servers.tools("default")}
-            assert ['The tool "note" of the MCP server "files" is left out' in said for said in servers.problems()] == [
-                True
-            ]
+    (home / "tools.json").write_text(json.dumps({"note": bad}))
+    async with connected(files=address) as servers:
+        assert "files_note" not in {tool.name for tool in servers.tools("default")}
+        (told,) = servers.problems()
+    assert 'The tool "note" of the MCP server "files" is left out' in told
 
 
 # --- calling ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_call_runs_once_and_gives_what_the_server_said(servers: McpServers, tmp_path: Path) -> None:  # R9
-    assert await run(servers, "files_note", text="hello") == {"text": "noted"}
-    assert (tmp_path / "ran").read_text() == "hello\n"
-    assert await run(servers, "files_add", a=1, b=2) == {"structured": {"sum": 3}}
-    assert await run(servers, "files_look") == {"text": "all is quiet"}
+@on_shared
+async def test_a_call_runs_once_and_gives_what_the_server_said(
+    shared: McpServers, folder: Path, request: pytest.FixtureRequest
+) -> None:  # R9
+    ran = folder / request.node.callspec.params["shared"] / "ran"
+    assert not ran.exists()
+    assert await run(shared, "files_note", text="hello") == {"text": "noted"}
+    assert ran.read_text() == "hello\n"
+    assert await run(shared, "files_add", a=1, b=2) == {"structured": {"sum": 3}}
+    assert await run(shared, "files_look") == {"text": "all is quiet"}
 
 
-async def test_what_a_server_reports_as_an_error_is_one(servers: McpServers) -> None:
+@on_shared
+async def test_what_a_server_reports_as_an_error_is_one(shared: McpServers) -> None:
     with pytest.raises(ToolFailed, match='The MCP server "files" says that fail failed: no such file'):
-        await run(servers, "files_fail")
+        await run(shared, "files_fail")
 
 
-async def test_an_answer_is_cut_at_its_bound(servers: McpServers) -> None:
-    answer = await run(servers, "files_huge")
+@on_shared
+async def test_an_answer_is_cut_at_its_bound(shared: McpServers) -> None:
+    answer = await run(shared, "files_huge")
     assert isinstance(answer, dict)
     assert MAX_ANSWER < len(answer["text"]) < MAX_ANSWER + 100
     assert answer["text"].endswith("[cut here: 3,000,000 characters in all]")
 
 
-async def test_a_server_that_asks_back_is_given_nothing(servers: McpServers) -> None:
+@on_shared
+async def test_a_server_that_asks_back_is_given_nothing(shared: McpServers) -> None:
     with pytest.raises(ToolFailed, match=r"given none|not supported|back-channel"):
-        await run(servers, "files_ask")
+        await run(shared, "files_ask")
 
 
-async def test_a_tool_that_is_gone_is_not_called(servers: McpServers, tmp_path: Path) -> None:
+async def test_a_tool_that_is_gone_is_not_called(servers: McpServers, place: Path) -> None:
     tool = tool_of(servers, "files_note")
-    (tmp_path / "tools.json").write_text(json.dumps({"note": None}))
+    (place / "tools.json").write_text(json.dumps({"note": None}))
     with pytest.raises(ToolFailed, match=r"changed or removed note meanwhile\. Nothing was run"):
         await tool.run(Use({"text": "hello"}, "key"))
-    assert not (tmp_path / "ran").exists()
+    assert not (place / "ran").exists()
 
 
-async def test_a_definition_that_changes_right_before_the_call_stops_it(servers: McpServers, tmp_path: Path) -> None:
+async def test_a_definition_that_changes_right_before_the_call_stops_it(servers: McpServers, place: Path) -> None:
     """No notice was given; the server is asked again all the same."""
     tool = tool_of(servers, "files_note")
-    (tmp_path / "tools.json").write_text(json.dumps({"note": {**TOOLS["note"], "description": "Sends a note away."}}))
+    (place / "tools.json").write_text(json.dumps({"note": {**TOOLS["note"], "description": "Sends a note away."}}))
     with pytest.raises(ToolFailed, match="Nothing was run"):
         await tool.run(Use({"text": "hello"}, "key"))
-    assert not (tmp_path / "ran").exists()
+    assert not (place / "ran").exists()
 
 
 async def test_a_notice_of_change_is_followed_at_once(server: McpServer) -> None:  # R54
@@ -220,10 +280,9 @@ async def test_a_child_that_dies_is_started_again(way: str, tmp_path: Path) -> N
 
 
 async def test_a_server_at_an_address_may_be_killed_and_come_back(tmp_path: Path) -> None:
-    with at_an_address(tmp_path) as (process, port):
-        async with connected(
-            replace(QUICK, patience=0.1), files=McpServer(url=f"http://127.0.0.1:{port}/mcp")
-        ) as servers:
+    with reserved_port() as port, at_an_address(tmp_path, port) as process:
+        server = McpServer(url=f"http://127.0.0.1:{port}/mcp")
+        async with connected(replace(QUICK, patience=0.1), files=server) as servers:
             process.kill()
             process.wait()
             await until(servers.problems)
@@ -256,14 +315,14 @@ async def test_a_server_that_is_down_keeps_nothing_else_from_working(tmp_path: P
 
 async def test_each_problem_is_told_once_and_again_when_it_comes_back(tmp_path: Path) -> None:
     told: list[str] = []
-    with at_an_address(tmp_path) as (process, port):
+    with reserved_port() as port, at_an_address(tmp_path, port) as process:
         server = McpServer(url=f"http://127.0.0.1:{port}/mcp")
         async with connected(replace(QUICK, patience=0.1), told.append, files=server) as servers:
             assert told == []
             process.kill()
             process.wait()
             await until(lambda: told)
-            with at_an_address(tmp_path, port) as (again, _):
+            with at_an_address(tmp_path, port) as again:
                 await until(lambda: not servers.problems())
                 before = len(told)
                 again.kill()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import cache
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 
 from interlock import protocols
 from interlock.core.errors import Error, InvalidRequest, NotFound
@@ -100,7 +101,8 @@ def build(site: Site) -> Entrance:
 
 def framework(site: Site, auth: Auth, hot: Collection[Hot | Live], foreign: Collection[Protocol]) -> FastAPI:
     """All routes; the hot ones and the streams stand there for the document only."""
-    rest = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_life)
+    shared = _routes(hot, foreign)
+    rest = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=_life, routes=shared)
     rest.state.site, rest.state.auth, rest.state.metrics = site, auth, Metrics(site)
     rest.state.plots, rest.state.checks = Plots(site), Checks(site)
     rest.state.manual = Manual(rest, auth.cookie)
@@ -113,12 +115,33 @@ def framework(site: Site, auth: Auth, hot: Collection[Hot | Live], foreign: Coll
     )
     for failure, answered in answers:
         rest.add_exception_handler(failure, answered)
-    rest.include_router(hot_router(hot))
-    for routes in ROUTES:
-        rest.include_router(routes.router)
-    for each in foreign:
-        rest.include_router(each.router)
     return rest
+
+
+def _routes(hot: Collection[Hot | Live], foreign: Collection[Protocol]) -> list[BaseRoute]:
+    """They hold nothing of a site, which a request finds in the state of its app: all sites of a process share them."""
+    streams = [live for each in foreign for live in each.streams]
+    addresses = tuple(f"{each.method} {each.template}" for each in (*hot, *streams))
+    made = _made_routes()
+    if addresses not in made:
+        made[addresses] = _make_routes(hot, foreign)
+    return made[addresses]
+
+
+@cache
+def _made_routes() -> dict[tuple[str, ...], list[BaseRoute]]:
+    """To make them takes a tenth of a second, and the first request to each a little more."""
+    return {}
+
+
+def _make_routes(hot: Collection[Hot | Live], foreign: Collection[Protocol]) -> list[BaseRoute]:
+    every = APIRouter()
+    every.include_router(hot_router(hot))
+    for routes in ROUTES:
+        every.include_router(routes.router)
+    for each in foreign:
+        every.include_router(each.router)
+    return every.routes
 
 
 def hot_routes(site: Site, auth: Auth) -> list[Hot | Live]:
