@@ -56,7 +56,7 @@ quick: check ## a minute: the checks, the unit tests and the architecture tests
 # start one. The browser tests are apart because Playwright holds the event loop that other tests need.
 test: check ui-test page pgbouncer chromium ## before pushing, a quarter of an hour: the checks, and all tests but those of test-all alone
 	@rm -rf $(RESULTS)/test
-	@$(PYTEST) -m 'not nightly' --workload=$(RESULTS)/test/unit.json --cov $(UNIT)
+	@$(PYTEST) -m 'not nightly' --workload=$(RESULTS)/test/unit.json $(UNIT) --cov
 	@$(PYTEST) -m 'not nightly' --workload=$(RESULTS)/test/main.json $(UNIT:%=--ignore=%) --ignore=tests/browser
 	@$(PYTEST) -m 'not nightly' --workload=$(RESULTS)/test/browser.json tests/browser
 	@$(BIN)/python -m scripts.test_report --check tests/budget.toml $(REPORT) $(RESULTS)/test/*.json
