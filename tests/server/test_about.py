@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from interlock import __version__
 from interlock.configuration import Storage
+from interlock.web.entrance import Entrance
 from interlock.web.site import Site
+from tests.server.asking import ask
 from tests.server.conftest import As
 
 
@@ -21,3 +23,8 @@ async def test_about_says_which_version_runs_on_which_database(client: As, keys:
         "provider": False,
         "workspace": "default",
     }
+
+
+async def test_a_wrong_method_is_told_which_ones_there_are(app: Entrance) -> None:
+    got = await ask(app, "PATCH", "/api/users")
+    assert (got.status, got.error, got.headers["allow"]) == (405, "wrong_method", "GET, POST")

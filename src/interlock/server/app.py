@@ -9,6 +9,7 @@ from functools import cache
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -208,8 +209,8 @@ async def _unknown_route(request: Request, error: Exception) -> Response:
 def _methods(request: Request) -> list[str]:
     """Of all routes at this address; the framework names those of the first only."""
     app: FastAPI = request.app
-    found = [route for route in app.routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in found for method in getattr(route, "methods", None) or ()})
+    found = [route for route in iter_route_contexts(app.routes) if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in found for method in route.methods or ()})
 
 
 async def _broken(request: Request, _: Exception) -> Response:
