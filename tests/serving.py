@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ class Served:
 
     def client(self, key: str = "", **more: Any) -> httpx2.Client:
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, **more)
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, verify=trusted(), **more)
 
     def kill(self) -> None:
         self.process.kill()
@@ -46,6 +48,12 @@ class Served:
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=30)
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Certificates take 20 ms to read, and every client would read them anew."""
+    return httpx2.create_ssl_context()
 
 
 @contextmanager

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.event import Payload
 from interlock.core.ledger import Fault, Verifier
 from interlock.core.outcome import Waiting
+from interlock.stores.migrate import migrate_sqlite
+from interlock.stores.sqlite import connect
 from interlock.wiring import Parts, wire
 from tests.places import File, Place
 
@@ -54,6 +58,9 @@ class Clock:
 @asynccontextmanager
 async def opened(where: Place | Path, clock: Clock, policy: str = "") -> AsyncIterator[Parts]:
     place = File(where) if isinstance(where, Path) else where
+    if isinstance(place, File) and not place.path.exists():
+        place.path.touch(0o600)  # as the store makes it
+        place.path.write_bytes(ready_file())
     clock.lead(place)
     parts = wire(place.url, clock)
     await parts.store.open()
@@ -62,6 +69,18 @@ async def opened(where: Place | Path, clock: Clock, policy: str = "") -> AsyncIt
         yield parts
     finally:
         await parts.store.close()
+
+
+@cache
+def ready_file() -> bytes:
+    """A database of SQLite that is ready: to write it takes a third of the time that it takes to make one."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "interlock.db")
+        path.touch()
+        with closing(connect(path)) as connection:
+            connection.execute("pragma journal_mode = wal")
+            migrate_sqlite(connection, START)
+        return path.read_bytes()
 
 
 def call(number: int | str = 1, args: Mapping[str, object] | None = None, **more: object) -> ToolCall:

@@ -18,11 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from tests.standins.answering import answering
 from tests.standins.openapi import Document, Json, Operation
 
 VENDOR = Path(__file__).resolve().parents[1] / "vendor" / "github"
@@ -349,12 +349,6 @@ def _like(shape: Json, values: Json) -> Json:
 @asynccontextmanager
 async def serving(standin: GitHub) -> AsyncIterator[str]:
     """Its address."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(standin, lifespan="off", log_config=None, log_level="critical"))
-    task = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
-        listening.close()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        async with answering(standin, listening):
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"

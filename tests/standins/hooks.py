@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import uvicorn
+from tests.standins.answering import answering
 
 
 class Heard(NamedTuple):
@@ -97,16 +97,11 @@ async def receiving(judge: Judge = take_all, path: str = "/hook") -> AsyncIterat
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         receiver.url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
-        config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, date_header=False)
-        server = uvicorn.Server(config)
-        server.capture_signals = nullcontext  # type: ignore[method-assign]  # those of the tests stay theirs
-        running: Awaitable[None] = asyncio.create_task(server.serve(sockets=[listening]))
-        try:
-            yield receiver
-        finally:
-            receiver.go_on.set()
-            server.should_exit = True
-            await running
+        async with answering(app, listening):
+            try:
+                yield receiver
+            finally:
+                receiver.go_on.set()
 
 
 async def _body(receive: Any) -> bytes:

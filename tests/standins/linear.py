@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from graphql import GraphQLResolveInfo, build_schema, is_list_type, is_non_null_type, is_object_type
 
 from interlock.core.ports import Records
 from interlock.demo.linear.resolving import resolved
 from interlock.demo.linear.standin import StandIn
 from tests.provider import FOLDER, find_node
+from tests.standins.answering import answering
 
 FULL = Path(__file__).parents[1] / "vendor" / "linear" / "schema.full.graphql.gz"
 EMPTY: Mapping[str, Any] = {"Boolean": False, "Float": 0.0, "Int": 0, "JSONObject": {}, "String": ""}
@@ -61,14 +60,8 @@ async def served(standin: StandIn) -> AsyncIterator[Line]:
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         line.url = f"http://127.0.0.1:{listening.getsockname()[1]}/graphql"
-        server = uvicorn.Server(uvicorn.Config(app, ws="none", lifespan="off", log_config=None))
-        server.capture_signals = nullcontext  # type: ignore[method-assign]  # those of the tests stay theirs
-        running = asyncio.create_task(server.serve(sockets=[listening]))
-        try:
+        async with answering(app, listening):
             yield line
-        finally:
-            server.should_exit = True
-            await running
 
 
 def whole(records: Records) -> StandIn:
