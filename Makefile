@@ -14,9 +14,11 @@ BENCH_FRAMEWORKS := langchain openai_agents engines
 FRAMEWORKS := langchain openai_agents agent_framework agno crewai engines humanlayer
 FRAMEWORKS_INSTALLED := $(FRAMEWORKS:%=.venv-frameworks/%/.installed)
 NODE_PACKAGES_INSTALLED := $(VENV)/.node-packages-installed
-RESULTS := test-results
+# Not test-results: Playwright empties that folder.
+RESULTS := test-reports
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 UNIT := tests/unit tests/architecture
+RECORDS := $(patsubst %,$(RESULTS)/test/%.json,unit main browser)
 BENCH ?= --write --json $(BENCH_VENV)/figures.json
 LOCK_VENV := .venv-lock
 LOCK_TOOL := uv==0.13.7
@@ -59,7 +61,7 @@ test: check ui-test page pgbouncer chromium ## before pushing, a quarter of an h
 	@$(PYTEST) -m 'not nightly' --workload=$(RESULTS)/test/unit.json $(UNIT) --cov
 	@$(PYTEST) -m 'not nightly' --workload=$(RESULTS)/test/main.json $(UNIT:%=--ignore=%) --ignore=tests/browser
 	@$(PYTEST) -m 'not nightly' --workload=$(RESULTS)/test/browser.json tests/browser
-	@$(BIN)/python -m scripts.test_report --check tests/budget.toml $(REPORT) $(RESULTS)/test/*.json
+	@$(BIN)/python -m scripts.test_report --check tests/budget.toml $(REPORT) $(RECORDS)
 
 test-all: $(DEV_INSTALLED) ## everything there is, in slices: make test-all SUITE=browser runs one
 	@$(BIN)/python -m scripts.test_all --workers $(WORKERS) $(SUITE)

@@ -5,7 +5,7 @@
     python -m scripts.test_all --list          their names, one a line
 
 A slice that fails, or whose requirements cannot be installed, does not stop the others; the exit status is 1 then.
-Results are kept in test-results/: JUnit XML and the cost of each test.
+Results are kept in test-reports/: JUnit XML and the cost of each test.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 TOP = Path(__file__).resolve().parents[1]
-RESULTS = TOP / "test-results"
+RESULTS = TOP / "test-reports"
 
 
 @dataclass(frozen=True)

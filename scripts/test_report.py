@@ -1,6 +1,6 @@
 """Where the time of a test run went, and whether `make test` stays within its budget of counted work.
 
-    python -m scripts.test_report test-results/*.json                  prints the tables
+    python -m scripts.test_report test-reports/*.json                  prints the tables
     python -m scripts.test_report --write docs/test-times.md …         and keeps them
     python -m scripts.test_report --check tests/budget.toml …          exits 1 when a suite does more than its budget
 
