@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from interlock.core.approval import Approval, decide, delegate
 from interlock.core.decision import KINDS, Reviewer
 from interlock.core.errors import Forbidden
-from interlock.core.policy import Ask, People, Rung, Stage
-from interlock.core.voting import Delegation, may_end, open_stage, quorum, seat, stricter
+from interlock.core.policy import Allow, Ask, Deny, People, Rung, Stage, Verdict
+from interlock.core.voting import Delegation, may_end, open_stage, quorum, seat, stricter, stricter_verdict
 from tests.properties import examples
 from tests.unit.builders import (
     ADMIN,
@@ -419,6 +419,101 @@ def test_a_ladder_that_only_one_side_has_lets_nobody_in() -> None:
     climbed_up = replace(pending(both), escalated=2)
     assert seat(climbed_up, CAROL, 0) is None
     assert seat(climbed_up, DAVE, 0) == "dave"
+
+
+# --- the stricter of two verdicts
+
+verdicts = st.one_of(
+    asks,
+    st.builds(Allow, st.just("allow"), st.integers(1, 3)),
+    st.builds(Deny, st.just("No."), st.sampled_from(("one", "other"))),
+)
+STRICTNESS = ("allow", "ask", "deny")
+
+
+# R5, R50
+@given(verdicts, verdicts)
+def test_the_stricter_verdict_denies_before_it_asks_and_asks_before_it_allows(one: Verdict, other: Verdict) -> None:
+    strictest = max(one.kind, other.kind, key=STRICTNESS.index)
+    assert stricter_verdict(one, other).kind == stricter_verdict(other, one).kind == strictest
+
+
+# R50
+@given(asks, asks)
+def test_two_asks_become_terms_that_loosen_neither_and_can_be_rejected(one: Ask, other: Ask) -> None:
+    both = stricter_verdict(one, other)
+    assert isinstance(both, Ask)
+    joined = stricter(one, other)
+    assert (both.stages, both.exclude, both.ladder) == (joined.stages, joined.exclude, joined.ladder)
+    assert set(both.decisions) - {"reject"} == set(joined.decisions) - {"reject"}
+    assert "reject" in both.decisions or both.decisions == ("respond",)
+    assert both.on_expiry != "approve" or one.on_expiry == other.on_expiry == "approve"
+    window = max if both.on_expiry == "approve" else min
+    assert both.expires_in == window(one.expires_in, other.expires_in)
+
+
+# R50
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (("approve",), KINDS, ("approve", "reject")),
+        (("approve",), ("respond",), ("reject",)),
+        (("respond",), ("respond",), ("respond",)),
+        (("respond",), KINDS, ("respond",)),
+        (("edit", "approve"), ("edit", "approve"), ("approve", "edit", "reject")),
+    ],
+)
+def test_nobody_loses_the_right_to_reject_by_what_the_other_side_says(
+    one: tuple[str, ...], other: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    both = stricter_verdict(Ask(decisions=one), Ask(decisions=other))
+    assert isinstance(both, Ask)
+    assert both.decisions == expected
+
+
+@pytest.mark.parametrize("ask_first", [True, False])
+def test_an_ask_beside_an_allow_stands_and_can_be_rejected(*, ask_first: bool) -> None:
+    ask, allow = Ask("two people", (Stage(FINANCE, 2),), decisions=("approve",)), Allow("reads")
+    both = stricter_verdict(ask, allow) if ask_first else stricter_verdict(allow, ask)
+    assert both == replace(ask, decisions=("approve", "reject"))
+
+
+# R50
+def test_the_shorter_deadline_holds_with_its_reminders_and_both_sides_are_told() -> None:
+    day = Ask("day", expires_in=86_400_000, remind=(43_200_000,), channels=("mail", "slack"))
+    hour = Ask("hour", expires_in=3_600_000, remind=(1_800_000,), channels=("slack", "pager"))
+    both = stricter_verdict(day, hour)
+    assert isinstance(both, Ask)
+    assert (both.expires_in, both.remind) == (3_600_000, (1_800_000,))
+    assert both.channels == ("mail", "slack", "pager")
+
+
+# R50
+def test_where_silence_approves_on_both_sides_the_longer_deadline_holds() -> None:
+    soon, late = Ask(on_expiry="approve", expires_in=0), Ask(on_expiry="approve", expires_in=1_800_000)
+    for both in (stricter_verdict(soon, late), stricter_verdict(late, soon)):
+        assert isinstance(both, Ask)
+        assert (both.on_expiry, both.expires_in) == ("approve", 1_800_000)
+    one_sided = stricter_verdict(soon, replace(late, on_expiry="reject"))
+    assert isinstance(one_sided, Ask)
+    assert (one_sided.on_expiry, one_sided.expires_in) == ("reject", 0)
+
+
+def test_two_allows_are_one_that_is_started_within_the_shorter_time() -> None:
+    assert stricter_verdict(Allow("one", 2), Allow("other", 1)) == Allow("one", 1)
+    assert stricter_verdict(Allow("one", 1), Allow("other", 2)) == Allow("one", 1)
+
+
+def test_the_first_of_two_denials_is_the_one_that_is_told() -> None:
+    assert stricter_verdict(Deny("First."), Deny("Second.")) == Deny("First.")
+
+
+# R50
+@given(asks)
+def test_a_verdict_joined_with_itself_stays_as_it_is_but_for_reject(terms: Ask) -> None:
+    both = stricter_verdict(terms, terms)
+    assert isinstance(both, Ask)
+    assert both is terms or both == replace(terms, decisions=both.decisions)
 
 
 def test_the_crowd_is_large_enough_to_fulfil_some_terms() -> None:

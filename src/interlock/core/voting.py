@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlock.core.decision import Reviewer
-from interlock.core.policy import Ask, People, Stage
+from interlock.core.decision import KINDS, Reviewer
+from interlock.core.policy import Ask, Deny, People, Stage, Verdict
 
 if TYPE_CHECKING:
     from interlock.core.approval import Approval
@@ -101,9 +101,40 @@ def stricter(old: Ask, new: Ask) -> Ask:
     )
 
 
+def stricter_verdict(one: Verdict, other: Verdict) -> Verdict:
+    """What satisfies both: deny before ask before allow; two asks are joined."""
+    if isinstance(one, Deny):
+        return one
+    if isinstance(other, Deny):
+        return other
+    if isinstance(one, Ask):
+        return _joined(one, other) if isinstance(other, Ask) else _rejectable(one)
+    if isinstance(other, Ask):
+        return _rejectable(other)
+    return one if one.start_within <= other.start_within else replace(one, start_within=other.start_within)
+
+
 def takes_part(approval: Approval, name: str, role: str) -> bool:
     """The requester, reviewers and admins; never a viewer or an agent."""
     return role in DECIDERS or (name == approval.subject.requester and role not in ("viewer", "agent"))
+
+
+def _joined(one: Ask, other: Ask) -> Ask:
+    """As an edit joins them, with a deadline of both; its reminders are of the side whose deadline holds."""
+    if one == other:
+        return _rejectable(one)
+    both = stricter(one, other)
+    pick = max if both.on_expiry == "approve" else min
+    timed = pick(one, other, key=lambda ask: ask.expires_in)
+    channels = tuple(dict.fromkeys((*one.channels, *other.channels)))
+    return _rejectable(replace(both, expires_in=timed.expires_in, remind=timed.remind, channels=channels))
+
+
+def _rejectable(ask: Ask) -> Ask:
+    """Nothing that could be approved takes a person's no away; a question is answered, and that is all."""
+    if "reject" in ask.decisions or ask.decisions == ("respond",):
+        return ask
+    return replace(ask, decisions=tuple(kind for kind in KINDS if kind in ask.decisions or kind == "reject"))
 
 
 def _lent(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
