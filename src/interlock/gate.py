@@ -12,12 +12,13 @@ from typing import assert_never, cast
 from uuid import UUID
 
 from interlock.beside import beside
-from interlock.core import conversation, execution, grant, request
+from interlock.core import claims, conversation, execution, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
-from interlock.core.call import Args, ToolCall, ToolSpec, redact
+from interlock.core.call import ANYBODY, Args, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read
 from interlock.core.card import find
+from interlock.core.claims import Fill, Judgement
 from interlock.core.conversation import Question
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem
 from interlock.core.event import Change, Moment, Payload, Stored
@@ -67,10 +68,15 @@ class Gate:
         self._own: Callable[[Approval], Approval] = _any_call
         self._fence: int | None = None
 
-    def outside(self) -> Gate:
-        """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there."""
+    def outside(self, owners: frozenset[str] | None = None) -> Gate:
+        """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there.
+
+        With `owners`, nor is any call that is not of one of them.
+        """
         gate = copy.copy(self)
         gate._check_run, gate._own = _check_outside, _own_outside
+        if owners is not None:
+            gate._own = lambda approval: _owned(approval, owners)
         return gate
 
     def within(self, fence: int) -> Gate:
@@ -86,19 +92,17 @@ class Gate:
         *,
         approval_id: str = "",
         take_misfits: bool = False,
-        terms: Callable[[Ask], Ask] | None = None,
+        fill: Fill | None = None,
     ) -> Outcome:
         """A known call gets its standing outcome, whatever the policy says now.
 
         An `approval_id` is a UUID that the caller chose for it; then a read gets a row as well. A misfit that is taken
-        in is kept for people to see, flagged, and cannot be approved as it is. `terms` fill in what a rule leaves open.
+        in is kept for people to see, flagged, and cannot be approved as it is. `fill` puts in what a rule leaves open.
         """
         self._check_run(call)
-        verdict = self.policy.judge(call, spec)
-        if terms is not None and isinstance(verdict, Ask):
-            verdict = terms(verdict)
-        if not isinstance(verdict, Allow) or self.policy.effect(spec) != "read" or approval_id or take_misfits:
-            return await self._record(call, spec, verdict, approval_id, take_misfits=take_misfits)
+        judged = claims.judge(self.policy, call, spec, fill)
+        if not isinstance(judged.verdict, Allow) or not judged.is_read or approval_id or take_misfits:
+            return await self._record(call, spec, judged, approval_id, take_misfits=take_misfits)
         known = await self._known(call)
         if known is None:
             self._store.count_read(call.workspace, call.tool)
@@ -108,12 +112,13 @@ class Gate:
         """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
         self._check_question(call.value)
         self._check_run(call)
-        verdict = self.policy.judge(call, spec)
+        judged = claims.judge(self.policy, call, spec)
+        verdict = judged.verdict
         if isinstance(verdict, Allow):
-            verdict = self._default_terms(call)
+            verdict = claims.default_terms(self.policy, call, spec)
         if isinstance(verdict, Ask):
             verdict = replace(verdict, decisions=("respond",), on_expiry="reject")
-        return await self._record(call, spec, verdict, approval_id)
+        return await self._record(call, spec, judged._replace(verdict=verdict), approval_id)
 
     async def look(self, workspace: str, approval_id: str) -> Outcome:
         stored = await self._store.get(workspace, approval_id)
@@ -238,10 +243,11 @@ class Gate:
             self._validate(cast(Args, schema), None)  # raises where the schema itself is wrong
 
     async def _record(
-        self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str = "", *, take_misfits: bool = False
+        self, call: ToolCall, spec: ToolSpec, judged: Judgement, given: str = "", *, take_misfits: bool = False
     ) -> Outcome:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
         _check_id(given)
+        verdict = judged.verdict
         misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
             known = await self._known(call, given)
@@ -250,16 +256,19 @@ class Gate:
         if misfits and not take_misfits:
             raise _misfit(misfits)
         if misfits and isinstance(verdict, Allow):
-            verdict = self._default_terms(call)  # what does not fit is never let through
+            verdict = claims.default_terms(self.policy, call, spec)  # what does not fit is never let through
         proposal = await self._proposal(call, spec, verdict, given, misfits)
         match verdict:
             case Deny():
                 await self._store.deny(call.workspace, request.deny(proposal, verdict).events, spec)
-                return Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
+                refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
+                return _warned(refused, judged.warnings)
             case Allow():
                 return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment))
             case Ask():
-                return await self._begin(proposal, self._asked(proposal, verdict))
+                terms = replace(verdict, notes=(*verdict.notes, *judged.warnings)) if judged.warnings else verdict
+                outcome = await self._begin(proposal, self._asked(proposal, terms, judged))
+                return _warned(outcome, judged.warnings)
             case _:
                 assert_never(verdict)
 
@@ -271,7 +280,7 @@ class Gate:
         """The outcome by the clock; what time has decided meanwhile is tidied on the way."""
         approval, now = stored.approval, self._clock()
         dead = approval.status == "running" and self._is_dead(approval.runner)
-        if dead and approval.subject.idempotent:
+        if dead and execution.may_repeat(approval, now):
             return Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
         overdue = approval.status == "pending" and now >= approval.expires_at
         if dead or overdue:
@@ -282,27 +291,27 @@ class Gate:
             stored = await self._store.get(workspace, approval.id)
         return outcome_of(stored.approval, stored.payload, now)
 
-    def _asked(self, proposal: Proposal, terms: Ask) -> BeginStep:
+    def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement) -> BeginStep:
         def step(moment: Moment, grants: Grants) -> Change[Approval]:
             """Looked for inside the transaction: of two calls that race for the rest of a grant, one is asked about."""
-            covering = None if proposal.alarms or moment.behind else self._covering(proposal, terms, grants(), moment)
+            doubted = proposal.alarms or moment.behind
+            covering = None if doubted else self._covering(proposal, terms, judged, grants(), moment)
             if covering is None:
                 return request.request(proposal, terms, moment)
             return request.allow_by_grant(proposal, terms, covering, moment)
 
         return step
 
-    def _covering(self, proposal: Proposal, terms: Ask, grants: Sequence[Grant], moment: Moment) -> Grant | None:
+    def _covering(
+        self, proposal: Proposal, terms: Ask, judged: Judgement, grants: Sequence[Grant], moment: Moment
+    ) -> Grant | None:
         amounts = Amounts(proposal.shown.data)
+        ways = (judged.readings, judged.effects, proposal.spec)
         for each in grants:
-            meant = grant.covers(each, proposal.call, proposal.spec, terms, self._conditions, moment.now)
+            meant = grant.covers_all(each, *ways, terms, self._conditions, moment.now)
             if meant and grant.affords(each, amounts):
                 return each
         return None
-
-    def _default_terms(self, call: ToolCall) -> Ask:
-        window = self.policy.defaults.expires_in[call.setting]
-        return replace(self.policy.default_ask, expires_in=min(window, call.expires_in or window))
 
     async def _proposal(
         self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]
@@ -346,6 +355,20 @@ def _own_outside(approval: Approval) -> Approval:
     if is_thread(approval.subject.run_id):
         raise NotFound("There is no approval with this id.", approval_id=approval.id)
     return approval
+
+
+def _owned(approval: Approval, owners: frozenset[str]) -> Approval:
+    """Another agent's call is not there, as an id that nobody ever had."""
+    owner = approval.subject.owner
+    if owner != ANYBODY and owner not in owners:
+        raise NotFound("There is no approval with this id.", approval_id=approval.id)
+    return _own_outside(approval)
+
+
+def _warned(outcome: Outcome, warnings: tuple[str, ...]) -> Outcome:
+    if warnings and isinstance(outcome, Proceed | Refused | Waiting):
+        return replace(outcome, warnings=warnings)
+    return outcome
 
 
 def _misfit(problems: Sequence[Problem]) -> InvalidRequest:

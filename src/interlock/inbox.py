@@ -12,10 +12,10 @@ from typing import cast
 
 from interlock.beside import beside
 from interlock.core import approval as approvals
-from interlock.core import conversation
+from interlock.core import claims, conversation
 from interlock.core import grant as grants
 from interlock.core.approval import Approval, Edited
-from interlock.core.call import Args, ToolCall, ToolSpec, redact, restore
+from interlock.core.call import Args, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Card, find, make_card, risk_of
 from interlock.core.decision import Decision, Edit, Respond, Reviewer
@@ -281,7 +281,7 @@ class Inbox:
             return InvalidDecision(f"The edit does not fit the tool: {listed}.", problems, approval_id=approval.id)
         args = canonical(whole)
         shown = redact(args, spec, key)
-        verdict = self.policy.judge(_call(approval, args), spec)
+        verdict = claims.judge_stored(self.policy, approval, args, spec)
         if isinstance(verdict, Deny):
             message = f"The policy forbids the edited call: {verdict.reason}"
             return InvalidDecision(message, [Problem("/args", verdict.reason)], approval_id=approval.id)
@@ -373,15 +373,3 @@ def _erased(approval: Approval) -> str:
     if approval.erased_at is None:
         return ""
     return f"{datetime.fromtimestamp(approval.erased_at // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC by {approval.erased_by}"
-
-
-def _call(approval: Approval, args: bytes) -> ToolCall:
-    subject = approval.subject
-    call = ToolCall(subject.tool, args, subject.run_id, subject.call_id, subject.workspace, subject.agent)
-    return replace(
-        call,
-        agent_path=subject.agent_path,
-        thread_id=subject.thread_id,
-        requester=subject.requester,
-        priority=subject.priority,
-    )

@@ -238,6 +238,8 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
     """What an agent is told; arguments that may run are added as the bytes that are stored."""
     ids: dict[str, object] = {"approval_id": outcome.approval_id} if outcome.approval_id else {}
     ids["args_sha256"] = outcome.args_sha256
+    if isinstance(outcome, Proceed | Refused | Waiting) and outcome.warnings:
+        ids["warnings"] = list(outcome.warnings)
     match outcome:
         case Proceed(approval_id=approval_id):
             return {"outcome": "proceed", "status": "approved" if approval_id else "allowed", **ids}

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from interlock.conditions import compile_condition
 from interlock.core.decision import Reviewer
@@ -36,7 +36,7 @@ class Known:
 class Doors:
     """`people` are those of the workspace, by name; `body` is the text of the policy in force.
 
-    `gate` is for what runs inside, such as the chat; programs elsewhere come through `outside`.
+    `gate` is for what runs inside, such as the chat; programs elsewhere come through `gate_for`.
     """
 
     workspace: str
@@ -44,10 +44,10 @@ class Doors:
     inbox: Inbox
     loaded: Loaded
     known: Known
-    outside: Gate = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.outside = self.gate.outside()
+    def gate_for(self, principal: Principal) -> Gate:
+        """As a program elsewhere may use it: an agent's key reaches its own calls, a person those of the workspace."""
+        return self.gate.outside(principal.owners if principal.is_agent else None)
 
     @property
     def body(self) -> str:
@@ -68,7 +68,7 @@ class Doors:
 
     def take_up(self, loaded: Loaded) -> None:
         self.loaded = loaded
-        self.gate.policy = self.outside.policy = self.inbox.policy = loaded.policy
+        self.gate.policy = self.inbox.policy = loaded.policy
 
 
 class Workspaces:

@@ -84,9 +84,20 @@ def test_names_are_bounded(field: str) -> None:
     given_names = {"tool": "pay", "run_id": "run", "call_id": "call"}
     longest = {**given_names, field: "n" * MAX_NAME}
     assert getattr(propose(args={}, **longest), field) == "n" * MAX_NAME
-    for bad in ("n" * (MAX_NAME + 1), "a\nb", "a\x00", "a\x7f", "\ud800", "a\u202eb", None, 5):
+    for bad in ("n" * (MAX_NAME + 1), "n" * MAX_NAME + "\u200b", "a\nb", "a\x00", "a\x7f", "\ud800", None, 5):
         with pytest.raises(InvalidRequest, match=f"^{field} is"):
             propose(args={}, **{**given_names, field: bad})
+
+
+# R56
+@pytest.mark.parametrize(("field", "taken"), [("tool", True), ("agent", True), ("requester", True), ("run_id", False)])
+def test_a_name_with_unseen_characters_is_taken_only_to_be_refused_on_record(field: str, taken: bool) -> None:
+    given = {"tool": "pay", "run_id": "run", "call_id": "call", field: "a\u202eb"}
+    if taken:
+        assert getattr(propose(args={}, **given), field) == "a\u202eb"
+    else:
+        with pytest.raises(InvalidRequest, match=f"^{field} is"):
+            propose(args={}, **given)
 
 
 # R27

@@ -19,9 +19,9 @@ from interlock.core.errors import (
 )
 from interlock.core.event import TIME, Change, Payload, Stored
 from interlock.core.execution import DEFAULT_LEASE, abandon, admit, finish, lapse, lose, renew, start, startable
-from interlock.core.outcome import Proceed, Refused, outcome_of, status_at
+from interlock.core.outcome import Finished, Proceed, Refused, outcome_of, status_at
 from interlock.core.policy import Ask
-from interlock.core.routing import due_at
+from interlock.core.routing import due_at, tick
 from tests.unit.builders import (
     ALICE,
     ARGS,
@@ -479,4 +479,15 @@ def test_an_idempotent_call_without_a_lease_can_be_started_again_at_once() -> No
     idle = in_status("running", idempotent=True, lease_until=None)
     assert startable(idle, 0, runner_is_dead=False)
     assert outcome_of(idle, Payload(args=b'{"a":1}'), 0) == Proceed(b'{"a":1}', "id")
-    assert due_at(idle) == idle.terms.start_within
+    assert due_at(idle) == idle.start_by
+
+
+# R46, R56
+def test_an_idempotent_call_is_not_started_again_past_the_time_by_which_it_had_to_start() -> None:
+    running = in_status("running", idempotent=True)
+    last = (running.start_by or 0) - 1
+    assert startable(running, last, runner_is_dead=True)
+    assert outcome_of(running, Payload(args=b"{}"), last) == Proceed(b"{}", "id")
+    assert not startable(running, last + 1, runner_is_dead=True)
+    assert outcome_of(running, Payload(args=b"{}"), last + 1) == Finished("unknown", approval_id="id")
+    assert tick(running, at(last + 1), runner_is_dead=True).state.status == "unknown"

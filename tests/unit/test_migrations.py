@@ -14,6 +14,7 @@ MADE = {
         "dad84d2d5645a18a",  # 0005 documents
         "c557dd230447c69e",  # 0006 channels
         "9ab3b4a2eff6c017",  # 0007 pauses
+        "9fbd4139aaa8fdc0",  # 0008 owners
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -23,6 +24,7 @@ MADE = {
         "77bbb3f70a05a419",  # 0005 documents
         "a3e7aaa4021e7c8a",  # 0006 channels
         "aa0efd851f00f303",  # 0007 pauses
+        "cd961b20ebdc895d",  # 0008 owners
     ],
 }
 

@@ -146,7 +146,7 @@ def test_an_allowing_rule_gives_the_time_to_start() -> None:
     [
         ("pay", "pay", True),
         ("pay", "pay2", False),
-        ("pay", "Pay", False),
+        ("pay", "Pay", True),
         ("p*", "pay", True),
         ("*", "pay", True),
         ("*y", "pay", True),

@@ -239,10 +239,10 @@ def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, obje
     (
         "a call id that comes back with other arguments",
         lambda: same_call(pending(), call({"amount": 6})),
-        told(
-            "call_mismatch",
-            "This call id is known with another tool, other arguments or another agent. Use a new call id.",
-        ),
+        {
+            "error": "call_mismatch",
+            "message": "This call id is known with another tool, other arguments or another agent. Use a new call id.",
+        },
     ),
 )
 def test_what_cannot_be_done_with_an_approval_says_why(act: Act, words: dict[str, object]) -> None:

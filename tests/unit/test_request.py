@@ -190,7 +190,7 @@ def test_a_known_call_id_comes_back_with_the_same_call_or_is_refused() -> None:
     for other in (call(OTHER_ARGS), call(tool="refund")):
         with pytest.raises(CallMismatch, match="Use a new call id") as caught:
             same_call(approval, other)
-        assert caught.value.ids == {"approval_id": "id"}
+        assert caught.value.ids == {}, "its approval id could be another agent's"
 
 
 # R13

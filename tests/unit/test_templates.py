@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import interlock.templates
 from interlock.conditions import compile_condition
 from interlock.core.call import ToolSpec, propose
+from interlock.core.claims import judge
 from interlock.core.errors import NotFound
 from interlock.core.policy import Ask, People, Policy, Verdict
 from interlock.policy_file import Names, load_policy
@@ -26,7 +27,7 @@ FINANCE = People(teams=frozenset({"finance"}))
 
 def judged(name: str, tool: str, effect: str, args: Any, *, declared: bool = False, **more: object) -> Verdict:
     spec = ToolSpec(tool, effect, declared=declared)
-    return POLICIES[name].judge(propose(tool, args, "run", "call", **more), spec)
+    return judge(POLICIES[name], propose(tool, args, "run", "call", **{"requester": "rita", **more}), spec).verdict
 
 
 def money(args: object, tool: str = "fund_transfer", effect: str = "write") -> str:
@@ -214,11 +215,15 @@ def test_a_tool_that_moves_money_is_one_whatever_its_effect_is_said_to_be(tool: 
 
 # R38, R39
 @pytest.mark.parametrize(
-    "tool", ["Pay", "PAY", "payx", "p\u0430y", "pay ", "xrefund", "transferring", "fund_transfers"]
+    ("tool", "verdict"),
+    [
+        *(("Pay", "ask 1"), ("PAY", "ask 1"), ("p\u0430y", "deny"), ("pay ", "deny"), ("p\u200bay", "deny")),
+        *(("payx", "ask"), ("xrefund", "ask"), ("transferring", "ask"), ("fund_transfers", "ask")),
+    ],
 )
-def test_a_look_alike_of_a_tool_that_moves_money_gets_no_allowance(tool: str) -> None:
-    assert money({"amount": 1, **OURS}, tool, "write") == "ask"
-    assert money({"amount": 1, **OURS}, tool, "") == "ask"
+def test_a_look_alike_of_a_tool_that_moves_money_gets_no_allowance(tool: str, verdict: str) -> None:
+    assert money({"amount": 1, **OURS}, tool, "write") == verdict
+    assert money({"amount": 1, **OURS}, tool, "") == verdict
 
 
 def test_looking_at_payments_needs_name_and_effect() -> None:

@@ -14,6 +14,7 @@ from interlock.agents import AGENT, KnownTool, fits
 from interlock.configuration import Agent
 from interlock.core.call import ToolSpec
 from interlock.core.errors import ToolFailed
+from interlock.core.names import differs_only_in_case
 from interlock.inbox import QUESTION
 from interlock.tools.tool import Kit, Tool, Use, schema
 
@@ -51,6 +52,12 @@ class Toolbox:
         """With the words that the tool makes of its arguments, which what is stored of it has not."""
         tool = self.all(workspace).get(name)
         return None if tool is None else tool.spec
+
+    def spec_like(self, workspace: str, name: str) -> ToolSpec | None:
+        """Of the tool whose name differs in case alone."""
+        tools = self.all(workspace)
+        found = next((known for known in tools if differs_only_in_case(name, known)), None)
+        return None if found is None else tools[found].spec
 
     def packs(self, workspace: str) -> dict[str, int]:
         """How many tools each pack has here: none, if it lacks its settings."""

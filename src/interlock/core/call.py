@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
+from unicodedata import category
 
-from interlock.core.canonical import canonical, canonical_args, digest, read
+from interlock.core.canonical import canonical, canonical_args, digest, plain_json, read
 from interlock.core.changing import made
 from interlock.core.errors import InvalidRequest, Problem
 
@@ -24,14 +26,35 @@ SWITCHES: tuple[str, ...] = get_args(Switch)
 MAX_NAME = 200
 MAX_NAMES = 64
 MAX_WORDS = 20_000
+ANYBODY = "*"  # the owner of a call from before calls had one
 SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What a key proves of the program that proposes a call. Whatever else the call says of itself is a claim.
+
+    The call belongs to `owner`; calls of any of `owners` are this program's to look at, start and finish. It is judged
+    as each of `agents`. `requester` is the person whom the key is for; `vouched`: who asked for it is known, or known
+    to be nobody. `setting` is that of the interface.
+    """
+
+    owner: str
+    owners: frozenset[str]
+    agents: tuple[str, ...]
+    credential: str = ""
+    requester: str = ""
+    teams: tuple[str, ...] = ()
+    vouched: bool = False
+    setting: str = "queue"
 
 
 @dataclass(frozen=True)
 class ToolCall:
     """`args` are canonical bytes; `(workspace, run_id, call_id)` names the call for ever.
 
-    `switch` is what the agent's own configuration says of asking about this tool; it weakens no rule.
+    `switch` is what the agent's own configuration says of asking about this tool; it weakens no rule. Without a
+    `caller` the program has the database itself: all that it says is known. `refusal` says why no rule is asked.
     """
 
     tool: str
@@ -49,6 +72,9 @@ class ToolCall:
     switch: str = ""
     expires_in: int | None = None
     agent_says: str = ""
+    decisions: tuple[str, ...] = ()
+    caller: Caller | None = None
+    refusal: str = ""
 
     @cached_property
     def value(self) -> Args:
@@ -68,15 +94,17 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     """The only way from a program's objects to a ToolCall: everything is checked and bounded here."""
     if not isinstance(args, Mapping):
         raise InvalidRequest(f"The arguments of a call are an object, not {type(args).__name__}.")
-    _check_name("tool", tool, 1)
+    _check_shown_name("tool", tool, 1)
     _check_name("run_id", run_id, 1)
     _check_name("call_id", call_id, 1)
     for label, value in more.items():
-        _check(label, value)
+        if label not in NOT_SAID:
+            _check(label, value)
     data = canonical_args(args)
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
+NOT_SAID = frozenset({"decisions", "caller", "refusal"})  # what no program gives as it is
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "priority": ("", *PRIORITIES),
     "setting": SETTINGS,
@@ -88,8 +116,10 @@ def _check(label: str, value: object) -> None:
     match label:
         case "workspace":
             _check_name(label, value, 1)
-        case "agent" | "thread_id" | "requester":
+        case "thread_id":
             _check_name(label, value, 0)
+        case "agent" | "requester":
+            _check_shown_name(label, value, 0)
         case "priority" | "setting" | "switch":
             _check_choice(label, value, CHOICES[label])
         case "agent_path" | "teams":
@@ -117,11 +147,19 @@ def _check_name(label: str, name: object, least: int) -> None:
         raise InvalidRequest(f"{label} is {least} to {MAX_NAME} characters that can be seen.")
 
 
+def _check_shown_name(label: str, name: object, least: int) -> None:
+    """Characters that cannot be seen are taken here, so that a name with some can be refused by the law, on record."""
+    visible = "".join(ch for ch in name if category(ch) != "Cf") if isinstance(name, str) else name
+    _check_name(label, visible, least)
+    if len(cast(str, name)) > MAX_NAME:
+        raise InvalidRequest(f"{label} is {least} to {MAX_NAME} characters that can be seen.")
+
+
 def _check_names(label: str, names: object) -> None:
     if not isinstance(names, tuple) or len(names) > MAX_NAMES:
         raise InvalidRequest(f"{label} is a tuple of at most {MAX_NAMES} names.")
     for name in names:
-        _check_name(label, name, 1)
+        _check_shown_name(label, name, 1)
 
 
 def _check_words(label: str, words: object) -> None:
@@ -147,7 +185,7 @@ class ToolSpec:
     declared: bool = False
 
     def __post_init__(self) -> None:
-        _check_name("tool", self.name, 1)
+        _check_shown_name("tool", self.name, 1)
         _check_choice("effect", self.effect, ("", *EFFECTS))
         _check_choice("confirm", self.confirm, ("", "chat"))
 
@@ -255,6 +293,8 @@ class Subject(NamedTuple):
     spec_sha256: str
     nonce: str
     proposed: str
+    owner: str = ""
+    known: str = ""
 
     def same(self, call: ToolCall) -> bool:
         """Whether a call that comes back under this id is the one that was proposed, whatever people edited since.
@@ -264,7 +304,12 @@ class Subject(NamedTuple):
         """
         if self.tool != call.tool or (self.agent_path and call.agent_path and self.agent_path != call.agent_path):
             return False
+        if call.caller is not None and not self.belongs_to(call.caller):
+            return False
         return not self.nonce or self.proposed == proposed_digest(call, self.nonce)
+
+    def belongs_to(self, caller: Caller) -> bool:
+        return self.owner == ANYBODY or self.owner in caller.owners
 
     def binding(self, args_sha256: str, terms_sha256: str, secret_args: bytes | None = None) -> str:
         """Ties the approval to all that it covers; `secret_args` are the bytes that run where people saw others.
@@ -288,11 +333,35 @@ def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Sub
         call.thread_id,
         call.requester,
         priority,
-        spec.idempotent,
+        spec.idempotent and not spec.declared,  # who only says so gets one start
         spec.sha256,
         nonce,
         proposed_digest(call, nonce),
+        *_owned(call.caller),
     )
+
+
+def _owned(caller: Caller | None) -> tuple[str, str]:
+    """Whose call it is, and what was known of them, so that it can be judged again; nothing for a program of ours."""
+    if caller is None:
+        return "", ""
+    known = {
+        "agents": caller.agents,
+        "requester": caller.requester,
+        "teams": caller.teams,
+        "vouched": caller.vouched,
+        "setting": caller.setting,
+    }
+    return caller.owner, plain_json(known)
+
+
+def caller_of(subject: Subject) -> Caller | None:
+    """What was known of a stored call's program; None for one with the database itself, and for calls from before."""
+    if not subject.known:
+        return None
+    known = cast(dict[str, Any], json.loads(subject.known))
+    lists = {name: tuple(known[name]) for name in ("agents", "teams")}
+    return Caller(owner=subject.owner, owners=frozenset({subject.owner}), **{**known, **lists})
 
 
 def proposed_digest(call: ToolCall, nonce: str) -> str:

@@ -42,10 +42,15 @@ def start(
 
 
 def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
-    """An approved call, or an idempotent one whose runner was lost: it is retried under the same key."""
+    """An approved call, or an idempotent one whose runner was lost: it is retried under the same key, and in time."""
     if approval.status == "running":
-        return approval.subject.idempotent and (runner_is_dead or now >= (approval.lease_until or 0))
+        return may_repeat(approval, now) and (runner_is_dead or now >= (approval.lease_until or 0))
     return approval.status == "approved"
+
+
+def may_repeat(approval: Approval, now: int) -> bool:
+    """Consent does not keep: also an idempotent call is not started again past the time by which it had to start."""
+    return approval.subject.idempotent and now < (approval.start_by or 0)
 
 
 def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
@@ -79,7 +84,7 @@ def abandon(approval: Approval, fence: int, moment: Moment) -> Change[Approval]:
     """The runner itself does not know: the same as a lost lease, only sooner."""
     if approval.fence != fence or approval.status != "running":
         return Change(approval)
-    if approval.subject.idempotent:  # it may be started again at once
+    if may_repeat(approval, moment.now):  # it may be started again at once
         return Change(moved(approval, lease_until=moment.now))
     return lose(approval, moment)
 
@@ -121,7 +126,8 @@ def _late(approval: Approval, fence: int, payload: Payload, moment: Moment, *, o
     )
     content = {"ok": ok, "error": payload.error, "result_sha256": digest(payload.result) if payload.result else None}
     evidence = Event("finished_late", approval.runner, {"fence": fence}, approval.id, content)
-    overdue = approval.status == "running" and approval.fence == fence and not approval.subject.idempotent
+    repeats = may_repeat(approval, moment.now)
+    overdue = approval.status == "running" and approval.fence == fence and not repeats
     if not overdue:
         return Change(approval, (evidence,), error=error)
     lost = lose(approval, moment)

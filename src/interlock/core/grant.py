@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -14,7 +14,8 @@ from interlock.core.canonical import canonical
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.event import TIME, Change, Event, Moment
-from interlock.core.policy import Ask, Condition, facts_of
+from interlock.core.names import fold
+from interlock.core.policy import Ask, Condition, facts_of, folded_facts
 from interlock.core.voting import DECIDERS
 
 MAX_TERM = 366 * 24 * 3_600_000
@@ -136,7 +137,28 @@ def affords(grant: Grant, amounts: Amounts) -> bool:
     return amount is not None and within(amount, grant.budget, grant.spent)
 
 
-def covers(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, compile_condition: Compile, now: int) -> bool:
+def covers_all(
+    grant: Grant,
+    calls: Iterable[ToolCall],
+    effects: Iterable[str],
+    spec: ToolSpec,
+    terms: Ask,
+    compile_condition: Compile,
+    now: int,
+) -> bool:
+    """Whether it covers a call in every way that the call can be read."""
+    return all(covers(grant, call, spec, terms, compile_condition, now, effect) for call in calls for effect in effects)
+
+
+def covers(
+    grant: Grant,
+    call: ToolCall,
+    spec: ToolSpec,
+    terms: Ask,
+    compile_condition: Compile,
+    now: int,
+    effect: str | None = None,
+) -> bool:
     """A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve."""
     same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
     path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to be meant
@@ -146,7 +168,8 @@ def covers(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, compile_con
     if not grant.when:
         return True
     try:
-        return compile_condition(grant.when)(facts_of(call, spec.effect)) is True
+        condition, facts = compile_condition(grant.when), facts_of(call, spec.effect if effect is None else effect)
+        return condition(facts) is True and condition(folded_facts(facts)) is True
     except Exception:  # noqa: BLE001  a condition in doubt covers nothing
         return False
 
@@ -154,7 +177,7 @@ def covers(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, compile_con
 def _may_approve(grant: Grant, call: ToolCall, terms: Ask) -> bool:
     if len(terms.stages) != 1 or terms.stages[0].quorum != 1:
         return False
-    if "requester" in terms.exclude and grant.created_by == call.requester:
+    if "requester" in terms.exclude and fold(grant.created_by) == fold(call.requester):
         return False
     approvers = terms.stages[0].approvers
     return grant.role in DECIDERS if approvers is None else approvers.include(grant.created_by, grant.teams)

@@ -15,15 +15,19 @@ from interlock.core.event import TIME
 AGENT = "agent"
 ADMIN = "admin"
 ROLES = (AGENT, "viewer", "reviewer", ADMIN)  # an agent proposes and never decides; viewers look
+ANY_REQUESTER = "any"
+NO_REQUESTER = "none"
 OURS = frozenset({TIME, "policy"})  # actors of the record that are no people
 _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`name` is the person's, or the key's of an agent, which may act for one person only: `on_behalf`.
+    """`name` is the person's, or the key's of an agent.
 
-    `credential` is the id of the key or session that it came by.
+    `credential` is the id of the key or session that it came by. An agent's key may be bound: to `agents`, to patterns of
+    `tools`, and to a `requester`, which is a person, `any` for a program that authenticates its own users, or `none` for
+    work of nobody. `root` is the first key of which this one is a rotation.
     """
 
     workspace: str
@@ -32,7 +36,27 @@ class Principal:
     teams: frozenset[str] = frozenset()
     via: str = "key"
     credential: str = ""
-    on_behalf: str = ""
+    requester: str = ""
+    agents: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    root: str = ""
+
+    @property
+    def on_behalf(self) -> str:
+        """The one person for whom an agent's key acts; empty if it is for no certain one."""
+        return "" if self.requester in (ANY_REQUESTER, NO_REQUESTER) else self.requester
+
+    @property
+    def owner(self) -> str:
+        """Whose the calls of this key are: its agent's, so that another key of the agent can go on with them."""
+        return f"agent:{'|'.join(sorted(self.agents))}" if self.agents else f"key:{self.root or self.credential}"
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """Whose calls this key may look at, start and finish."""
+        return frozenset(
+            {self.owner, f"key:{self.root or self.credential}", *(f"agent:{name}" for name in self.agents)}
+        )
 
     @property
     def is_agent(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from interlock.core.approval import Approval
 from interlock.core.canonical import read
 from interlock.core.event import Payload
+from interlock.core.execution import may_repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class Proceed:
     args: bytes
     approval_id: str = ""
     args_sha256: str = field(default="", compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Refused:
     status: str = "denied"
     approval_id: str = ""
     args_sha256: str = field(default="", compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Waiting:
     until: int | None = None
     args_sha256: str = field(default="", compare=False)
     questions: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
 Outcome = Proceed | Finished | Answered | Refused | Waiting
@@ -68,7 +72,7 @@ def status_at(approval: Approval, now: int) -> str:
     if approval.status == "approved" and now >= (approval.start_by or 0):
         return "expired"
     overdue = approval.status == "running" and now >= (approval.lease_until or 0)
-    return "unknown" if overdue and not approval.subject.idempotent else approval.status
+    return "unknown" if overdue and not may_repeat(approval, now) else approval.status
 
 
 def outcome_of(approval: Approval, payload: Payload, now: int) -> Outcome:

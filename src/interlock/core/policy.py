@@ -6,13 +6,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import translate
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple, cast
 
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.decision import KINDS
+from interlock.core.names import fits, fold, fold_pattern, has_unseen, imitates
 
 Facts = Mapping[str, object]
 Condition = Callable[[Facts], object]
@@ -20,6 +20,7 @@ OnExpiry = Literal["reject", "escalate", "approve"]
 Then = Literal["allow", "deny", "ask"]
 FACTS = ("args", "tool", "effect", "agent", "user", "teams", "priority")
 MEMO = 10_000
+UNKNOWN = ToolSpec("unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,14 @@ class Ask:
     undo_window: int = 8_000
     start_within: int = 3_600_000
     channels: tuple[str, ...] = ()  # where people are told of it; empty: where the configuration says
+    notes: tuple[str, ...] = ()  # why more is asked than the rule says, for people
 
     @cached_property
     def snapshot(self) -> bytes:
         return canonical(
             {
                 **({"channels": self.channels} if self.channels else {}),
+                **({"notes": self.notes} if self.notes else {}),
                 "rule": self.rule,
                 "stages": [{"approvers": _people_json(s.approvers), "quorum": s.quorum} for s in self.stages],
                 "exclude": sorted(self.exclude),
@@ -132,23 +135,43 @@ class Rule:
             (not self.effects or key.effect in self.effects)
             and (not self.priorities or key.priority in self.priorities)
             and (not self.teams or not self.teams.isdisjoint(key.teams))
-            and _any_glob(self.tools, key.tool)
-            and _any_glob(self.users, key.user)
+            and self._fits(self.tools, key.tool)
+            and self._fits(self.users, key.user)
             and self._matches_path(key.path)
         )
 
     def _matches_path(self, path: tuple[str, ...]) -> bool:
         if not self.agents:
             return True
-        hits = [_any_glob(self.agents, agent) for agent in path]
+        hits = [self._fits(self.agents, agent) for agent in path]
         return bool(hits) and (all(hits) if self.then == "allow" else any(hits))
 
+    def _fits(self, patterns: tuple[str, ...], name: str) -> bool:
+        """A rule that lets pass takes names as they are written; the others take what a reader would take for them."""
+        if not patterns or any(fits(name, pattern) for pattern in patterns):
+            return True
+        return self.then != "allow" and any(fits(fold(name), fold_pattern(pattern)) for pattern in patterns)
+
+    def names(self, tool: str) -> bool:
+        """Whether it speaks of this tool, and not of all of them."""
+        named = tuple(pattern for pattern in self.tools if pattern.strip("*"))
+        return bool(named) and self._fits(named, tool)
+
     def holds(self, facts: Facts) -> bool:
-        """A condition that raises or gives no boolean holds for `deny` and `ask`, never for `allow`."""
+        """A condition that raises or gives no boolean holds for `deny` and `ask`, never for `allow`.
+
+        It is tried with names as they are written and folded: `allow` needs both, the others one of them.
+        """
         if self.when is None:
             return True
+        written, folded = self._holds(self.when, facts), folded_facts(facts)
+        if folded is facts or written == (self.then != "allow"):
+            return written
+        return self._holds(self.when, folded)
+
+    def _holds(self, when: Condition, facts: Facts) -> bool:
         try:
-            result = self.when(facts)
+            result = when(facts)
         except Exception:  # noqa: BLE001  whatever went wrong in a condition must tighten, not crash
             return self.then != "allow"
         return result if isinstance(result, bool) else self.then != "allow"
@@ -186,8 +209,9 @@ class Policy:
     toggles: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     sha256: str = ""
 
-    def judge(self, call: ToolCall, spec: ToolSpec) -> Verdict:
-        key = self._key(call, spec)
+    def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
+        """One call, taken at its word; `effect` is what its tool is believed to do, else what the tool says."""
+        key = self._key(call, spec, effect)
         rule = self._first(call, key)
         return self._without_rule(call, spec, key) if rule is None else self._by(rule, call, spec, key)
 
@@ -196,13 +220,39 @@ class Policy:
             return Deny(rule.reason or f"The rule {rule.name!r} forbids {call.tool}.", rule.name)
         if rule.then == "ask":
             return self._terms(rule.ask, rule, call, spec)
-        if call.switch == "on" or any(self.toggles.get(agent, {}).get(call.tool) for agent in key.path):
+        if call.switch == "on" or self.is_switched_on(key.path, call.tool):
             return self._terms(self.default_ask, rule, call, spec)
         return Allow(rule.name, self.defaults.start_within)
 
     def effect(self, spec: ToolSpec) -> str:
         """What the policy believes of a tool's effect: a claim by an unregistered program may not count."""
         return "" if spec.declared and not self.defaults.trust_declared else spec.effect
+
+    def is_switched_on(self, path: tuple[str, ...], tool: str) -> bool:
+        """Whether an agent of the path has its switch for this tool on, under a name that reads the same."""
+        return bool(self._switched_on) and any((fold(agent), fold(tool)) in self._switched_on for agent in path)
+
+    def tightens_by_name(self, call: ToolCall, effects: tuple[str, ...]) -> bool:
+        """Whether a rule or a switch that names the tool asks or denies, for any effect that the tool could have."""
+        if self.is_switched_on(call.path, call.tool):
+            return True
+        for effect in effects:
+            rules = self._naming(self._key(call, UNKNOWN, effect))
+            if rules and any(rule.holds(facts_of(call, effect)) for rule in rules):
+                return True
+        return False
+
+    def imitated(self, call: ToolCall) -> str:
+        """The name in a rule that a name of the call only looks like; empty if there is none."""
+        plain = call.tool.isascii() and call.tool == call.tool.strip() and self._plain_names
+        if plain and all(name.isascii() and name == name.strip() for name in (call.requester, *call.path)):
+            return ""
+        given = ((self._named["tools"], call.tool), (self._named["users"], call.requester))
+        for patterns, name in (*given, *((self._named["agents"], agent) for agent in call.path)):
+            found = next((pattern for pattern in patterns if imitates(name, pattern)), "")
+            if found or has_unseen(name):
+                return found or fold(name)
+        return ""
 
     def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, Then], ...]:
         """What each rule in shadow mode would have done, had it alone been enforced; those never reached do nothing."""
@@ -227,8 +277,13 @@ class Policy:
             ladder=d.ladder,
         )
 
-    def _key(self, call: ToolCall, spec: ToolSpec) -> Key:
-        return Key(call.tool, self.effect(spec), call.path, call.requester, call.teams, call.priority)
+    def default_terms(self, call: ToolCall, spec: ToolSpec) -> Ask:
+        """On which a call is asked about that no rule speaks of."""
+        return self._terms(self.default_ask, None, call, spec)
+
+    def _key(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Key:
+        believed = self.effect(spec) if effect is None else effect
+        return Key(call.tool, believed, call.path, call.requester, call.teams, call.priority)
 
     def _first(self, call: ToolCall, key: Key) -> Rule | None:
         candidates = self._candidates(key)
@@ -253,21 +308,22 @@ class Policy:
         """Folded over the agent path by *or*: a sub-agent can tighten and never loosen."""
         default = key.effect != "read" and call.switch != "off"
         toggled = any(self.toggles.get(agent, {}).get(call.tool, default) for agent in key.path or ("",))
-        return toggled or call.switch == "on"
+        return toggled or call.switch == "on" or self.is_switched_on(key.path, call.tool)
 
     def _terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
         """The same terms are one object, so that their snapshot is encoded and hashed once."""
-        key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, spec.decisions)
+        offered = call.decisions if spec.declared else spec.decisions
+        key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, offered)
         terms = self._known_terms.get(key)
         if terms is None:
             if len(self._known_terms) >= MEMO:
                 self._known_terms.clear()
-            terms = self._known_terms[key] = self._new_terms(ask, rule, call, spec)
+            terms = self._known_terms[key] = self._new_terms(ask, rule, call, offered)
         return terms
 
-    def _new_terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
+    def _new_terms(self, ask: Ask, rule: Rule | None, call: ToolCall, offered: tuple[str, ...]) -> Ask:
         window = {**self.defaults.expires_in, **(rule.expires_in if rule else {})}[call.setting]
-        allowed = tuple(d for d in ask.decisions if not spec.decisions or d in spec.decisions)
+        allowed = tuple(d for d in ask.decisions if not offered or d in offered)
         priority = ask.priority if rule and rule.then == "ask" and ask.priority else call.priority
         return replace(
             ask,
@@ -288,6 +344,44 @@ class Policy:
     @cached_property
     def _shadow_rules(self) -> tuple[tuple[int, Rule], ...]:
         return tuple((place, rule) for place, rule in enumerate(self.rules) if rule.shadow)
+
+    @cached_property
+    def prioritising(self) -> frozenset[str]:
+        """The rules that say how urgent their calls are."""
+        return frozenset(rule.name for rule in self.rules if rule.then == "ask" and rule.ask.priority)
+
+    @cached_property
+    def _switched_on(self) -> frozenset[tuple[str, str]]:
+        on = [(agent, tool) for agent, tools in self.toggles.items() for tool, asks in tools.items() if asks]
+        return frozenset((fold(agent), fold(tool)) for agent, tool in on)
+
+    @cached_property
+    def _named(self) -> Mapping[str, tuple[str, ...]]:
+        """The names and patterns that the rules in force have, by what they are names of."""
+        rules = [rule for rule in self.rules if not rule.shadow]
+        return {
+            "tools": tuple({name for rule in rules for name in rule.tools}),
+            "users": tuple({name for rule in rules for name in rule.users}),
+            "agents": tuple({name for rule in rules for name in rule.agents}),
+        }
+
+    @cached_property
+    def _plain_names(self) -> bool:
+        return all(name.isascii() for names in self._named.values() for name in names)
+
+    def _naming(self, key: Key) -> tuple[Rule, ...]:
+        """Those that ask or deny, speak of this tool by name and match the key."""
+        found = self._remembered_naming.get(key)
+        if found is None:
+            if len(self._remembered_naming) >= MEMO:
+                self._remembered_naming.clear()
+            rules = [rule for rule in self._index.matching(key) if rule.then != "allow" and rule.names(key.tool)]
+            found = self._remembered_naming[key] = tuple(rules)
+        return found
+
+    @cached_property
+    def _remembered_naming(self) -> dict[Key, tuple[Rule, ...]]:
+        return {}
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -320,24 +414,28 @@ class Index:
     def _file(self, number: int, rule: Rule) -> None:
         """Under its most telling matcher: tools, else exact agents or users, else with those that always count."""
         if rule.tools:
-            for pattern in rule.tools:
+            for pattern in {*rule.tools, *map(fold_pattern, rule.tools)}:
                 prefix = _literal_prefix(pattern)
                 drawer = self._exact["tool", pattern] if prefix == pattern else self._prefix[prefix]
                 drawer.append(number)
             return
         for sort, patterns in (("agent", rule.agents), ("user", rule.users)):
             if patterns and all(_literal_prefix(pattern) == pattern for pattern in patterns):
-                for pattern in patterns:
+                for pattern in {*patterns, *map(fold, patterns)}:
                     self._exact[sort, pattern].append(number)
                 return
         self._other.append(number)
 
     def matching(self, key: Key) -> list[Rule]:
-        numbers = {*self._other, *self._exact.get(("tool", key.tool), ()), *self._exact.get(("user", key.user), ())}
+        numbers = {*self._other}
+        for user in (key.user, fold(key.user)):
+            numbers.update(self._exact.get(("user", user), ()))
         for agent in key.path:
-            numbers.update(self._exact.get(("agent", agent), ()))
-        for length in range(len(key.tool) + 1):
-            numbers.update(self._prefix.get(key.tool[:length], ()))
+            numbers.update(self._exact.get(("agent", agent), ()), self._exact.get(("agent", fold(agent)), ()))
+        for tool in (key.tool, fold(key.tool)):
+            numbers.update(self._exact.get(("tool", tool), ()))
+            for length in range(len(tool) + 1):
+                numbers.update(self._prefix.get(tool[:length], ()))
         return [rule for number in sorted(numbers) if (rule := self._rules[number]).matches(key)]
 
 
@@ -353,7 +451,8 @@ def terms_of(snapshot: bytes) -> Ask:
     body["exclude"] = frozenset(cast(list[str], body["exclude"]))
     body["decisions"] = tuple(cast(list[str], body["decisions"]))
     body["remind"] = tuple(cast(list[int], body["remind"]))
-    body["channels"] = tuple(cast(list[str], body.get("channels", ())))
+    for name in ("channels", "notes"):
+        body[name] = tuple(cast(list[str], body.get(name, ())))
     return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields
 
 
@@ -370,6 +469,12 @@ def facts_of(call: ToolCall, effect: str) -> Facts:
     }
 
 
+def folded_facts(facts: Facts) -> Facts:
+    """The same with names folded; the very same object where folding changes nothing."""
+    names = {name: fold(cast(str, facts[name])) for name in ("tool", "agent", "user")}
+    return {**facts, **names} if any(facts[name] != folded for name, folded in names.items()) else facts
+
+
 def _until_certain(rules: list[Rule]) -> tuple[Rule, ...]:
     """Nothing behind a rule without a condition can ever be reached."""
     for number, rule in enumerate(rules):
@@ -380,10 +485,6 @@ def _until_certain(rules: list[Rule]) -> tuple[Rule, ...]:
 
 def _literal_prefix(pattern: str) -> str:
     return re.split(r"[*?\[]", pattern, maxsplit=1)[0]
-
-
-def _any_glob(patterns: tuple[str, ...], name: str) -> bool:
-    return not patterns or any(p == name or re.match(translate(p), name) is not None for p in patterns)
 
 
 def _people_json(people: People | None) -> object:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from interlock.core.approval import Approval, Decided
 from interlock.core.budget import Amounts, plain
 from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
+from interlock.core.card import visible
 from interlock.core.changing import but, made
 from interlock.core.errors import CallMismatch, ClockBehind, Problem
 from interlock.core.event import Change, Event, Moment, Payload
@@ -76,7 +77,7 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
         "thread_id": call.thread_id,
         "priority": call.priority,
     }
-    data = {"tool": call.tool, "rule": verdict.rule, "spec": proposal.spec.sha256}
+    data = {"tool": visible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
     return Change(None, (Event("denied", actor_of(proposal.call), data, "", content),))
 
 
@@ -87,13 +88,13 @@ def same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
     """
     if not approval.subject.same(call):
         message = "This call id is known with another tool, other arguments or another agent. Use a new call id."
-        raise CallMismatch(message, approval_id=approval.id)
+        raise CallMismatch(message)  # without its approval id, which could be another agent's
     if given not in ("", approval.id):
-        raise CallMismatch("This call is known under another approval id.", approval_id=approval.id)
+        raise CallMismatch("This call is known under another approval id.")
 
 
-def id_taken(approval_id: str) -> CallMismatch:
-    return CallMismatch("This approval id belongs to another call. Use a new one.", approval_id=approval_id)
+def id_taken() -> CallMismatch:
+    return CallMismatch("This approval id belongs to another call. Use a new one.")
 
 
 def actor_of(call: ToolCall) -> str:
@@ -153,6 +154,8 @@ def _about(proposal: Proposal) -> dict[str, object]:
         "requester": call.requester,
         "policy": proposal.policy_sha256,
     }
+    if call.caller is not None:
+        facts |= {"owner": call.caller.owner, "credential": call.caller.credential}
     if proposal.shadows:
         facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
     if proposal.misfits:

@@ -36,7 +36,7 @@ def due_at(approval: Approval) -> int | None:
 
 def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
     """Does the first thing that is due; a Change without events when nothing is."""
-    if runner_is_dead and approval.status == "running" and not approval.subject.idempotent:
+    if runner_is_dead and approval.status == "running" and not execution.may_repeat(approval, moment.now):
         return execution.lose(approval, moment)
     plan = timetable(approval)
     if not plan or moment.now < plan[0].at:
@@ -66,8 +66,8 @@ def _pending(approval: Approval) -> tuple[Due, ...]:
 
 def _given_up(approval: Approval) -> int:
     """An idempotent call waits for somebody to start it again, but not for ever."""
-    lease_until = approval.lease_until or 0
-    return lease_until + approval.terms.start_within if approval.subject.idempotent else lease_until
+    lease_until, start_by = approval.lease_until or 0, approval.start_by or 0
+    return max(lease_until, start_by) if approval.subject.idempotent else lease_until
 
 
 def _escalate(approval: Approval) -> Change[Approval]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.decision import KINDS, Reviewer
+from interlock.core.names import fold
 from interlock.core.policy import Ask, Deny, People, Stage, Verdict
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def stricter(old: Ask, new: Ask) -> Ask:
         ladder=tuple(rung if rung in new.ladder else replace(rung, to=People()) for rung in old.ladder),
         undo_window=max(old.undo_window, new.undo_window),
         start_within=min(old.start_within, new.start_within),
+        notes=tuple(dict.fromkeys((*old.notes, *new.notes))),
     )
 
 
@@ -108,33 +110,33 @@ def stricter_verdict(one: Verdict, other: Verdict) -> Verdict:
     if isinstance(other, Deny):
         return other
     if isinstance(one, Ask):
-        return _joined(one, other) if isinstance(other, Ask) else _rejectable(one)
+        return joined(one, other) if isinstance(other, Ask) else rejectable(one)
     if isinstance(other, Ask):
-        return _rejectable(other)
+        return rejectable(other)
     return one if one.start_within <= other.start_within else replace(one, start_within=other.start_within)
+
+
+def joined(one: Ask, other: Ask) -> Ask:
+    """As an edit joins them, with a deadline of both; its reminders are of the side whose deadline holds."""
+    if one == other:
+        return rejectable(one)
+    both = stricter(one, other)
+    pick = max if both.on_expiry == "approve" else min
+    timed = pick(one, other, key=lambda ask: ask.expires_in)
+    channels = tuple(dict.fromkeys((*one.channels, *other.channels)))
+    return rejectable(replace(both, expires_in=timed.expires_in, remind=timed.remind, channels=channels))
+
+
+def rejectable(ask: Ask) -> Ask:
+    """Nothing that could be approved takes a person's no away; a question is answered, and that is all."""
+    if "reject" in ask.decisions or ask.decisions == ("respond",):
+        return ask
+    return replace(ask, decisions=tuple(kind for kind in KINDS if kind in ask.decisions or kind == "reject"))
 
 
 def takes_part(approval: Approval, name: str, role: str) -> bool:
     """The requester, reviewers and admins; never a viewer or an agent."""
     return role in DECIDERS or (name == approval.subject.requester and role not in ("viewer", "agent"))
-
-
-def _joined(one: Ask, other: Ask) -> Ask:
-    """As an edit joins them, with a deadline of both; its reminders are of the side whose deadline holds."""
-    if one == other:
-        return _rejectable(one)
-    both = stricter(one, other)
-    pick = max if both.on_expiry == "approve" else min
-    timed = pick(one, other, key=lambda ask: ask.expires_in)
-    channels = tuple(dict.fromkeys((*one.channels, *other.channels)))
-    return _rejectable(replace(both, expires_in=timed.expires_in, remind=timed.remind, channels=channels))
-
-
-def _rejectable(ask: Ask) -> Ask:
-    """Nothing that could be approved takes a person's no away; a question is answered, and that is all."""
-    if "reject" in ask.decisions or ask.decisions == ("respond",):
-        return ask
-    return replace(ask, decisions=tuple(kind for kind in KINDS if kind in ask.decisions or kind == "reject"))
 
 
 def _lent(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
@@ -147,9 +149,9 @@ def _lent(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
 
 def _excluded(approval: Approval, name: str) -> bool:
     exclude = approval.terms.exclude
-    return ("requester" in exclude and name == approval.subject.requester) or (
-        "editor" in exclude and name in approval.editors
-    )
+    if "requester" in exclude and fold(name) == fold(approval.subject.requester):
+        return True
+    return "editor" in exclude and name in approval.editors
 
 
 def _sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage: int) -> bool:

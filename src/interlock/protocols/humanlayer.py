@@ -10,7 +10,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
@@ -35,6 +35,7 @@ from interlock.core.execution import ATTEMPT
 from interlock.core.identity import Principal
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.durations import rfc3339
+from interlock.gate import Gate
 from interlock.inbox import QUESTION
 from interlock.protocols.parts.humanlayer_shapes import (
     CallAnswer,
@@ -51,7 +52,7 @@ from interlock.protocols.parts.humanlayer_shapes import (
 from interlock.shape import shown_args
 from interlock.stores.answering import Place
 from interlock.web.asgi import Answer, json_answer
-from interlock.web.proposing import ASK, Proposed, call_of
+from interlock.web.proposing import ASK, Proposed, call_of, known_spec
 from interlock.web.routing import AGENTS, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
 from interlock.workspaces import Doors
@@ -76,6 +77,10 @@ class Counter:
     def workspace(self) -> str:
         return self.doors.workspace
 
+    @property
+    def gate(self) -> Gate:
+        return self.doors.gate_for(self.caller)
+
     async def id_of(self, kind: Kind, call_id: str) -> str:
         """The approval's id, by the call's alone: a look names no run. Nobody can take it before."""
         key = await self.site.store.secret_key(self.workspace)
@@ -87,7 +92,7 @@ class Counter:
             stored = await self.site.store.get(self.workspace, await self.id_of(kind, call_id))
         except NotFound:
             raise _missing() from None
-        if self.caller.is_agent and stored.approval.subject.agent != self.caller.name:
+        if self.caller.is_agent and stored.approval.subject.owner not in self.caller.owners:
             raise _missing()
         return stored
 
@@ -95,7 +100,7 @@ class Counter:
         """What is there now under the id of what was just posted: the very same, or it is refused."""
         stored = await self.site.store.get(self.workspace, approval_id)
         subject, says = stored.approval.subject, stored.payload.agent_says or ""
-        if subject.agent != call.agent or (stored.payload.args is not None and says != call.agent_says):
+        if subject.owner not in self.caller.owners or (stored.payload.args is not None and says != call.agent_says):
             raise _known()
         return stored
 
@@ -115,14 +120,15 @@ class Counter:
             setting="paused",
             agent_says=says_of(body.spec),
         )
-        return call_of(wish, self.caller, self.doors)
+        call = call_of(wish, self.caller, self.site, self.doors, "paused")
+        return call if tool == QUESTION else replace(call, decisions=DECISIONS)
 
     async def hand_over(self, approval_id: str) -> None:
         """One winner, and for good: of two programs that look at once, one is told yes and the other is refused."""
         runner = f"{ATTEMPT}{self.caller.credential}:{secrets.token_hex(16)}"
-        started = await self.doors.outside.start(self.workspace, approval_id, runner)
+        started = await self.gate.start(self.workspace, approval_id, runner)
         told = Payload(result=canonical(HANDED_OVER))
-        await self.doors.outside.finish(self.workspace, approval_id, started.fence, ok=True, payload=told)
+        await self.gate.finish(self.workspace, approval_id, started.fence, ok=True, payload=told)
 
     async def decide(self, stored: Stored, decision: Decision) -> Stored:
         reviewer = self.doors.reviewer(self.caller, self.site.clock())
@@ -133,7 +139,7 @@ class Counter:
         """Words for the timeline: an agent chooses neither who decides nor who is told."""
         people = ", ".join(str(each.get("address", "")) for each in body.additional_recipients or ())
         text = f"Escalation: {body.escalation_msg}" + (f" For {people}." if people else "")
-        await self.doors.outside.remark(self.workspace, stored.approval.id, text, self.caller.actor)
+        await self.gate.remark(self.workspace, stored.approval.id, text, self.caller.actor)
         return stored
 
 
@@ -149,8 +155,9 @@ async def ask_about_function(body: NewFunctionCall, counter: AtCounter) -> Respo
     """Asks about a function call. The same one again is the same call; only a look at it tells a yes."""
     call = counter.call(body, body.spec.fn, body.spec.kwargs)
     approval_id = await counter.id_of("function_call", body.call_id)
-    spec = ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
-    outcome = await counter.asked(counter.doors.outside.check(call, spec, approval_id=approval_id))
+    spec = known_spec(body.spec.fn, counter.site, counter.workspace)
+    spec = spec or ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
+    outcome = await counter.asked(counter.gate.check(call, spec, approval_id=approval_id))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return response(await _denied(counter, approval_id, call, outcome.reason))
     stored = await counter.proposed(approval_id, call)
@@ -164,7 +171,7 @@ async def look_at_function(call_id: str, counter: AtCounter) -> Response:
         first = await counter.stored("function_call", call_id)
     except NotFound:
         return response(await _told_no(counter, call_id))
-    outcome = await counter.doors.outside.look(counter.workspace, first.approval.id)
+    outcome = await counter.gate.look(counter.workspace, first.approval.id)
     stored = await counter.site.store.get(counter.workspace, first.approval.id)
     status = _function_status(stored, outcome)
     if isinstance(outcome, Proceed):
@@ -178,7 +185,7 @@ async def ask_people_by_contact(body: NewHumanContact, counter: AtCounter) -> Re
     """Asks people something. The same one again is the same question."""
     call = counter.call(body, QUESTION, question_of(body.spec))
     approval_id = await counter.id_of("contact_request", body.call_id)
-    outcome = await counter.asked(counter.doors.outside.ask(call, ASK, approval_id=approval_id))
+    outcome = await counter.asked(counter.gate.ask(call, ASK, approval_id=approval_id))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         raise Forbidden(outcome.reason)
     stored = await counter.proposed(approval_id, call)
@@ -189,7 +196,7 @@ async def ask_people_by_contact(body: NewHumanContact, counter: AtCounter) -> Re
 async def look_at_contact(call_id: str, counter: AtCounter) -> Response:
     """What somebody answered. A question that nobody answered in time is gone: no words are put into their mouth."""
     first = await counter.stored("contact_request", call_id)
-    outcome = await counter.doors.outside.look(counter.workspace, first.approval.id)
+    outcome = await counter.gate.look(counter.workspace, first.approval.id)
     stored = await counter.site.store.get(counter.workspace, first.approval.id)
     return response(json_answer(_contact_json(stored, outcome)))
 
@@ -214,7 +221,7 @@ async def answer_contact(call_id: str, body: ContactAnswer, counter: AtCounter) 
     option = _named(stored, "response_options", body.response_option_name, "/response_option_name")
     said = _said(option, body.response or "")
     stored = await counter.decide(stored, Respond(said))
-    outcome = await counter.doors.outside.look(counter.workspace, stored.approval.id)
+    outcome = await counter.gate.look(counter.workspace, stored.approval.id)
     return response(json_answer(_contact_json(stored, outcome)))
 
 

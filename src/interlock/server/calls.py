@@ -62,9 +62,9 @@ class Calls:
         body, doors = await asked.json(Proposed), await self._doors(asked)
         if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
             check_size(body.schema_)
-        call = await beside(len(asked.body), lambda: call_of(body, asked.person, doors))
-        spec = spec_of(body)
-        outcome = await doors.outside.check(call, spec)
+        call = await beside(len(asked.body), lambda: call_of(body, asked.person, self._site, doors))
+        spec = spec_of(body, self._site, doors.workspace)
+        outcome = await doors.gate_for(asked.person).check(call, spec)
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             key = await self._site.store.secret_key(call.workspace)
             outcome = Proceed(outcome.args, "", redact(call.args, spec, key).sha256)
@@ -76,8 +76,8 @@ class Calls:
         query = asked.query
         seconds, heard = _seconds(query.get("wait", "0")), _heard(query.get("heard", ""))
         if not seconds:
-            return told(await doors.outside.look(doors.workspace, approval_id))
-        return told(await self._waited(doors, approval_id, seconds, heard))
+            return told(await doors.gate_for(asked.person).look(doors.workspace, approval_id))
+        return told(await self._waited(asked, doors, approval_id, seconds, heard))
 
     async def start(self, asked: Asked) -> Answer:
         """A start that is sent again under the same Idempotency-Key is the same start."""
@@ -85,43 +85,53 @@ class Calls:
         attempt = idempotency_key(asked) or secrets.token_hex(16)
         runner = f"attempt:{asked.person.credential}:{attempt}"
         lease = int(body.lease_seconds * 1000)
-        started = await doors.outside.start(doors.workspace, approval_id, runner, lease, body.spec_sha256)
+        started = await doors.gate_for(asked.person).start(
+            doors.workspace, approval_id, runner, lease, body.spec_sha256
+        )
         return Answer(200, _execution(started))
 
     async def renew(self, asked: Asked) -> Answer:
         body, doors, (approval_id,) = await asked.json(Renew), await self._doors(asked), asked.values
-        await doors.outside.renew(doors.workspace, approval_id, body.fence, int(body.lease_seconds * 1000))
+        await doors.gate_for(asked.person).renew(
+            doors.workspace, approval_id, body.fence, int(body.lease_seconds * 1000)
+        )
         return json_answer({"approval_id": approval_id, "fence": body.fence, "status": "running"})
 
     async def finish(self, asked: Asked) -> Answer:
         body, doors, (approval_id,) = await asked.json(Finish), await self._doors(asked), asked.values
         payload = Payload(result=canonical(body.result)) if body.ok else Payload(error=body.error or "It failed.")
-        approval = await doors.outside.finish(doors.workspace, approval_id, body.fence, ok=body.ok, payload=payload)
+        approval = await doors.gate_for(asked.person).finish(
+            doors.workspace, approval_id, body.fence, ok=body.ok, payload=payload
+        )
         return json_answer({"approval_id": approval_id, "status": approval.status})
 
     async def abandon(self, asked: Asked) -> Answer:
         """The program was interrupted inside the tool: nobody knows how far it came."""
         body, doors, (approval_id,) = await asked.json(Abandon), await self._doors(asked), asked.values
-        approval = await doors.outside.abandon(doors.workspace, approval_id, body.fence)
+        approval = await doors.gate_for(asked.person).abandon(doors.workspace, approval_id, body.fence)
         return json_answer({"approval_id": approval_id, "status": approval.status})
 
     async def cancel(self, asked: Asked) -> Answer:
         doors, (approval_id,) = await self._doors(asked), asked.values
         body = await asked.json(Cancel) if asked.body else Cancel()
-        approval = await doors.outside.cancel(doors.workspace, approval_id, asked.person.actor, body.reason)
+        approval = await doors.gate_for(asked.person).cancel(
+            doors.workspace, approval_id, asked.person.actor, body.reason
+        )
         return json_answer({"approval_id": approval_id, "status": approval.status})
 
     async def _doors(self, asked: Asked) -> Doors:
         return await self._site.workspaces.doors(asked.person.workspace)
 
-    async def _waited(self, doors: Doors, approval_id: str, seconds: float, heard: int | None) -> Outcome:
-        waiting = asyncio.ensure_future(doors.outside.wait(doors.workspace, approval_id, seconds, heard=heard))
+    async def _waited(self, asked: Asked, doors: Doors, approval_id: str, seconds: float, heard: int | None) -> Outcome:
+        waiting = asyncio.ensure_future(
+            doors.gate_for(asked.person).wait(doors.workspace, approval_id, seconds, heard=heard)
+        )
         stopping = asyncio.ensure_future(self._site.stopping.wait())
         self._site.meters.waiting += 1
         try:
             await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
-                return await doors.outside.look(doors.workspace, approval_id)
+                return await doors.gate_for(asked.person).look(doors.workspace, approval_id)
             return waiting.result()
         finally:
             self._site.meters.waiting -= 1

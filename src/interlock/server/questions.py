@@ -69,15 +69,15 @@ class Replied(Told):
 async def ask_people(body: NewQuestion, site: Here, caller: Caller) -> Response:
     """Asks people something. The outcome is as for a call; the answer comes as `answered` with its message."""
     doors = await site.workspaces.doors(caller.workspace)
-    call = call_of(_proposed(body), caller, doors)
-    return response(told(await doors.outside.ask(call, ASK)))
+    call = call_of(_proposed(body), caller, site, doors)
+    return response(told(await doors.gate_for(caller).ask(call, ASK)))
 
 
 @router.get("/api/calls/{approval_id}/questions", responses=gives(OpenQuestions, 404), **may(AGENTS))
 async def open_questions(approval_id: str, site: Here, caller: Caller) -> Response:
     """What people want to know of the agent, and it has not answered."""
     doors = await site.workspaces.doors(caller.workspace)
-    found = await doors.outside.questions(doors.workspace, approval_id)
+    found = await doors.gate_for(caller).questions(doors.workspace, approval_id)
     return response(json_answer({"items": [question._asdict() for question in found], "next": None}))
 
 
@@ -85,7 +85,7 @@ async def open_questions(approval_id: str, site: Here, caller: Caller) -> Respon
 async def answer_question(approval_id: str, body: NewReply, site: Here, caller: Caller) -> Response:
     """Answers one of them; people see it beside the card, as the agent's own words."""
     doors = await site.workspaces.doors(caller.workspace)
-    approval = await doors.outside.answer(doors.workspace, approval_id, body.number, body.text, caller.name)
+    approval = await doors.gate_for(caller).answer(doors.workspace, approval_id, body.number, body.text, caller.name)
     return response(json_answer({"approval_id": approval_id, "status": approval.status, "number": body.number}))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from interlock.configuration import READY_ACTIONS, Action
 from interlock.core.approval import Approval
-from interlock.core.call import ToolSpec
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.claims import Fill
 from interlock.core.decision import Approve, Decision, Edit, Reject, Seen
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.event import Stored
@@ -101,20 +102,22 @@ async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
     doors = await site.workspaces.doors(caller.workspace)
     now = site.clock()
     wanted = _until(body.metadata.expiresAt, now)
-    call = call_of(_proposed(body), caller, doors)
-    outcome = await doors.outside.check(
+    spec = _spec(site, body.actionType)
+    call = call_of(_proposed(body), caller, site, doors, SETTING)
+    call = replace(call, expires_in=wanted, decisions=spec.decisions)
+    outcome = await doors.gate_for(caller).check(
         call,
-        _spec(site, body.actionType),
+        spec,
         approval_id=body.requestId,
         take_misfits=True,
-        terms=_terms(site, doors, body.actionType, wanted),
+        fill=_terms(site, doors, body.actionType),
     )
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return response(json_answer(_denied(body.requestId, outcome, now)))
     stored = await site.store.get(doors.workspace, body.requestId)
     if stored.approval.subject.requester != call.requester:
         message = "This request id is known with another initiatedBy. Use a new one."
-        raise CallMismatch(message, approval_id=body.requestId)
+        raise CallMismatch(message)
     return response(json_answer(resumed_json(stored, now)))
 
 
@@ -133,7 +136,7 @@ async def submit(body: Submitted, desk: AtDesk) -> Response:
 async def resume(request_id: str, site: Here, caller: Caller) -> Response:
     """What came of a request. Starts nothing: whoever does it calls start, which one caller can."""
     doors = await site.workspaces.doors(caller.workspace)
-    await doors.outside.look(doors.workspace, request_id)  # tidies what time has decided
+    await doors.gate_for(caller).look(doors.workspace, request_id)  # tidies what time has decided
     stored = await site.store.get(doors.workspace, request_id)
     return response(json_answer(resumed_json(stored, site.clock())))
 
@@ -219,15 +222,15 @@ def _schema(action: Action, strictness: str) -> Mapping[str, object]:
     return schema
 
 
-def _terms(site: Site, doors: Doors, name: str, wanted: int | None) -> Callable[[Ask], Ask]:
+def _terms(site: Site, doors: Doors, name: str) -> Fill:
     """Where a rule names no approvers, the action's team decides; where it gives no time, `auto_reject_after` does."""
     team = _team(site, doors, name)
 
-    def fill(ask: Ask) -> Ask:
+    def fill(ask: Ask, call: ToolCall) -> Ask:
         rule = next((rule for rule in doors.gate.policy.rules if ask.rule and rule.name == ask.rule), None)
         window = (rule.expires_in.get(SETTING) if rule else None) or site.settings.escalation.auto_reject_after
         stages = tuple(stage if stage.approvers or not team else Stage(team, stage.quorum) for stage in ask.stages)
-        return replace(ask, stages=stages, expires_in=min(window, wanted or window))
+        return replace(ask, stages=stages, expires_in=min(window, call.expires_in or window))
 
     return fill
 

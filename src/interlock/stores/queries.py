@@ -17,7 +17,7 @@ APPROVAL = """
     a.workspace, a.id, a.run_id, a.call_id, a.tool, a.effect, a.agent, a.agent_path, a.thread_id, a.requester,
     a.priority, a.idempotent, a.spec_sha256, a.nonce, a.proposed, a.created_at, a.expires_at, a.terms_sha256,
     a.args_sha256, a.binding, a.status, a.version, a.progress, a.decision, a.release_at, a.start_by, a.fence,
-    a.lease_until, a.runner, a.grant_id
+    a.lease_until, a.runner, a.grant_id, a.owner, a.known
 """
 DELIVERY = (
     "workspace, id, approval_id, channel, place, person, reason, priority, status, wanted, said, nudge, nudged, ref, "

@@ -30,8 +30,8 @@ select body from specs where sha256 = ?
 insert into approvals (
     workspace, id, run_id, call_id, tool, effect, agent, agent_path, thread_id, requester, priority, idempotent,
     spec_sha256, nonce, proposed, created_at, expires_at, terms_sha256, args_sha256, binding, status, version, progress,
-    decision, release_at, start_by, fence, lease_until, runner, grant_id, due_at
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    decision, release_at, start_by, fence, lease_until, runner, grant_id, due_at, owner, known
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: update_approval
 update approvals set

@@ -21,7 +21,7 @@ from interlock.core.run import Run
 from interlock.core.voting import Delegation, Vote
 
 Row = Sequence[Any]
-APPROVAL = 30  # columns of an approval in a row; the payload's follow
+APPROVAL = 32  # columns of an approval in a row; the payload's follow
 PAYLOAD = 7
 TERMS = 17  # the column with the digest of its terms
 
@@ -49,6 +49,8 @@ def insert_values(approval: Approval) -> tuple[object, ...]:
         *_state(approval)[:-1],
         approval.grant_id,
         due_at(approval),
+        s.owner,
+        s.known,
     )
 
 
@@ -106,9 +108,10 @@ def approval_of(row: Row, terms: Callable[[str], Ask]) -> Approval:
     workspace, approval_id, run_id, call_id, tool, effect, agent, path, thread_id, requester = row[:10]
     priority, idempotent, spec_sha, nonce, proposed, created, expires, terms_sha, args_sha, binding = row[10:20]
     status, version, progress, decision, release_at, start_by, fence, lease_until, runner, grant_id = row[20:30]
+    owner, caller = row[30:32]
     agents = tuple(json.loads(path)) if path else ()
     known = (workspace, run_id, call_id, tool, effect, agent, agents, thread_id, requester, priority)
-    subject = Subject(*known, bool(idempotent), spec_sha, nonce, proposed)
+    subject = Subject(*known, bool(idempotent), spec_sha, nonce, proposed, owner, caller)
     more = {} if progress is None else _read_progress(progress)
     return made(
         Approval,

@@ -33,7 +33,7 @@ def begin(begin: Begin, now: int) -> Work:
             same_call(known.approval, call, given)
             return known
         if given and tx.has_approval(call.workspace, given):
-            raise id_taken(given)
+            raise id_taken()
         if begin.fence is not None:
             check_held(tx, call.workspace, call.run_id, begin.fence)
         change = begin.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))

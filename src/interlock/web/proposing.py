@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from glob import escape
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.core.call import MAX_WORDS, ToolCall, ToolSpec, propose
+from interlock.configuration import READY_ACTIONS
+from interlock.core.call import MAX_WORDS, Caller, ToolCall, ToolSpec, propose
+from interlock.core.claims import imitation
 from interlock.core.errors import Forbidden
 from interlock.core.identity import Principal
+from interlock.core.names import differs_only_in_case, fits, imitates
 from interlock.core.outcome import Outcome, Proceed
 from interlock.durations import parse_duration
 from interlock.inbox import QUESTION
 from interlock.shape import outcome_json
 from interlock.web.asgi import Answer, Body, Many, encoded
+from interlock.web.site import Site
 from interlock.workspaces import Doors
 
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")  # a question to people
@@ -44,37 +50,70 @@ class Proposed(Body):
     agent_says: str = ""
 
 
-def call_of(body: Proposed, principal: Principal, doors: Doors) -> ToolCall:
-    """Who asked for it is what the agent says, unless its key is for one person only."""
-    named = body.initiated_by or principal.on_behalf
-    if principal.on_behalf not in ("", named):
-        raise Forbidden(f"This key acts for {principal.on_behalf} only; leave initiated_by out.")
+def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, setting: str = "queue") -> ToolCall:
+    """What the program says, and beside it what its key proves. `setting` is the interface's own, if it has one."""
+    agent, agents = _agents(body, principal)
+    _check_tool(body.tool, principal)
+    named, vouched = _requester(body, principal, doors)
     requester = doors.people.get(named)
+    teams = tuple(sorted(requester.teams)) if requester else ()
+    caller = Caller(
+        owner=f"agent:{agents[0]}" if principal.agents and len(agents) == 1 else principal.owner,
+        owners=principal.owners,
+        agents=agents,
+        credential=principal.credential,
+        requester=named if vouched else "",
+        teams=teams if vouched else (),
+        vouched=vouched,
+        setting=setting,
+    )
     return propose(
         body.tool,
         body.args,
         body.run_id,
         body.call_id,
         workspace=doors.workspace,
-        agent=body.agent or principal.name,
+        agent=agent,
         agent_path=body.agent_path,
         thread_id=body.thread_id,
         requester=named,
-        teams=tuple(sorted(requester.teams)) if requester else (),
+        teams=teams,
         priority=body.priority,
         setting=body.setting,
         switch=body.switch,
         expires_in=parse_duration(body.expires_in) if body.expires_in else None,
         agent_says=body.agent_says,
+        decisions=body.decisions,
+        caller=caller,
+        refusal=_imitation(body.tool, named, site, doors),
     )
 
 
-def spec_of(body: Proposed) -> ToolSpec:
+def spec_of(body: Proposed, site: Site, workspace: str) -> ToolSpec:
+    """What the server knows of the tool, or else what the program declares."""
+    return known_spec(body.tool, site, workspace) or declared_spec(
+        body, believed=body.tool not in site.settings.actions
+    )
+
+
+def known_spec(tool: str, site: Site, workspace: str) -> ToolSpec | None:
+    """A tool of a pack or of a configured MCP server, or a configured action; in any case, as rules read names.
+
+    Its preview is for the agent of the chat: another program's call does not make the server look things up.
+    """
+    action = site.settings.actions.get(tool)
+    if action is not None and action is not READY_ACTIONS.get(tool):
+        return ToolSpec(tool, "write", action.schema)
+    known = site.assistant.toolbox.spec(workspace, tool) or site.assistant.toolbox.spec_like(workspace, tool)
+    return None if known is None else replace(known, name=tool, preview=None)
+
+
+def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
     """What the program claims. Its description is a text about one call: no template, nor part of the definition."""
     preview, description = body.preview, body.description
     return ToolSpec(
         body.tool,
-        body.effect,
+        body.effect if believed else "",
         body.schema_,
         (lambda _: description) if description else "",
         None if preview is None else lambda _: preview if isinstance(preview, str) else encoded(preview).decode(),
@@ -83,6 +122,68 @@ def spec_of(body: Proposed) -> ToolSpec:
         decisions=body.decisions,
         declared=True,
     )
+
+
+def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]:
+    """The agent's name in the call, and as which agents it is judged: a key that is bound cannot say another name."""
+    said = body.agent_path[0] if body.agent_path else body.agent
+    if not principal.agents:
+        return body.agent or principal.name, (principal.name,)
+    if said and said not in principal.agents:
+        bound = ", ".join(principal.agents)
+        raise Forbidden(f"This key is bound to the agent {bound}; it cannot propose a call as {said!r}.")
+    if body.agent and body.agent not in (*body.agent_path, *principal.agents):
+        raise Forbidden(f"The agent {body.agent!r} is neither in agent_path nor one that this key is bound to.")
+    if said:
+        return body.agent or said, (said,)
+    return (principal.agents[0] if len(principal.agents) == 1 else ""), principal.agents
+
+
+def _check_tool(tool: str, principal: Principal) -> None:
+    if principal.tools and not any(fits(tool, pattern) for pattern in principal.tools):
+        allowed = ", ".join(principal.tools)
+        raise Forbidden(f"This key may propose calls of {allowed} only, not of {tool!r}. Ask an admin for another key.")
+
+
+def _requester(body: Proposed, principal: Principal, doors: Doors) -> tuple[str, bool]:
+    """Who asked for the call, by the name of their account if they have one, and whether the key vouches for it."""
+    said = account_of(body.initiated_by, doors)
+    match principal.requester:
+        case "":
+            return said, False
+        case "any":
+            return said, bool(said)
+        case "none" if not said:
+            return "", True
+        case "none":
+            raise Forbidden("This key works for nobody in particular; leave initiated_by out.")
+        case name if said in ("", name):
+            return name, True
+        case name:
+            raise Forbidden(f"This key acts for {name} only; leave initiated_by out.")
+
+
+def account_of(name: str, doors: Doors) -> str:
+    """Name and e-mail address of an account are one person, in any case; other names stay as they are."""
+    if not name or name in doors.people:
+        return name
+    there = [user for user in doors.people.values() if user.removed_at is None]
+    by_name = [user.name for user in there if differs_only_in_case(name, user.name)]
+    by_email = [user.name for user in there if user.email and differs_only_in_case(name, user.email)]
+    return (by_name or by_email or [name])[0]
+
+
+def _imitation(tool: str, requester: str, site: Site, doors: Doors) -> str:
+    """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
+    if tool.isascii() and tool == tool.strip() and requester.isascii() and requester == requester.strip():
+        return ""
+    tools = {*site.assistant.toolbox.all(doors.workspace), *site.settings.actions}
+    people = {each for user in doors.people.values() for each in (user.name, user.email) if each}
+    for name, known in ((tool, tools), (requester, people)):
+        found = next((each for each in known if imitates(name, escape(each))), "")
+        if found:
+            return imitation(found)
+    return ""
 
 
 def told(outcome: Outcome) -> Answer:

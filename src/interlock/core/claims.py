@@ -1,0 +1,211 @@
+"""The law of claims: what a program says of its own call can only tighten what the policy makes of it.
+
+Tool and arguments are the question. Everything else in a call that comes with an agent's key is a claim. Such a call is
+judged as its program tells it and as the server knows it, and the stricter verdict holds. There is one exception, while
+the policy trusts declared effects: what an unknown tool is said to do counts in both, unless the policy names the tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import NamedTuple
+
+from interlock.core.approval import Approval
+from interlock.core.call import EFFECTS, ToolCall, ToolSpec, caller_of
+from interlock.core.policy import Ask, Deny, Policy, Stage, Verdict
+from interlock.core.voting import joined, stricter_verdict
+
+Fill = Callable[[Ask, ToolCall], Ask]  # what an interface puts where a rule leaves terms open
+ANY_EFFECT = ("", *EFFECTS)
+RANK = {"allow": 0, "ask": 1, "deny": 2}
+UNVOUCHED = (
+    "This rule excludes the requester, and who asked is not known for certain: one more person has to approve than the "
+    "rule says. A key that is bound to a requester lifts that."
+)
+
+
+class Judgement(NamedTuple):
+    """`readings` are all that the call may be, `effects` all that its tool may do; `warnings` are for its program."""
+
+    verdict: Verdict
+    readings: tuple[ToolCall, ...]
+    effects: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_read(self) -> bool:
+        return self.effects == ("read",)
+
+
+def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None = None) -> Judgement:
+    readings = readings_of(call)
+    effects = effects_of(policy, readings, spec)
+    refusal = refusal_of(policy, call)
+    if refusal is not None:
+        return Judgement(refusal, readings, effects)
+    if len(readings) == len(effects) == 1 and call.caller is None:
+        verdict = _filled(policy.judge(call, spec, effects[0]), call, fill)
+        return Judgement(_vouched(verdict, call), readings, effects)
+    verdict = strictest(policy, readings, effects, spec, fill)
+    if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
+        verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
+    return Judgement(_vouched(verdict, call), readings, effects, tuple(_warnings(policy, call, spec, effects, verdict)))
+
+
+def judge_stored(policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
+    """A call that was asked about before, by the policy of now: with these arguments, by the same law."""
+    subject = approval.subject
+    call = ToolCall(
+        subject.tool,
+        args,
+        subject.run_id,
+        subject.call_id,
+        subject.workspace,
+        subject.agent,
+        subject.agent_path,
+        subject.thread_id,
+        subject.requester,
+        priority=subject.priority,
+        caller=caller_of(subject),
+    )
+    return judge(policy, call, spec).verdict
+
+
+def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
+    """The call as its program tells it, and as the server knows it: once for each agent that its key may stand for."""
+    caller = call.caller
+    if caller is None:
+        return (call,)
+    known = [
+        replace(
+            call,
+            agent=agent,
+            agent_path=(),
+            requester=caller.requester,
+            teams=caller.teams,
+            priority="",
+            setting=caller.setting,
+            switch="",
+            expires_in=None,
+            decisions=(),
+            thread_id="",
+        )
+        for agent in caller.agents
+    ]
+    told = [call] if call.agent else [replace(call, agent=agent) for agent in caller.agents]
+    different = [each for each in told if not any(_same_claims(each, other) for other in known)]
+    return (*different, *known)
+
+
+def effects_of(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -> tuple[str, ...]:
+    """What the tool may do: one thing if it is known or believed, else anything, and then the strictest holds."""
+    if not spec.declared:
+        return (spec.effect,)
+    defaults = policy.defaults
+    believed = spec.effect and defaults.trust_declared and defaults.unknown_tools != "deny"
+    if not believed or any(policy.tightens_by_name(reading, ANY_EFFECT) for reading in readings):
+        return ANY_EFFECT
+    return (spec.effect,)
+
+
+def refusal_of(policy: Policy, call: ToolCall) -> Deny | None:
+    """A name that only looks like one that is known is nobody's mistake."""
+    if call.refusal:
+        return Deny(call.refusal)
+    imitated = policy.imitated(call)
+    return None if not imitated else Deny(imitation(imitated))
+
+
+def imitation(name: str) -> str:
+    return (
+        f"A name in this call looks like {name!r} and is not: it has letters of another alphabet, characters that "
+        "cannot be seen, or spaces at its ends. Use the exact name."
+    )
+
+
+def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
+    """What is asked although a rule would let it pass, with the shortest time that any reading of the call gives."""
+    return reduce(joined, [policy.default_terms(reading, spec) for reading in readings_of(call)])
+
+
+def strictest(
+    policy: Policy, readings: tuple[ToolCall, ...], effects: tuple[str, ...], spec: ToolSpec, fill: Fill | None = None
+) -> Verdict:
+    """Of all readings and effects. Where no rule sets a priority it only says who is told, and the call may choose."""
+    wanted = readings[0].priority
+    verdicts = [_filled(policy.judge(each, spec, effect), each, fill) for each in readings for effect in effects]
+    if wanted:
+        verdicts = [_prioritised(policy, verdict, wanted) for verdict in verdicts]
+    return reduce(stricter_verdict, verdicts)
+
+
+def _filled(verdict: Verdict, call: ToolCall, fill: Fill | None) -> Verdict:
+    return fill(verdict, call) if fill is not None and isinstance(verdict, Ask) else verdict
+
+
+def _prioritised(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
+    if not isinstance(verdict, Ask) or verdict.rule in policy.prioritising:
+        return verdict
+    return replace(verdict, priority=priority)
+
+
+def _same_claims(call: ToolCall, other: ToolCall) -> bool:
+    return (
+        call.path == other.path
+        and call.requester == other.requester
+        and call.teams == other.teams
+        and call.priority == other.priority
+        and call.setting == other.setting
+        and call.switch == other.switch
+        and call.expires_in == other.expires_in
+        and call.decisions == other.decisions
+    )
+
+
+def _vouched(verdict: Verdict, call: ToolCall) -> Verdict:
+    """Whoever excludes the requester has to know them: else one of those who approve may be the one."""
+    if not isinstance(verdict, Ask) or "requester" not in verdict.exclude or _knows_requester(call):
+        return verdict
+    stages = tuple(Stage(stage.approvers, stage.quorum + 1) for stage in verdict.stages)
+    return replace(verdict, stages=stages, notes=(*verdict.notes, UNVOUCHED))
+
+
+def _knows_requester(call: ToolCall) -> bool:
+    return bool(call.requester) if call.caller is None else call.caller.vouched
+
+
+def _warnings(
+    policy: Policy, call: ToolCall, spec: ToolSpec, effects: tuple[str, ...], verdict: Verdict
+) -> Iterator[str]:
+    """Why it is not let pass although a rule or a switch seems to say so: only for want of a key that is bound."""
+    caller, told = call.caller, readings_of(call)[0]
+    if caller is None or RANK[verdict.kind] <= RANK[strictest(policy, (told,), effects, spec).kind]:
+        return
+    if call.switch == "off":
+        yield (
+            "switch: off lifts nothing from here. Set tool_approvals for the agent on the server: under agents: in "
+            "interlock.yaml, or on the page Agents."
+        )
+    known = readings_of(call)[-1]
+    without = strictest(policy, (known,), effects, spec)
+    for label, changed in _bindings(call, known):
+        if RANK[strictest(policy, (changed,), effects, spec).kind] < RANK[without.kind]:
+            yield label
+
+
+def _bindings(call: ToolCall, known: ToolCall) -> Iterator[tuple[str, ToolCall]]:
+    agent = call.path[-1] if call.path else ""
+    if call.path != known.path:
+        yield (
+            f"A rule for the agent {agent!r} would let this pass, and the key of this call is not bound to it. Bind "
+            f"one: interlock keys create --role agent --name NAME --agent {agent}",
+            replace(known, agent=call.agent, agent_path=call.agent_path),
+        )
+    if call.requester != known.requester:
+        yield (
+            f"A rule for {call.requester!r} or a team of theirs would let this pass, and the key of this call is not "
+            f"bound to them. Bind one: interlock keys create --role agent --name NAME --requester {call.requester}",
+            replace(known, requester=call.requester, teams=call.teams),
+        )

@@ -1,0 +1,110 @@
+"""Names as readers take them: what folds to the same name, and which of those only imitate it. R56"""
+
+import pytest
+
+from interlock.core.names import differs_only_in_case, fits, fold, fold_pattern, has_unseen, imitates
+
+SAME = [
+    "fund_transfer",
+    "Fund_Transfer",
+    "FUND_TRANSFER",
+    " fund_transfer ",
+    "fund_transf\u0435r",  # Cyrillic
+    "f\u057dnd_transfer",  # Armenian
+    "fund_tr\u03b1nsfer",  # Greek
+    "\uff46\uff55\uff4e\uff44_transfer",  # full width
+    "fund\u200b_transfer",  # no width
+    "fund\u00ad_transfer",
+    "fund_transfer\u3164",
+    "fund\ufe0f_transfer",
+    "\U0001d41fund_transfer",  # mathematical
+]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_names_that_read_the_same_fold_to_the_same(name: str) -> None:
+    assert fold(name) == "fund_transfer"
+    assert fold(fold(name)) == fold(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "folded"),
+    [
+        ("\u039d\u039f\u03a1\u0395", "nope"),  # Greek capitals: a nu is an N
+        (
+            "\u03bd\u03bf\u03c1\u03b5",
+            "vop\u03b5",
+        ),  # and small ones: a nu is a v, and no Latin letter looks like epsilon
+        ("\u0412\u0410\u0421K", "back"),
+        ("read\u2011only", "read-only"),
+        ("stra\u00dfe", "strasse"),
+        ("caf\u00e9", "caf\u00e9"),
+        ("\u652f\u6255", "\u652f\u6255"),
+        ("", ""),
+    ],
+)
+def test_letters_that_look_latin_become_latin_and_others_stay(name: str, folded: str) -> None:
+    assert fold(name) == folded
+
+
+@pytest.mark.parametrize(("one", "other"), [("l0gin", "1ogin"), ("pay1", "payl"), ("rnail", "mail"), ("pay", "pay_")])
+def test_what_only_a_hurried_reader_confuses_stays_apart(one: str, other: str) -> None:
+    assert fold(one) != fold(other)
+
+
+@pytest.mark.parametrize("name", [name for name in SAME if name.lower() != "fund_transfer"])
+def test_a_name_that_only_looks_the_same_is_an_imitation(name: str) -> None:
+    assert imitates(name, "fund_transfer")
+    assert not imitates(name, "refund")
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("fund_transfer", "fund_transfer"),
+        ("Fund_Transfer", "fund_transfer"),
+        ("fund_transfer", "FUND_*"),
+        ("fund_transf\u0435r", "fund_*"),  # the pattern covers it as it is written
+        ("caf\u00e9_open", "CAF\u00c9_*"),
+        ("cafe\u0301_open", "caf\u00e9_*"),  # the same letter, written as two characters
+    ],
+)
+def test_case_alone_and_what_a_pattern_covers_as_written_are_no_imitation(name: str, pattern: str) -> None:
+    assert not imitates(name, pattern)
+
+
+def test_an_imitation_of_a_pattern_is_one() -> None:
+    assert imitates("dr\u043ep_users", "drop_*")
+    assert imitates("drop_users ", "drop_?sers")
+    assert not imitates("dr\u043ep_users", "*")
+
+
+def test_a_latin_name_imitates_one_of_another_alphabet_too() -> None:
+    assert imitates("cop", "\u0441\u043e\u0440")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folded"),
+    [("Drop_*", "drop_*"), ("DR\u041eP_?x", "drop_?x"), ("*", "*"), ("", ""), ("[AB]c", "[ab]c")],
+)
+def test_a_pattern_is_folded_around_its_wildcards(pattern: str, folded: str) -> None:
+    assert fold_pattern(pattern) == folded
+
+
+def test_globs_match_whole_names() -> None:
+    assert fits("pay_out", "pay_*")
+    assert not fits("repay_out", "pay_*")
+    assert fits("[ab]", "[ab]")
+    assert fits("a", "[ab]")
+
+
+def test_unseen_characters_are_noticed() -> None:
+    assert has_unseen("pay\u200b")
+    assert has_unseen("pay\u3164")
+    assert not has_unseen("pay ")
+    assert not has_unseen("caf\u00e9")
+
+
+def test_case_is_compared_across_ways_of_writing_a_letter() -> None:
+    assert differs_only_in_case("CAF\u00c9", "cafe\u0301")
+    assert not differs_only_in_case("p\u0430y", "pay")
