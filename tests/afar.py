@@ -45,7 +45,11 @@ async def from_afar(parts: Parts) -> AsyncIterator[Parts]:
 
 def known_as(parts: Parts, spec: ToolSpec) -> ToolSpec:
     """The tool as the record has it: a program from afar declares it, and keeps for itself what it alone can do."""
-    return afar(spec) if isinstance(parts.gate, FromAfar) else spec
+    return afar(spec) if is_afar(parts) else spec
+
+
+def is_afar(parts: Parts) -> bool:
+    return isinstance(parts.gate, FromAfar)
 
 
 class FromAfar:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.core import claims
+from interlock.core.call import Caller, ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest
+from interlock.core.identity import ANY_REQUESTER, NO_REQUESTER
 from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Verdict, facts_of
 from interlock.durations import parse_duration
 from interlock.reading.reader import nearest
@@ -16,8 +18,9 @@ By = Literal["rule", "switch", "default"]
 NO_LINES: Mapping[str, int] = {}
 CALL_KEYS = (
     *("tool", "args", "agent", "agent_path", "initiated_by", "teams", "priority", "setting", "expires_in", "thread_id"),
-    *("run_id", "call_id", "agent_says"),
+    *("run_id", "call_id", "agent_says", "key"),
 )
+KEY_KEYS = ("name", "agents", "requester", "teams")
 SPEC_KEYS = ("effect", "schema", "description", "secret", "idempotent", "decisions", "confirm", "declared")
 # as `ToolSpec` calls them
 RENAMED = {"description": "describe"}
@@ -49,9 +52,10 @@ class Explanation:
     steps: tuple[Step, ...]
     by: str
     why: str
+    notes: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        return [*map(str, self.steps), self.why]
+        return [*map(str, self.steps), self.why, *self.notes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +69,26 @@ class Prospect:
 
 
 def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, int] = NO_LINES) -> Explanation:
-    key = Key(call.tool, policy.effect(spec), call.path, call.requester, call.teams, call.priority)
-    facts = facts_of(call, key.effect)
+    """By the reading of the call that decides: what its program says of it, or what is known of the key."""
+    judged = claims.judge(policy, call, spec)
+    reading, effect = _deciding(policy, judged, spec)
+    key = Key(reading.tool, effect, reading.path, reading.requester, reading.teams, reading.priority)
+    facts = facts_of(reading, effect)
     steps: list[Step] = []
     for rule in policy.rules:
         steps.append(_step(rule, key, facts, lines.get(rule.name)))
         if steps[-1].holds and not rule.shadow:
             break
-    verdict = policy.judge(call, spec)
     by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
-    return Explanation(verdict, tuple(steps), by, _conclusion(policy, verdict, by, key))
+    imitated = claims.refusal_of(policy, call)
+    why = _conclusion(policy, judged.verdict, by, key) if imitated is None else f"denied: {imitated.reason}"
+    return Explanation(judged.verdict, tuple(steps), "" if imitated else by, why, _notes(judged))
 
 
 def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[Prospect, ...]:
     """Every verdict that such a call can get, whatever its arguments, by the order of the rules."""
-    key = Key(call.tool, policy.effect(spec), call.path, call.requester, call.teams, call.priority)
+    effect = claims.effects_of(policy, (call,), spec)
+    key = Key(call.tool, effect[0], call.path, call.requester, call.teams, call.priority)
     found: list[Prospect] = []
     for rule in policy.rules:
         if not rule.shadow and rule.matches(key):
@@ -91,6 +100,18 @@ def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[Prospect, .
     verdict = replace(policy, rules=()).judge(call, spec)
     switched = bool(key.effect) and any(key.tool in policy.toggles.get(agent, {}) for agent in key.path)
     return (*found, Prospect(verdict, "switch" if switched else "default"))
+
+
+def _deciding(policy: Policy, judged: claims.Judgement, spec: ToolSpec) -> tuple[ToolCall, str]:
+    """The first reading and effect whose own verdict is as strict as the one that holds."""
+    ways = [(reading, effect) for reading in judged.readings for effect in judged.effects]
+    ranks = [claims.RANK[policy.judge(reading, spec, effect).kind] for reading, effect in ways]
+    return ways[ranks.index(max(ranks))]
+
+
+def _notes(judged: claims.Judgement) -> tuple[str, ...]:
+    noted = judged.verdict.notes if isinstance(judged.verdict, Ask) else ()
+    return (*noted, *judged.warnings)
 
 
 def _step(rule: Rule, key: Key, facts: Facts, line: int | None) -> Step:
@@ -170,8 +191,28 @@ def read_call(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
     more |= {key: tuple(_texts(body, key)) for key in ("agent_path", "teams") if key in body}
     more |= {"requester": body["initiated_by"]} if "initiated_by" in body else {}
     more |= {"expires_in": parse_duration(str(body["expires_in"]))} if "expires_in" in body else {}
+    more |= {"caller": _caller(body["key"])} if "key" in body else {}
     run_id, call_id = str(body.get("run_id", "explain")), str(body.get("call_id", "explain"))
     return propose(body["tool"], body.get("args", {}), run_id, call_id, workspace=workspace, **more), _spec(body)
+
+
+def _caller(key: object) -> Caller:
+    """A key that the call is made with: its `name`, and the `agents` and the `requester` that it is bound to."""
+    if not isinstance(key, Mapping) or not isinstance(key.get("name", ""), str) or set(key) - set(KEY_KEYS):
+        raise InvalidRequest(f"key of a call is an object with {', '.join(KEY_KEYS)}.")
+    agents = tuple(_texts(key, "agents")) if "agents" in key else ()
+    teams = tuple(_texts(key, "teams")) if "teams" in key else ()
+    bound, owner = str(key.get("requester", "")), "key:explain"
+    person = "" if bound in (ANY_REQUESTER, NO_REQUESTER) else bound
+    named = agents or (str(key.get("name", "key")),)
+    return Caller(
+        owner=owner,
+        owners=frozenset({owner}),
+        agents=named,
+        requester=person,
+        teams=teams,
+        vouched=bool(bound),
+    )
 
 
 def _spec(body: Mapping[str, Any]) -> ToolSpec:

@@ -339,6 +339,7 @@ def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
         "rule": approval.terms.rule or "default",
         "erased": _erased(approval),
         "grant": _grant_of(approval),
+        **{f"note {number}": note for number, note in enumerate(approval.terms.notes, 1)},
     }
     return make_card(
         tool=subject.tool,

@@ -33,9 +33,14 @@ class Runs:
         self._clock = clock
         self._is_gone = is_gone
 
-    async def take_up(self, holder: Holder) -> Taken:
-        """Continues the newest run of this agent whose program is gone; else begins one."""
+    async def take_up(self, holder: Holder, ours: str = "") -> Taken:
+        """Continues the newest run of this agent whose program is gone; else begins one.
+
+        `ours` begins the names of programs whose runs are this one's to go on with.
+        """
         for run in await self.open_runs(holder.workspace, holder.agent):
+            if not run.runner.startswith(ours):
+                continue
             if run.runner == holder.runner:  # told twice, since the first answer got lost
                 return Taken(run.id, resumed=True)
             if not self._is_gone(run.runner) and self._clock() < run.lease_until:

@@ -24,6 +24,7 @@ from interlock.core.claims import (
 from interlock.core.decision import KINDS
 from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Rung, Stage, Verdict
 from interlock.core.voting import _covers
+from tests.properties import examples
 from tests.unit.builders import FINANCE, requested
 
 WINDOWS = {"chat": 10_000, "queue": 60_000, "paused": 90_000}
@@ -359,7 +360,7 @@ policies = st.builds(
 )
 callers = st.one_of(
     st.just(key()),
-    st.builds(lambda agent: key(agent), st.sampled_from(AGENTS)),
+    st.builds(key, st.sampled_from(AGENTS)),
     st.just(key("billing", "friend")),
     st.just(key(requester="ann", teams=("finance",), vouched=True)),
     st.just(key("billing", vouched=True)),
@@ -390,9 +391,10 @@ of_spec = st.fixed_dictionaries(
     },
 )
 arguments = st.sampled_from([{}, {"amount": 5}, {"amount": 50}])
-registered = st.one_of(st.none(), st.sampled_from(EFFECTS))
+registered = st.sampled_from([None, None, *EFFECTS])
 
 
+@examples(1_000)
 @given(policies, callers, st.sampled_from(TOOLS), arguments, registered, claims, of_spec)
 def test_no_claim_loosens_what_the_server_would_say_without_it(
     policy: Policy,

@@ -9,6 +9,7 @@ from interlock.chat.agents import Desk
 from interlock.chat.held import Held
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
+from interlock.core.claims import judge
 from interlock.core.confirmation import Confirmation
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.errors import Conflict, Error
@@ -47,7 +48,7 @@ class Confirming:
 
     def is_due(self, proposed: ToolCall, spec: ToolSpec) -> bool:
         """What a rule allows needs no question, and what it denies gets none."""
-        return self._applies(spec) and isinstance(self.desk.gate.policy.judge(proposed, spec), Ask)
+        return self._applies(spec) and isinstance(judge(self.desk.gate.policy, proposed, spec).verdict, Ask)
 
     async def ask(self, call: Call, proposed: ToolCall, spec: ToolSpec) -> None:
         """Answers the call with the question, in place of a run."""

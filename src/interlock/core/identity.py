@@ -25,9 +25,9 @@ _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 class Principal:
     """`name` is the person's, or the key's of an agent.
 
-    `credential` is the id of the key or session that it came by. An agent's key may be bound: to `agents`, to patterns of
-    `tools`, and to a `requester`, which is a person, `any` for a program that authenticates its own users, or `none` for
-    work of nobody. `root` is the first key of which this one is a rotation.
+    `credential` is the id of the key or session that it came by. An agent's key may be bound: to `agents`, to patterns
+    of `tools`, and to a `requester`, which is a person, `any` for a program that authenticates its own users, or `none`
+    for work of nobody. `root` is the first key of which this one is a rotation.
     """
 
     workspace: str

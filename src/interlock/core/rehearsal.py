@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappush, heappushpop
 
+from interlock.core import claims
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.policy import Allow, Ask, People, Policy, Then, Verdict
 
@@ -152,7 +153,7 @@ def _weight(kept: Kept) -> tuple[tuple[bool, bool], int]:
 
 def judged(policy: Policy, each: Recorded) -> Verdict:
     """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
-    verdict = policy.judge(each.call, each.spec)
+    verdict = claims.judge(policy, each.call, each.spec).verdict
     question = each.spec.effect == "read" and each.spec.decisions == ("respond",)
     return policy.default_ask if question and isinstance(verdict, Allow) else verdict
 

@@ -25,6 +25,7 @@ from interlock.server.calls import MAX_WAIT
 from interlock.server.runs import Lease, Runner
 from interlock.stores.pauses import FIRST, Holder, Place, Whose
 from interlock.web.asgi import Answer, Asked, Body, Many, encoded, json_answer
+from interlock.web.proposing import check_agent
 from interlock.web.site import Site
 
 MAX_CLAIMED = 10  # states in one answer
@@ -147,9 +148,12 @@ class PauseRoutes:
 
 
 def _whose(asked: Asked, agent: str) -> Whose:
-    """By the name of the key, so that a key can be replaced by another; and by whom it acts for, if for one person."""
+    """By the agents that the key is bound to, else by its name, so that a key can be replaced by another; and by whom
+    it acts for, if for one person.
+    """
     person = asked.person
-    return Whose(person.workspace, _name(agent) or person.name, plain_json([person.name, person.on_behalf]))
+    named, owner = check_agent(person, _name(agent)), person.owner if person.agents else person.name
+    return Whose(person.workspace, named, plain_json([owner, person.on_behalf]))
 
 
 def _name(agent: str) -> str:

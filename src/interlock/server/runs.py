@@ -15,6 +15,7 @@ from interlock.durations import rfc3339
 from interlock.runs import Holder, Runs
 from interlock.server.calls import MAX_LEASE
 from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
+from interlock.web.proposing import check_agent
 from interlock.web.site import Site
 
 API = 1  # what a program has to speak; counted up when an old one could no longer be right
@@ -68,7 +69,7 @@ class RunRoutes:
         if not run_id:
             gone = {_name(asked, each) for each in body.gone}
             holder = _holder(asked, _agent(asked, body.agent), runner, body.lease_seconds)
-            run_id, resumed = await self._runs(gone).take_up(holder)
+            run_id, resumed = await self._runs(gone).take_up(holder, _name(asked, ""))
         secret = await self._site.store.secret_key(asked.person.workspace)
         key = hmac.new(secret, b"run\x1f" + run_id.encode(), "sha256").hexdigest()
         return json_answer({"run_id": run_id, "runner": runner, "resumed": resumed, "key": key, "api": API})
@@ -97,7 +98,7 @@ class RunRoutes:
 def _agent(asked: Asked, given: str) -> str:
     if len(given) > MAX_NAME or not given.isprintable():
         raise InvalidRequest(f"agent is a name of at most {MAX_NAME} characters that can be seen.")
-    return given or asked.person.name
+    return check_agent(asked.person, given)
 
 
 def _holder(asked: Asked, agent: str, runner: str, lease_seconds: float) -> Holder:
@@ -105,5 +106,6 @@ def _holder(asked: Asked, agent: str, runner: str, lease_seconds: float) -> Hold
 
 
 def _name(asked: Asked, runner: str) -> str:
-    """With the key in it, so that no program can speak for one of another key."""
-    return f"remote:{asked.person.credential}:{runner}"
+    """With the owner of its calls in it, so that no program can speak for one of another agent or key."""
+    owner = asked.person.owner
+    return f"remote:{owner.removeprefix('key:')}:{runner}"

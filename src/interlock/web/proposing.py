@@ -139,6 +139,14 @@ def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]
     return (principal.agents[0] if len(principal.agents) == 1 else ""), principal.agents
 
 
+def check_agent(principal: Principal, said: str) -> str:
+    """The agent for whom a program with this key speaks. Raises Forbidden where the key is bound to another."""
+    if principal.agents and said and said not in principal.agents:
+        bound = ", ".join(principal.agents)
+        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {said!r}.")
+    return said or (principal.agents[0] if principal.agents else principal.name)
+
+
 def _check_tool(tool: str, principal: Principal) -> None:
     if principal.tools and not any(fits(tool, pattern) for pattern in principal.tools):
         allowed = ", ".join(principal.tools)

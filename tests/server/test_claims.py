@@ -1,0 +1,225 @@
+"""What a program with an agent's key says of its own call, over the wire: it can only tighten. R56, R58
+
+Each test is something that was done to a running server.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from interlock.durations import rfc3339
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.server.conftest import As
+from tests.support import Clock
+
+CALL = {"tool": "run_sql", "args": {"sql": "DROP TABLE users"}, "run_id": "run", "call_id": "c1"}
+
+
+async def put_policy(site: Site, text: str) -> None:
+    await site.workspaces.put_policy("default", f"version: 1\n{text}", "ada")
+
+
+async def propose(agent: httpx2.AsyncClient, /, **claims: Any) -> dict[str, Any]:
+    answer = await agent.post("/api/calls", json={**CALL, "call_id": uuid4().hex, **claims})
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+SILENCE_APPROVES = """
+rules:
+  - {name: slow, then: ask, on_expiry: approve, expires_in: 30m, quorum: 2}
+"""
+
+
+async def test_a_proposal_approves_nothing_where_silence_does(client: As, keys: dict[str, str], site: Site) -> None:
+    await put_policy(site, SILENCE_APPROVES)
+    agent = client(keys["agent"])
+    told = await propose(agent, expires_in="0s")
+    assert (told["outcome"], told["status"]) == ("waiting", "pending")
+    assert (await agent.get(f"/api/calls/{told['approval_id']}")).json()["status"] == "pending"
+    refused = await agent.post(f"/api/calls/{told['approval_id']}/start", json={})
+    assert (refused.status_code, refused.json()["error"]) == (409, "not_approved")
+
+
+async def test_nor_does_the_expiry_of_a_request(client: As, keys: dict[str, str], site: Site, clock: Clock) -> None:
+    await put_policy(site, SILENCE_APPROVES)
+    body = {"requestId": str(uuid4()), "actionType": "run_sql", "payload": {}, "metadata": {}}
+    until = (await client(keys["agent"]).post("/requests", json=body)).json()["expiresAt"]
+    body = {**body, "requestId": str(uuid4()), "metadata": {"expiresAt": rfc3339(clock() + 1_000)}}
+    assert (await client(keys["agent"]).post("/requests", json=body)).json()["expiresAt"] == until
+
+
+async def test_no_call_takes_the_rejection_away(client: As, keys: dict[str, str]) -> None:
+    told = await propose(client(keys["agent"]), decisions=["approve"])
+    body = {"kind": "reject", "args_sha256": told["args_sha256"], "reason": "No."}
+    rejected = await client(keys["reviewer"]).post(f"/api/approvals/{told['approval_id']}/decision", json=body)
+    assert (rejected.status_code, rejected.json()["status"]) == (200, "rejected")
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("cms_delete_post", {"slug": "welcome"}),
+        ("CMS_Delete_Post", {"slug": "welcome"}),
+        ("http_post", {"url": "https://example.com/", "body": "x"}),
+        ("fund_transfer", {"amount": 1, "recipient": "ann"}),
+    ],
+)
+async def test_a_registered_tool_is_no_read_because_its_caller_says_so(
+    client: As, keys: dict[str, str], site: Site, tool: str, args: dict[str, object]
+) -> None:
+    await put_policy(site, "rules:\n  - {name: reads are free, effect: read, then: allow}\n")
+    told = await propose(client(keys["agent"]), tool=tool, args=args, effect="read")
+    assert told["outcome"] == "waiting"
+    assert told["approval_id"]
+
+
+async def test_a_tool_that_a_rule_denies_is_denied_whatever_it_calls_itself(
+    client: As, keys: dict[str, str], site: Site, parts: Parts
+) -> None:
+    await put_policy(
+        site,
+        "rules:\n  - {name: reads are free, effect: read, then: allow}\n"
+        "  - {name: nobody drops, tools: [drop_*], then: deny, reason: Dropping is not allowed.}\n",
+    )
+    agent = client(keys["agent"])
+    assert (await propose(agent, tool="get_weather", effect="read"))["outcome"] == "proceed"
+    for tool in ("drop_users", "Drop_users"):
+        told = await propose(agent, tool=tool, effect="read")
+        assert (told["outcome"], told["reason"]) == ("refused", "Dropping is not allowed.")
+    entries = [entry async for page in parts.store.entries("default") for entry in page]
+    assert [entry.kind for entry in entries].count("denied") == 2
+
+
+async def test_a_switch_from_outside_lifts_nothing_and_says_where_it_would(client: As, keys: dict[str, str]) -> None:
+    told = await propose(client(keys["agent"]), switch="off", effect="destructive")
+    assert told["outcome"] == "waiting"
+    assert "tool_approvals" in " ".join(told["warnings"])
+
+
+async def test_a_claimed_name_opens_no_rule(client: As, keys: dict[str, str], site: Site) -> None:
+    await put_policy(
+        site,
+        "rules:\n  - {name: billing pays, agents: [billing], then: allow}\n"
+        "  - {name: ada may, users: [ada], then: allow}\n"
+        "  - {name: friends, agents: [friend], then: ask}\n"
+        "  - {name: others, then: ask, quorum: 2}\n",
+    )
+    agent, ada = client(keys["agent"]), client(keys["admin"])
+    for claims in ({"agent": "billing"}, {"initiated_by": "ada"}, {"agent": "friend"}):
+        told = await propose(agent, effect="write", **claims)
+        assert told["outcome"] == "waiting", claims
+        shown = (await ada.get(f"/api/approvals/{told['approval_id']}")).json()
+        assert shown["quorum"]["need"] == 2, claims
+    assert "--agent billing" in " ".join((await propose(agent, effect="write", agent="billing"))["warnings"])
+
+
+async def test_a_grant_for_an_agent_covers_no_call_that_only_claims_its_name(
+    client: As, keys: dict[str, str], site: Site
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    await propose(agent, effect="write", agent="billing")
+    grant = {"tool": "run_sql", "agent": "billing", "expires_in": "1h", "reason": "It is fine."}
+    assert (await bob.post("/api/grants", json=grant)).status_code in (200, 201)
+    assert (await propose(agent, effect="write", agent="billing"))["outcome"] == "waiting"
+    grant = {"tool": "run_sql", "expires_in": "1h", "reason": "It is fine."}
+    assert (await bob.post("/api/grants", json=grant)).status_code in (200, 201)
+    assert (await propose(agent, effect="write", agent="billing"))["outcome"] == "proceed"
+
+
+async def test_a_claimed_idempotence_gives_one_start(client: As, keys: dict[str, str], clock: Clock) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    told = await propose(agent, idempotent=True)
+    path, body = f"/api/calls/{told['approval_id']}", {"kind": "approve", "args_sha256": told["args_sha256"]}
+    assert (await bob.post(f"/api/approvals/{told['approval_id']}/decision", json=body)).status_code == 200
+    assert (await agent.post(f"{path}/start", json={"lease_seconds": 1})).status_code == 200
+    clock.forward(2_000)
+    again = await agent.post(f"{path}/start", json={})
+    assert (again.status_code, again.json()["error"]) == (409, "already_started")
+
+
+@pytest.mark.parametrize(
+    "tool", ["fund_transf\u0435r", "fund_transfer ", "fund\u200b_transfer", "cms_delete_p\u043est"]
+)
+async def test_a_name_that_looks_like_a_known_one_is_denied_on_record(
+    client: As, keys: dict[str, str], site: Site, parts: Parts, tool: str
+) -> None:
+    await put_policy(site, "rules:\n  - {name: money, tools: [fund_transfer], then: ask, quorum: 2}\n")
+    told = await propose(client(keys["agent"]), tool=tool, effect="read")
+    assert (told["outcome"], told["status"]) == ("refused", "denied")
+    assert "looks like" in told["reason"]
+    entries = [entry async for page in parts.store.entries("default") for entry in page]
+    assert entries[-1].kind == "denied"
+
+
+FOUR_EYES = """
+rules:
+  - {name: four eyes, then: ask, exclude: [requester]}
+"""
+
+
+async def test_an_excluded_requester_stays_excluded_under_other_spellings(
+    client: As, keys: dict[str, str], site: Site, parts: Parts
+) -> None:
+    await put_policy(site, FOUR_EYES)
+    await parts.accounts.change_user("default", "bob", "ada", email="bob@example.com")
+    await site.workspaces.refresh("default")
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    for name in ("bob", "BOB", "bob@example.com", "Bob@Example.com"):
+        told = await propose(agent, initiated_by=name)
+        body = {"kind": "approve", "args_sha256": told["args_sha256"]}
+        refused = await bob.post(f"/api/approvals/{told['approval_id']}/decision", json=body)
+        assert (refused.status_code, refused.json()["error"]) == (403, "forbidden"), name
+    assert (await propose(agent, initiated_by="bob "))["status"] == "denied"
+
+
+async def test_where_the_requester_is_not_known_one_more_person_has_to_approve(
+    client: As, keys: dict[str, str], site: Site
+) -> None:
+    await put_policy(site, FOUR_EYES)
+    for claims in ({}, {"initiated_by": "somebody else"}):
+        told = await propose(client(keys["agent"]), **claims)
+        shown = (await client(keys["admin"]).get(f"/api/approvals/{told['approval_id']}")).json()
+        assert shown["quorum"]["need"] == 2
+        assert any("one more person" in fact["text"] for fact in shown["card"]["facts"])
+
+
+async def test_another_agents_call_is_not_there(client: As, keys: dict[str, str], parts: Parts) -> None:
+    _, other = await parts.accounts.create_key("default", "other", "agent", "ada")
+    mine, theirs = client(keys["agent"]), client(other)
+    told = await propose(mine, call_id="one", secret=["/sql"])
+    clash = await theirs.post("/api/calls", json={**CALL, "call_id": "one", "secret": ["/sql"]})
+    assert (clash.status_code, clash.json()["error"]) == (409, "call_mismatch")
+    assert told["approval_id"] not in clash.text
+    path = f"/api/calls/{told['approval_id']}"
+    for answer in (
+        await theirs.get(path),
+        await theirs.post(f"{path}/start", json={}),
+        await theirs.post(f"{path}/finish", json={"fence": 1, "ok": True}),
+        await theirs.post(f"{path}/cancel", json={}),
+        await theirs.post(f"{path}/renew", json={"fence": 1}),
+        await theirs.get(f"{path}/questions"),
+        await theirs.get(f"/resume/{told['approval_id']}"),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found"), answer.request.url
+    assert (await mine.get(path)).json()["status"] == "pending"
+
+
+async def test_people_see_the_calls_of_all_agents(client: As, keys: dict[str, str]) -> None:
+    told = await propose(client(keys["agent"]))
+    assert (await client(keys["admin"]).get(f"/resume/{told['approval_id']}")).json()["status"] == "pending"
+
+
+async def test_a_team_that_is_only_claimed_with_its_person_opens_nothing(
+    client: As, keys: dict[str, str], site: Site
+) -> None:
+    await put_policy(site, "rules:\n  - {name: finance may, teams: [finance], then: allow}\n")
+    told = await propose(client(keys["agent"]), effect="write", initiated_by="bob")
+    assert told["outcome"] == "waiting"
+    assert "--requester bob" in " ".join(told["warnings"])
