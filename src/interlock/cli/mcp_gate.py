@@ -50,7 +50,7 @@ async def run(options: Options, wanted: Wanted) -> None:
     toggles = None if wanted.url else settings.toggles().get(wanted.agent)
     offer = Offer(_servers(settings, wanted, options.workspace), check_schema, wanted.trust_hints)
     waits = Waits(wanted.wait, wanted.public_url or wanted.url or settings.server.public_url)
-    async with mcp_gate(lock.agent(wanted.agent, toggles), offer, waits, wanted.run) as gate:
+    async with mcp_gate(lock.agent(wanted.agent, toggles), offer, waits, wanted.run, _say) as gate:
         ended_well = await (_over_http(gate, wanted) if wanted.http else _over_stdio(gate))
     if not ended_well:
         sys.exit(1)

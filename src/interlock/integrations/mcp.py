@@ -2,7 +2,8 @@
 
     interlock mcp-gate -- COMMAND …
 
-Frames pass unchanged in both directions; only `tools/call` is looked at. See docs/frameworks/mcp-gate.md.
+Requests and notifications of the protocol pass in both directions, `tools/call` asks first, and nothing else gets to a
+server. See docs/frameworks/mcp-gate.md.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from mcp_types import PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, RequestId
 
 from interlock.core.errors import Misconfigured
 from interlock.integrations.parts.mcp_call import Desk
 from interlock.integrations.parts.mcp_frames import error
 from interlock.integrations.parts.mcp_http import PATH, Door, HttpGate
-from interlock.integrations.parts.mcp_session import Offer, Session, Tell, Unanswered
+from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
+from interlock.integrations.parts.mcp_session import Session, Tell, Unanswered
+from interlock.integrations.parts.mcp_tools import Offer
 from interlock.library.agent import Agent
 
 __all__ = ["PATH", "Door", "McpGate", "Offer", "Waits", "mcp_gate"]
@@ -51,7 +54,7 @@ class McpGate:
             await send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
         session = Session(self.desk, self.offer, self.run_id, tell)
-        hearing = asyncio.create_task(_hear(reader, session))
+        hearing = asyncio.create_task(hear(reader, session, self.desk.rejections))
         others = [asyncio.create_task(event.wait()) for event in (session.ended, stop)]
         try:
             await asyncio.wait([hearing, *others], return_when=asyncio.FIRST_COMPLETED)
@@ -78,32 +81,40 @@ class McpGate:
             run_id = f"{self.run_id}:{name[:16]}" if name and not self.one_run else self.run_id
             return Session(self.desk, self.offer, run_id, tell, unanswered)
 
-        return HttpGate(opened, door)
+        return HttpGate(opened, door, self.desk.rejections)
 
 
 @asynccontextmanager
-async def mcp_gate(agent: Agent, offer: Offer, waits: Waits, run_id: str = "") -> AsyncIterator[McpGate]:
-    """Opens the queue; what still waits when this ends is taken up by the next start of the same agent."""
+async def mcp_gate(
+    agent: Agent, offer: Offer, waits: Waits, run_id: str = "", log: Callable[[str], None] | None = None
+) -> AsyncIterator[McpGate]:
+    """Opens the queue; what still waits when this ends is taken up by the next start of the same agent.
+
+    `log` takes a line about frames of clients that got to no server.
+    """
     if not offer.servers:
         raise Misconfigured("There is no MCP server: name one (interlock mcp-gate -- COMMAND), or under mcp_servers:.")
     lock = agent.lock
     live = await asyncio.to_thread(lock.open)
     key = await live.side.number_key()
-    gate = McpGate(Desk(agent, key, waits.wait, waits.public_url), offer, run_id or live.run_id, bool(run_id))
+    desk = Desk(agent, key, waits.wait, waits.public_url, rejections=Rejections(log))
+    gate = McpGate(desk, offer, run_id or live.run_id, bool(run_id))
     try:
         yield gate
     finally:
         await gate.leave()
 
 
-async def _hear(reader: asyncio.StreamReader, session: Session) -> None:
+async def hear(reader: asyncio.StreamReader, session: Session, rejections: Rejections) -> None:
+    """Hands on what the client sends, a frame a line, until it is gone."""
     while line := await reader.readline():
         if not line.strip():
             continue
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            await session.tell(error(None, PARSE_ERROR, "This is not a frame of JSON-RPC."), None)
+            message = await frame_of(line, MAX_LINE)
+        except BadFrame as bad:
+            rejections.count(bad)
+            await session.tell(error(bad.request_id, bad.code, bad.message), None)
             continue
         await session.hear(message)
 

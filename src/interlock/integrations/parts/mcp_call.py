@@ -16,10 +16,12 @@ from interlock.core.canonical import canonical, canonical_args, digest, plain_js
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, ToolFailed
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.integrations.parts.mcp_frames import Object, Reply
+from interlock.integrations.parts.mcp_inbound import CALL_MEMBERS, Rejections
 from interlock.integrations.parts.mcp_state import Numbers, State, is_sealed, seal, unseal
 from interlock.integrations.parts.mcp_upstream import Lost
 from interlock.integrations.parts.mcp_words import error_text, pending, result_of, said
 from interlock.library.agent import Agent, Ran
+from interlock.tools.mcp.definition import Definitions
 
 TICK = 5.0  # seconds between two notices of progress
 SMALL = 1e-6  # a step of progress that leaves room for the server's own
@@ -34,6 +36,7 @@ class Found:
     spec: ToolSpec
     has_shape: bool
     run: Callable[[Args, Mapping[str, Any]], Awaitable[Reply]]  # may raise Lost
+    by_hint: bool = False  # a read by its server's own word
 
 
 class Caller(Protocol):
@@ -99,6 +102,8 @@ class Desk:
     wait: float = 60.0
     public_url: str = ""
     numbers: Numbers = field(default_factory=Numbers)
+    rejections: Rejections = field(default_factory=Rejections)
+    definitions: Definitions = field(default_factory=Definitions)
     waiting: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)  # → call, approval
 
     async def answer(self, caller: Caller, params: Mapping[str, Any]) -> Object:
@@ -106,7 +111,7 @@ class Desk:
         tool, arguments = _wanted(params)
         try:
             found = await caller.find(fresh=False)
-            if found is None or found.spec.effect != "read":
+            if found is None or found.by_hint or found.spec.effect != "read":
                 found = await caller.find(fresh=True)
             if found is None:
                 raise Refusal(f"Unknown tool: {tool}")
@@ -332,6 +337,10 @@ class Desk:
 
 
 def _wanted(params: Mapping[str, Any]) -> tuple[str, Args]:
+    """Members that nobody was shown get to no server: some read `Arguments` as `arguments`."""
+    if unknown := sorted(params.keys() - CALL_MEMBERS):
+        known = ", ".join(sorted(CALL_MEMBERS))
+        raise Refusal(f"A call has no member {unknown[0][:60]!r}. Nothing was run: it may have {known}.")
     tool, arguments = params.get("name"), params.get("arguments")
     if not isinstance(tool, str):
         raise Refusal("A call names its tool.")

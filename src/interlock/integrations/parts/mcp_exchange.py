@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from mcp.shared.inbound import (
 from mcp_types import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
-    PARSE_ERROR,
     ErrorData,
     JSONRPCError,
     JSONRPCMessage,
@@ -31,7 +29,6 @@ from mcp_types import (
     JSONRPCResponse,
     RequestId,
 )
-from pydantic import ValidationError
 
 from interlock.integrations.parts.mcp_frames import (
     SUBSCRIPTION,
@@ -42,8 +39,10 @@ from interlock.integrations.parts.mcp_frames import (
     notice,
     progress_token,
 )
+from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
 from interlock.integrations.parts.mcp_session import Session, Tell
 
+MAX_FRAME = 4 * 1024 * 1024  # bytes
 PING = 15.0  # seconds: a stream that is silent for long is closed by what lies between
 SSE = {"content-type": "text/event-stream", "cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 ONE = "Body must be a single JSON-RPC request or notification object"
@@ -91,8 +90,9 @@ class Exchange:
 
 
 class Exchanges:
-    def __init__(self, opened: Callable[[Tell], Session]) -> None:
+    def __init__(self, opened: Callable[[Tell], Session], rejections: Rejections) -> None:
         self._open = opened
+        self._rejections = rejections
         self._session: Session | None = None
         self._now: dict[RequestId, Exchange] = {}
         self._count = itertools.count(1)
@@ -105,7 +105,7 @@ class Exchanges:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             _check_post(scope["method"], headers)
-            message = _frame(await _body(receive), headers, scope["headers"])
+            message = _checked(await self._read(receive), headers, scope["headers"])
             if isinstance(message, JSONRPCNotification):
                 await plain(send, 202, "", {})  # there is nothing in this revision that a notice could be for
                 return
@@ -114,6 +114,16 @@ class Exchanges:
             await _reject(send, rejected)
             return
         await self._exchange(message, receive, send)
+
+    async def _read(self, receive: Any) -> JSONRPCRequest | JSONRPCNotification:
+        try:
+            message = await frame_of(await body_of(receive), MAX_FRAME)
+        except BadFrame as bad:
+            self._rejections.count(bad)
+            raise Rejected(400, error(bad.request_id, bad.code, bad.message)) from None
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            raise Rejected(400, error(None, INVALID_REQUEST, ONE))
+        return message
 
     async def _exchange(self, asked: JSONRPCRequest, receive: Any, send: Send) -> None:
         exchange = Exchange(f"x{next(self._count)}", asked)
@@ -170,18 +180,10 @@ def _check_post(method: str, headers: Mapping[str, str]) -> None:
 SSE_TYPE = "text/event-stream"
 
 
-def _frame(
-    body: bytes, headers: Mapping[str, str], raw: list[tuple[bytes, bytes]]
+def _checked(
+    message: JSONRPCRequest | JSONRPCNotification, headers: Mapping[str, str], raw: list[tuple[bytes, bytes]]
 ) -> JSONRPCRequest | JSONRPCNotification:
-    try:
-        decoded = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Rejected(400, error(None, PARSE_ERROR, "Parse error")) from None
-    kind = JSONRPCNotification if isinstance(decoded, dict) and "id" not in decoded else JSONRPCRequest
-    try:
-        message = kind.model_validate(decoded)
-    except ValidationError:
-        raise Rejected(400, error(None, INVALID_REQUEST, ONE)) from None
+    """Checks the headers, which have to say what the frame says."""
     if isinstance(message, JSONRPCNotification):
         unsupported = unsupported_protocol_version_rejection(headers.get(MCP_PROTOCOL_VERSION_HEADER, ""))
         if unsupported is not None:
@@ -190,7 +192,7 @@ def _frame(
     twice = find_duplicated_routing_header((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
     if twice is not None:
         raise Rejected(400, error(message.id, HEADER_MISMATCH, f"{twice} header appears more than once"))
-    verdict = classify_inbound_request(decoded, headers=headers)
+    verdict = classify_inbound_request(message.model_dump(by_alias=True, exclude_unset=True), headers=headers)
     if isinstance(verdict, InboundLadderRejection):
         raise _rejection(message.id, verdict)
     return message
@@ -236,7 +238,7 @@ async def _next(exchange: Exchange) -> JSONRPCMessage | None:
     return None
 
 
-async def _body(receive: Any) -> bytes:
+async def body_of(receive: Any) -> bytes:
     found = b""
     while True:
         message = await receive()

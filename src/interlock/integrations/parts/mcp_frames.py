@@ -18,8 +18,11 @@ from mcp.shared.inbound import (
 )
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from interlock.core.call import Args
+
 Reply = JSONRPCResponse | JSONRPCError
 Object = dict[str, Any]
+MINE = ("name", "arguments", "requestState", "inputResponses")  # of a call; all else goes on as it came
 OURS = "interlock-"  # begins the id of each request that the gate makes itself
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -45,8 +48,9 @@ def result(request_id: types.RequestId, value: Object) -> JSONRPCResponse:
     return JSONRPCResponse(jsonrpc="2.0", id=request_id, result=value)
 
 
-def error(request_id: types.RequestId | None, code: int, message: str) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=message))
+def error(request_id: types.RequestId | None, code: int, message: str, **more: object) -> JSONRPCError:
+    """`data` may say more; what is not set is not sent."""
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=message, **more))
 
 
 def meta_of(message: JSONRPCMessage) -> Mapping[str, Any]:
@@ -88,3 +92,12 @@ def headers_of(message: JSONRPCMessage, negotiated: str, schema: object = None) 
     if isinstance(schema, Mapping) and isinstance(arguments, Mapping) and find_invalid_x_mcp_header(schema) is None:
         headers |= mcp_param_headers(x_mcp_header_map(schema), arguments)
     return headers
+
+
+def called(asked: JSONRPCRequest, tool: str, args: Args, carried: Mapping[str, Any]) -> JSONRPCRequest:
+    """The call as it goes to the server: with the arguments that were approved, under the server's own name."""
+    given = asked.params or {}
+    params: Object = {"name": tool, **{key: value for key, value in given.items() if key not in MINE}, **carried}
+    if args or "arguments" in given:
+        params["arguments"] = dict(args)
+    return asked.model_copy(update={"params": params})

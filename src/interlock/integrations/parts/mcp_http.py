@@ -19,8 +19,9 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from interlock.integrations.parts.mcp_exchange import Exchanges, plain
+from interlock.integrations.parts.mcp_exchange import Exchanges, body_of, plain
 from interlock.integrations.parts.mcp_frames import error
+from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
 from interlock.integrations.parts.mcp_session import Session, Tell, Unanswered
 
 PATH = "/mcp"
@@ -94,14 +95,24 @@ class Kept:
         return stream
 
 
+@dataclass
+class Client:
+    """An HTTP session: how frames come in, and where they go."""
+
+    transport: StreamableHTTPServerTransport
+    task: asyncio.Task[None] | None = None
+    session: Session | None = None
+
+
 class HttpGate:
     """An ASGI application at /mcp."""
 
-    def __init__(self, opened: Open, door: Door) -> None:
+    def __init__(self, opened: Open, door: Door, rejections: Rejections) -> None:
         self._open = opened
         self._door = door
-        self._sessions: dict[str, tuple[StreamableHTTPServerTransport, asyncio.Task[None]]] = {}
-        self._exchanges = Exchanges(lambda tell: opened("", tell, None))
+        self._rejections = rejections
+        self._sessions: dict[str, Client] = {}
+        self._exchanges = Exchanges(lambda tell: opened("", tell, None), rejections)
         self._limited = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,9 +125,10 @@ class HttpGate:
 
     async def close(self) -> None:
         await self._exchanges.close()
-        for transport, task in list(self._sessions.values()):
-            await transport.terminate()
-            await asyncio.gather(task, return_exceptions=True)
+        for client in list(self._sessions.values()):
+            await client.transport.terminate()
+            if client.task is not None:
+                await asyncio.gather(client.task, return_exceptions=True)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -125,12 +137,20 @@ class HttpGate:
             await self._exchanges.answer(scope, receive, send)
             return
         wanted = headers.get(MCP_SESSION_ID_HEADER)
-        if wanted is None:
-            await self._begin(scope, receive, send)
-        elif wanted in self._sessions:
-            await self._sessions[wanted][0].handle_request(scope, receive, send)
-        else:
+        client = self._sessions.get(wanted) if wanted is not None else None
+        if wanted is not None and client is None:
             await _refuse(send, 404, "Session not found")
+            return
+        try:
+            again = await _checked(client, receive) if scope["method"] == "POST" else receive
+        except BadFrame as bad:
+            self._rejections.count(bad)
+            await _refuse(send, 400, bad.message, bad)
+            return
+        if client is None:
+            await self._begin(scope, again, send)
+        else:
+            await client.transport.handle_request(scope, again, send)
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Only a handshake can begin a session: what else comes without one is refused, and leaves nothing."""
@@ -141,8 +161,8 @@ class HttpGate:
         kept: Any = Kept()
         transport = StreamableHTTPServerTransport(name, event_store=kept, retry_interval=RETRY, idle_timeout=IDLE)
         ready = asyncio.Event()
-        task = asyncio.create_task(self._run(name, transport, ready), name=f"mcp session {name[:8]}")
-        self._sessions[name] = transport, task
+        client = self._sessions[name] = Client(transport)
+        client.task = asyncio.create_task(self._run(name, client, ready), name=f"mcp session {name[:8]}")
         statuses: list[int] = []
 
         async def noted(message: Any) -> None:
@@ -159,11 +179,12 @@ class HttpGate:
                 with anyio.CancelScope(shield=True):
                     await transport.terminate()
 
-    async def _run(self, name: str, transport: StreamableHTTPServerTransport, ready: asyncio.Event) -> None:
+    async def _run(self, name: str, client: Client, ready: asyncio.Event) -> None:
+        transport = client.transport
         ways: dict[RequestId, Callable[[], Awaitable[None]]] = {}
         try:
             async with transport.connect() as (read, write):
-                session = self._open(name, _teller(write), _ender(ways))
+                session = client.session = self._open(name, _teller(write), _ender(ways))
                 watching = asyncio.create_task(_end_with(session, transport))
                 ready.set()
                 try:
@@ -181,6 +202,21 @@ class HttpGate:
             ready.set()
             if not transport.is_terminated:
                 await transport.terminate()
+
+
+async def _checked(client: Client | None, receive: Receive) -> Receive:
+    """What the transport is given is what was read here. Raises BadFrame, before it knows of the request."""
+    message = await frame_of(await body_of(receive), MAX_BODY)
+    wrong = client.session.problem_of(message) if client is not None and client.session is not None else None
+    if wrong is not None and wrong.code == INVALID_REQUEST:  # others are answered on the stream of their request
+        raise wrong
+    body = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    frames = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Any:
+        return frames.pop() if frames else await receive()
+
+    return again
 
 
 def _teller(write: Streams) -> Tell:
@@ -212,8 +248,9 @@ async def _end_with(session: Session, transport: StreamableHTTPServerTransport) 
     await transport.terminate()
 
 
-async def _refuse(send: Send, status: int, message: str) -> None:
-    body = error(None, INVALID_REQUEST, message).model_dump_json(exclude_unset=True)
+async def _refuse(send: Send, status: int, message: str, bad: BadFrame | None = None) -> None:
+    told = error(bad.request_id, bad.code, message) if bad is not None else error(None, INVALID_REQUEST, message)
+    body = told.model_dump_json(exclude_unset=True)
     await plain(send, status, body, {"content-type": "application/json"})
 
 

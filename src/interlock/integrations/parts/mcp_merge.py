@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_types import METHOD_NOT_FOUND, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp_types import METHOD_NOT_FOUND, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from interlock.integrations.parts.mcp_frames import LISTS, Object, Reply, envelope_of, error, is_modern, result
@@ -161,6 +161,17 @@ class Merged:
         own = {**about, "name": prompt["name"]}
         changed = {**params, "ref": own} if asked.method == "completion/complete" else own
         return upstream, asked.model_copy(update={"params": changed})
+
+
+def renamed(
+    merged: Merged, upstream: Upstream, message: JSONRPCRequest | JSONRPCNotification
+) -> JSONRPCRequest | JSONRPCNotification:
+    """A request of a server under an id that no other server's has; and what it says of it later."""
+    if isinstance(message, JSONRPCRequest):
+        return message.model_copy(update={"id": merged.lend(upstream, message.id)})
+    wanted = (message.params or {}).get("requestId")
+    name = merged.name_of(upstream, wanted) if message.method == "notifications/cancelled" else None
+    return message.model_copy(update={"params": {**(message.params or {}), "requestId": name}}) if name else message
 
 
 def _keep_open(replies: Sequence[tuple[Upstream, Reply]]) -> None:

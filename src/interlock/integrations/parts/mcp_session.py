@@ -1,4 +1,4 @@
-"""One client of the gate: every frame goes on as it came, in both directions, but for the calls of tools."""
+"""One client of the gate: frames of the protocol go on as they came, in both directions, but for the calls of tools."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_types import CLIENT_CAPABILITIES_META_KEY as CAPABILITIES
 from mcp_types import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
-    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCNotification,
@@ -23,9 +23,6 @@ from mcp_types import (
     RequestId,
 )
 
-from interlock.configuration import McpServer
-from interlock.core.call import Args
-from interlock.core.errors import InvalidRequest
 from interlock.integrations.parts.mcp_call import Answer, Cancelled, Desk, Found, Refusal
 from interlock.integrations.parts.mcp_frames import (
     LOG_LEVEL,
@@ -33,7 +30,6 @@ from interlock.integrations.parts.mcp_frames import (
     SUBSCRIPTION,
     Object,
     Reply,
-    envelope_of,
     error,
     is_modern,
     meta_of,
@@ -42,25 +38,16 @@ from interlock.integrations.parts.mcp_frames import (
     request,
     result,
 )
-from interlock.integrations.parts.mcp_merge import Merged
+from interlock.integrations.parts.mcp_inbound import METHODS, NOTIFICATIONS, BadFrame, folded_id, is_proper_id, remember
+from interlock.integrations.parts.mcp_merge import Merged, renamed
+from interlock.integrations.parts.mcp_tools import Offer, Tools
 from interlock.integrations.parts.mcp_upstream import Lost, Upstream
-from interlock.tools.mcp.definition import Check, spec_of
 
-MINE = ("name", "arguments", "requestState", "inputResponses")  # of a call; all else goes on as it came
 GRACE = 10.0  # seconds that a call which runs gets to end when its client is gone
 CANCELLED = 5.0  # and when its client wants no answer any more
 
 Tell = Callable[[JSONRPCMessage, RequestId | None], Awaitable[None]]  # a frame, and the request that it belongs to
 Unanswered = Callable[[RequestId], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What stands behind the gate, and what its user said of it."""
-
-    servers: Mapping[str, McpServer]
-    check: Check
-    trust_hints: bool = False
 
 
 @dataclass
@@ -96,15 +83,16 @@ class Session:
         self._unanswered = unanswered
         self.ended = asyncio.Event()
         self._desk = desk
-        self._offer = offer
         self._run_id = run_id
         self._upstreams = [Upstream(name, server, self._pass, self._lost) for name, server in offer.servers.items()]
         self._merged = Merged(self._upstreams) if len(self._upstreams) > 1 else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._capabilities: Mapping[str, Any] = {}
         self._in_flight: dict[RequestId, JSONRPCRequest] = {}
+        self._given_up: dict[RequestId, None] = {}  # which a server may still answer
+        self._of_server: dict[RequestId, None] = {}  # requests of the server that the client has not answered
         self._calls: dict[RequestId, tuple[Calling, asyncio.Task[None]]] = {}
-        self._tools: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
+        self._tools = Tools(self._upstreams, self._merged, offer, desk.definitions)
         self._ids = itertools.count(1)
 
     def own_id(self) -> str:
@@ -137,9 +125,18 @@ class Session:
     # From the client
 
     async def hear(self, message: JSONRPCMessage) -> None:
+        """What may not go on to a server is answered, or, where nobody could be told, dropped and counted."""
+        wrong = self.problem_of(message)
+        if wrong is None:
+            await self._take(message)
+            return
+        self._desk.rejections.count(wrong)
+        if isinstance(message, JSONRPCRequest):
+            more = {"data": message.method} if wrong.code == METHOD_NOT_FOUND else {}
+            await self.tell(error(message.id, wrong.code, wrong.message, **more), None)
+
+    async def _take(self, message: JSONRPCMessage) -> None:
         match message:
-            case JSONRPCRequest() if self._is_taken(message.id):
-                await self.tell(error(message.id, INVALID_REQUEST, "This id is in use."), None)
             case JSONRPCRequest(method="tools/call"):
                 self._call(message)
             case JSONRPCRequest():
@@ -147,19 +144,43 @@ class Session:
                 if message.method == "initialize":
                     self._capabilities = (message.params or {}).get("capabilities") or {}
                 if message.method == "tools/list":
-                    self._tools.clear()  # the client goes by what it is told now
+                    self._tools.forget()  # the client goes by what it is told now
                 await self._forward(message)
             case JSONRPCNotification(method="notifications/cancelled"):
                 await self._cancel(message)
             case JSONRPCResponse(id=str() as own) | JSONRPCError(id=str() as own) if own.startswith(OURS):
                 """Answers a question of the gate: it comes from the agent's side, and decides nothing."""
-            case _:
+            case JSONRPCNotification():
                 await self._forward(message)
+            case _:
+                self._of_server.pop(message.id, None)  # type: ignore[arg-type]  # then it has one
+                await self._forward(message)
+
+    def problem_of(self, message: JSONRPCMessage) -> BadFrame | None:
+        """Only requests and notifications that the protocol has go on, and answers to what a server asked."""
+        match message:
+            case JSONRPCRequest() if self._is_taken(message.id):
+                return BadFrame("This id is in use.", message.id)
+            case JSONRPCRequest() if message.method not in METHODS:
+                return BadFrame("Method not found", message.id, METHOD_NOT_FOUND)
+            case JSONRPCNotification() if message.method not in NOTIFICATIONS:
+                return BadFrame("No notification of the protocol has this method, and a request has an id")
+            case JSONRPCResponse() | JSONRPCError() if not self._is_asked(message.id):
+                return BadFrame("This answers no request of a server")
+        return None
 
     def _is_taken(self, request_id: RequestId) -> bool:
         """Two under one id would get each other's answers, and so would the gate's own."""
-        own = isinstance(request_id, str) and request_id.startswith(OURS)
-        return own or request_id in self._in_flight or request_id in self._calls
+        wanted = folded_id(request_id)
+        known = (*self._in_flight, *self._calls, *self._given_up)
+        return wanted.startswith(OURS) or any(folded_id(each) == wanted for each in known)
+
+    def _is_asked(self, request_id: RequestId | None) -> bool:
+        if isinstance(request_id, str) and request_id.startswith(OURS):
+            return True
+        if self._merged is not None:
+            return self._merged.lent(request_id, over=False) is not None
+        return request_id in self._of_server
 
     async def _forward(self, message: JSONRPCMessage) -> None:
         if self._merged is not None:
@@ -196,15 +217,22 @@ class Session:
             await self.tell(reply, None)
 
     async def _cancel(self, message: JSONRPCNotification) -> None:
-        wanted = (message.params or {}).get("requestId")
-        calling, task = self._calls.get(wanted, (None, None)) if isinstance(wanted, str | int) else (None, None)
-        if calling is None or task is None:
+        """Of a request that is on its way; the gate's own, and what a server never got, cannot be cancelled there."""
+        wanted: Any = (message.params or {}).get("requestId")
+        if not is_proper_id(wanted):
+            return
+        if self._in_flight.pop(wanted, None) is not None:
+            remember(self._given_up, wanted)
             await self._forward(message)
-            if self._in_flight.pop(wanted, None) is not None and self._unanswered:  # type: ignore[arg-type]  # then it is one
-                await self._unanswered(wanted)  # type: ignore[arg-type]
+            if self._unanswered is not None:
+                await self._unanswered(wanted)
+            return
+        calling, task = self._calls.get(wanted, (None, None))
+        if calling is None or task is None:
             return
         calling.gave_up.set()
         if calling.sent:
+            remember(self._given_up, wanted)
             await self._forward(message)
             if self._unanswered is not None:
                 await self._unanswered(calling.request.id)
@@ -215,21 +243,33 @@ class Session:
     async def _pass(self, upstream: Upstream, message: JSONRPCMessage) -> None:
         match message:
             case JSONRPCResponse() | JSONRPCError():
-                asked = self._in_flight.pop(message.id, None) if message.id is not None else None
-                self._learn(upstream, asked, message)
-                await self.tell(message, None)
+                await self._answered(upstream, message)
             case JSONRPCNotification(method="notifications/progress") if self._goes_back(message):
                 """Progress only ever grows, and the gate told of some while the call waited."""
             case _:
                 if message.method == "notifications/tools/list_changed":
-                    self._tools.clear()
+                    self._tools.forget()
                 related = self._related(message)
                 if self._merged is not None:
-                    message = _renamed(self._merged, upstream, message)
+                    message = renamed(self._merged, upstream, message)
+                elif isinstance(message, JSONRPCRequest):
+                    remember(self._of_server, message.id)
                 await self.tell(message, related)
 
-    def _learn(self, upstream: Upstream, asked: JSONRPCRequest | None, answer: Reply) -> None:
-        if asked is not None and asked.method == "initialize" and isinstance(answer, JSONRPCResponse):
+    async def _answered(self, upstream: Upstream, answer: Reply) -> None:
+        """An answer to what nobody asked, or to a call that was never sent, is none."""
+        if answer.id is None:
+            await self.tell(answer, None)
+            return
+        self._given_up.pop(answer.id, None)
+        asked = self._in_flight.get(answer.id) if self._merged is None else None
+        if asked is not None:
+            del self._in_flight[answer.id]
+            self._learn(upstream, asked, answer)
+            await self.tell(answer, None)
+
+    def _learn(self, upstream: Upstream, asked: JSONRPCRequest, answer: Reply) -> None:
+        if asked.method == "initialize" and isinstance(answer, JSONRPCResponse):
             upstream.version = str(answer.result.get("protocolVersion", ""))
 
     def _related(self, message: JSONRPCRequest | JSONRPCNotification) -> RequestId | None:
@@ -255,7 +295,7 @@ class Session:
     async def _lost(self, upstream: Upstream) -> None:
         """Whoever waits for it is told; calls, and what several are asked, are told where they wait."""
         if self._merged is not None:
-            self._tools.clear()
+            self._tools.forget()
             if all(each.is_gone for each in self._upstreams):
                 self.ended.set()
             return
@@ -308,67 +348,7 @@ class Session:
         return result(asked.id, found)
 
     async def find(self, asked: JSONRPCRequest, *, fresh: bool) -> Found | None:
-        """Not every server tells of its changes: what matters is listed again."""
-        name = str((asked.params or {}).get("name"))
-        if fresh or name not in self._tools:
-            await self._list(asked)
-        known = self._tools.get(name)
-        if known is None:
-            return None
-        upstream, tool = known
-        try:
-            spec = spec_of(upstream.name, upstream.server, tool, self._offer.check, name)
-        except InvalidRequest as wrong:
-            raise Refusal(f"{name} cannot be called: {wrong.message}") from None
-        if self._is_trusted(tool):
-            spec = replace(spec, effect="read")
-
-        async def run(args: Args, carried: Mapping[str, Any]) -> Reply:
-            frame = _called(asked, str(tool["name"]), args, carried)
-            return await upstream.ask(frame, tool.get("inputSchema"))
-
-        return Found(spec, tool.get("outputSchema") is not None, run)
+        return await self._tools.find(asked, fresh=fresh)
 
     async def schema(self, asked: JSONRPCRequest) -> object:
-        """That of the tool that is called, as far as it is known without a question."""
-        name = str((asked.params or {}).get("name"))
-        with suppress(Refusal, Lost, TimeoutError):
-            if name not in self._tools:
-                await self._list(asked)
-        known = self._tools.get(name)
-        return known[1].get("inputSchema") if known else None
-
-    async def _list(self, asked: JSONRPCRequest) -> None:
-        if self._merged is not None:
-            self._tools = await self._merged.tools(envelope_of(asked))
-            return
-        upstream = self._upstreams[0]
-        listed = await upstream.listed("tools/list", "tools", envelope_of(asked))
-        if isinstance(listed, JSONRPCError):
-            raise Refusal(f"The MCP server could not be asked for its tools: {listed.error.message}", INTERNAL_ERROR)
-        self._tools = {str(tool.get("name")): (upstream, tool) for tool in listed}
-
-    def _is_trusted(self, tool: Mapping[str, Any]) -> bool:
-        """A server's own word that a tool changes nothing counts only where the user said so."""
-        hints = tool.get("annotations")
-        return self._offer.trust_hints and isinstance(hints, Mapping) and hints.get("readOnlyHint") is True
-
-
-def _renamed(
-    merged: Merged, upstream: Upstream, message: JSONRPCRequest | JSONRPCNotification
-) -> JSONRPCRequest | JSONRPCNotification:
-    """A request of a server under an id that no other server's has; and what it says of it later."""
-    if isinstance(message, JSONRPCRequest):
-        return message.model_copy(update={"id": merged.lend(upstream, message.id)})
-    wanted = (message.params or {}).get("requestId")
-    name = merged.name_of(upstream, wanted) if message.method == "notifications/cancelled" else None
-    return message.model_copy(update={"params": {**(message.params or {}), "requestId": name}}) if name else message
-
-
-def _called(asked: JSONRPCRequest, tool: str, args: Args, carried: Mapping[str, Any]) -> JSONRPCRequest:
-    """The call as it goes to the server: with the arguments that were approved, under the server's own name."""
-    given = asked.params or {}
-    params: Object = {"name": tool, **{key: value for key, value in given.items() if key not in MINE}, **carried}
-    if args or "arguments" in given:
-        params["arguments"] = dict(args)
-    return asked.model_copy(update={"params": params})
+        return await self._tools.schema(asked)

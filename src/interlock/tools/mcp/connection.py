@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mcp_types as types
 from mcp.client import Client
@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from interlock.configuration import McpServer
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
 from interlock.tools.mcp.answer import answer_of
-from interlock.tools.mcp.definition import Check, Definition, define
+from interlock.tools.mcp.definition import Check, Definition, Definitions, define
 from interlock.tools.mcp.transport import Complaints, reached
 from interlock.tools.tool import Tool, Use
 
@@ -56,6 +56,7 @@ class Connection:
         self._pace = pace
         self._trouble = "it has not answered yet"
         self._left_out: list[str] = []
+        self._definitions = Definitions()
         self._client: Client | None = None
         self._connected = asyncio.Event()
         self._stale = asyncio.Event()
@@ -163,7 +164,8 @@ class Connection:
         made, left_out = [], []
         for tool in listed[:MAX_TOOLS]:
             try:
-                made.append(define(self.name, self.server, tool, self._check))
+                found = define(self.name, self.server, tool, self._check)
+                made.append(replace(found, spec=self._definitions.settled(found.spec)))
             except InvalidRequest as error:
                 left_out.append(f'The tool "{tool.name}" of the MCP server "{self.name}" is left out: {error.message}')
         if len(listed) > MAX_TOOLS:
@@ -181,6 +183,7 @@ class Connection:
     async def _call(self, definition: Definition, use: Use) -> object:
         client = await self._ready()
         await self._unchanged(client, definition)
+        self._definitions.accept(definition.spec)
         try:
             result = await client.session.call_tool(
                 definition.tool, dict(use.args), self._pace.call, allow_input_required=True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
@@ -38,6 +38,24 @@ class Definition:
     tool: str
     spec: ToolSpec
     about: str
+
+
+class Definitions:
+    """How each tool was defined when it was first seen. One that is defined otherwise since is no read any more,
+    whoever called it one, until a call of it was let through as it is defined now.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, object], set[object]] = {}
+
+    def settled(self, spec: ToolSpec) -> ToolSpec:
+        key, definition = _identity(spec)
+        known = self._known.setdefault(key, {definition})
+        return spec if spec.effect != "read" or definition in known else replace(spec, effect="")
+
+    def accept(self, spec: ToolSpec) -> None:
+        key, definition = _identity(spec)
+        self._known.setdefault(key, set()).add(definition)
 
 
 def define(name: str, server: McpServer, tool: types.Tool, check: Check) -> Definition:
@@ -73,6 +91,14 @@ def spec_of(name: str, server: McpServer, tool: Mapping[str, object], check: Che
     )
 
 
+def says_it_only_reads(tool: Mapping[str, object]) -> bool:
+    """A server's own word; who says at once that it destroys is not believed."""
+    hints = tool.get("annotations")
+    if not isinstance(hints, Mapping):
+        return False
+    return hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True
+
+
 def tool_name(prefix: str, tool: str) -> str:
     """Letters, digits, `_` and `-` only. One that is too long ends with a digest, so that two stay two."""
     clean = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{tool}")
@@ -86,6 +112,14 @@ def plain(text: str) -> str:
 
 def named(patterns: tuple[str, ...], tool: str) -> bool:
     return any(fnmatchcase(tool, pattern) for pattern in patterns)
+
+
+def _identity(spec: ToolSpec) -> tuple[tuple[object, object], object]:
+    """Which tool of which server, and how it is defined."""
+    said = (spec.schema or {}).get(MARK)
+    if not isinstance(said, Mapping):
+        raise TypeError(f"{spec.name} is no tool of an MCP server.")
+    return (said.get("origin"), said.get("tool")), said.get("sha256")
 
 
 def _place(server: McpServer) -> str:
