@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -254,6 +256,71 @@ def test_whatever_goes_wrong_nothing_runs(claude: Claude) -> None:
 def test_a_process_that_cannot_begin_blocks_the_call(claude: Claude) -> None:
     for data, *words in (WRONG[0], WRONG[-2]):
         assert_refused(verdict(claude.start(data, *words)), data, words)
+
+
+# R34
+@pytest.mark.smoke
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_hook_that_is_ended_before_it_is_there_answers_no(claude: Claude, number: int) -> None:
+    slow = claude.shell.folder / "slow"
+    slow.mkdir()
+    (slow / "typer.py").write_text("import sys, time\nprint('loading', file=sys.stderr, flush=True)\ntime.sleep(600)\n")
+    path = os.pathsep.join([str(slow), claude.shell.env()["PYTHONPATH"]])
+    pipe = subprocess.PIPE
+    command = claude.shell.command("hook")
+    program = claude.shell.program(*command, more={"PYTHONPATH": path}, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert program.stderr is not None
+    assert program.stderr.readline() == "loading\n"
+    program.send_signal(number)
+    answer = verdict(program)
+    assert_refused(answer, number)
+    assert answer.output["permissionDecision"] == "deny"
+
+
+# R34
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.smoke), signal.SIGINT, signal.SIGHUP]
+)
+def test_a_hook_that_is_ended_while_people_decide_answers_no_and_the_question_stands(
+    claude: Claude, number: int
+) -> None:
+    program = claude.begin("Bash", COMMAND, "toolu_1")
+    waiting = claude.waiting()
+    program.send_signal(number)
+    answer = verdict(program)
+    assert_refused(answer, number)
+    assert answer.output["permissionDecision"] == "deny"
+    assert claude.waiting() == waiting
+
+
+# R34
+def test_a_hook_that_is_ended_answers_in_the_words_of_its_event(claude: Claude) -> None:
+    program = claude.start(claude.event("PermissionRequest", "Bash", COMMAND, ""))
+    claude.waiting()
+    program.send_signal(signal.SIGTERM)
+    answer = verdict(program)
+    assert (answer.done.code, answer.output["decision"]["behavior"]) == (2, "deny")
+
+
+# R34
+@pytest.mark.parametrize(
+    "streams",
+    [
+        *(pytest.param(each, marks=pytest.mark.smoke) for each in ("<&- >&- 2>&-", "2>/dev/full")),
+        *("<&-", "0>written.txt", ">&-", "2>&-", ">/dev/full"),
+    ],
+)
+def test_broken_streams_block_the_call(claude: Claude, streams: str) -> None:
+    event = claude.shell.folder / "event.json"
+    event.write_text(claude.event("PreToolUse", "Free", {}, "toolu_1"))
+    wrong = () if streams in (">&-", ">/dev/full") else ("--undecided", "allow")
+    command = shlex.join(claude.shell.command(*claude.hook(*wrong)))
+    given = "" if streams[0] in "<0" else f"< {shlex.quote(str(event))}"
+    pipe = subprocess.PIPE
+    program = claude.shell.program("sh", "-c", f"exec {command} {given} {streams}", stdout=pipe, stderr=pipe, text=True)
+    answer = verdict(program)
+    assert answer.done.code == 2, answer
+    assert "Traceback" not in answer.done.err
 
 
 def assert_refused(answer: Verdict, *given: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -183,7 +184,10 @@ async def gate_mcp(
         str, typer.Option(metavar="TEXT", show_default="INTERLOCK_GATE_TOKEN", help="What clients show, over HTTP.")
     ] = "",
 ) -> None:
-    """Stand between an MCP client and an MCP server: reads pass, the rest asks."""
+    """Stand between an MCP client and an MCP server: reads pass, the rest asks.
+
+    Nothing is read from the working folder: name the database, or write it into ~/.config/interlock/interlock.yaml.
+    """
     try:
         from interlock.cli import mcp_gate
     except ModuleNotFoundError as error:
@@ -251,7 +255,10 @@ async def hook(
     ),
     insecure: Annotated[bool, typer.Option("--insecure", help="Allow http:// to another machine.")] = False,
 ) -> None:
-    """Answer a hook of Claude Code: the event on standard input, allow or deny on standard output."""
+    """Answer a hook of Claude Code: the event on standard input, allow or deny on standard output.
+
+    Nothing is read from the working folder: name the database, or write it into ~/.config/interlock/interlock.yaml.
+    """
     from interlock.cli.hook import Setup, answer
 
     where = (options.database, options.config, options.workspace, url, key)
@@ -287,10 +294,23 @@ def _hooked(words: list[str]) -> int | None:
     try:
         from interlock.cli.hook import quick
 
-        return quick(words[1:])
-    except Exception as error:  # noqa: BLE001  any other exit status than 2 would let the call through
-        sys.stderr.write(f"Interlock did not let this run. The hook could not start: {type(error).__name__}.\n")
+        code = quick(words[1:])
+        return _parsed() if code is None else code
+    except BaseException as error:  # noqa: BLE001  any other exit status than 2 would let the call through
+        with suppress(Exception):
+            sys.stderr.write(f"Interlock did not let this run. The hook could not start: {type(error).__name__}.\n")
         return 2
+
+
+def _parsed() -> int:
+    try:
+        code = app(standalone_mode=False, prog_name="interlock")
+    except typer.TyperException as error:
+        from interlock.cli.output import fail
+
+        fail(error, sys.argv[1:])
+        return 2
+    return code if isinstance(code, int) else 0
 
 
 def _refuse_what_is_not_text(words: list[str]) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TextIO
 
 from interlock.cli.hook_door import Local
 from interlock.cli.notes import Notes
@@ -20,10 +22,11 @@ from interlock.core.errors import Error, InvalidRequest, Misconfigured
 from interlock.durations import parse_duration
 from interlock.integrations.claude_code import GRACE, LOCAL, UNDECIDED, Door, Hook, Wanted, Who
 from interlock.integrations.parts.claude_code_words import AFTER, Answer, Event, event_of, reads_of, said
+from interlock.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
 from interlock.wiring import absent, os_user
 
-BLOCKED = 2  # the exit status that Claude Code takes for a no; with any other error it lets the call through
 NOT_TOLD = 1  # after the tool there is nothing to block: shown to the user, and not to the model
+NO_RECORD = "Interlock has no record of how this call ended."
 MAX_EVENT = 64 * 1024 * 1024  # bytes: after the tool they hold its result
 MAX_LEASE = 3_600_000
 
@@ -76,15 +79,33 @@ def quick(words: Sequence[str]) -> int | None:
 async def answer(setup: Setup) -> int:
     """Exit 0 with the answer as JSON; 2, with the reason on standard error as well, where there is none."""
     name = ""
+    answer_on_signal()
     try:
-        event = _event(sys.stdin.buffer.read(MAX_EVENT + 1))
-        name, setup = event.name, _reaching(setup)
+        event = _event(_input())
+        name = event.name
+        _answer_on_signal(name)
+        setup = _reaching(setup)
         wanted = _wanted(setup)
         async with asyncio.timeout(wanted.wait + GRACE), _hook(setup, wanted) as hook:
             await _tell(hook, event, await hook.answer(event))
     except Exception as error:  # noqa: BLE001  a hook that ends in any other way lets the call through
+        ignore_signals()
         return _blocked(name, error)
     return 0
+
+
+def _answer_on_signal(name: str) -> None:
+    """In the words of the event."""
+    if name in AFTER:
+        answer_on_signal("", f"{NO_RECORD} The hook was ended before it had written it.\n", NOT_TOLD)
+    else:
+        answer_on_signal(json.dumps(said(name, Answer("deny", WHY))) + "\n")
+
+
+def _input() -> bytes:
+    if sys.stdin is None:
+        raise InvalidRequest("There is no standard input to read the event from.")
+    return sys.stdin.buffer.read(MAX_EVENT + 1)
 
 
 def _event(data: bytes) -> Event:
@@ -163,6 +184,7 @@ async def _server(setup: Setup, lease: int) -> AsyncIterator[Door]:
 
 async def _tell(hook: Hook, event: Event, decided: Answer) -> None:
     """A call that was started, and that nobody can be told of, will not run."""
+    ignore_signals()
     try:
         _print(said(event.name, decided))
     except OSError:
@@ -180,15 +202,32 @@ def _blocked(name: str, error: Exception) -> int:
         case _:
             reason = f"The hook failed: {type(error).__name__}."
     if name in AFTER:
-        sys.stderr.write(f"Interlock has no record of how this call ended. {reason}\n")
+        _complain(f"{NO_RECORD} {reason}")
         return NOT_TOLD
     words = f"Interlock did not let this run. {reason}"
     with suppress(OSError):
         _print(said(name or "PreToolUse", Answer("deny", words)))
-    sys.stderr.write(f"{words}\n")
+    _complain(words)
     return BLOCKED
 
 
 def _print(told: Mapping[str, object]) -> None:
-    sys.stdout.write(json.dumps(told) + "\n")
-    sys.stdout.flush()
+    """Raises OSError where nobody listens."""
+    _write(sys.stdout, json.dumps(told) + "\n")
+
+
+def _complain(words: str) -> None:
+    with suppress(OSError):
+        _write(sys.stderr, f"{words}\n")
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """What could not be written is forgotten: the interpreter would try again, and end with another exit status."""
+    if stream is None:
+        raise OSError("The stream is closed.")
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise
