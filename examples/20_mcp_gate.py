@@ -61,5 +61,5 @@ async def serve() -> None:
 
 
 if __name__ == "__main__":
-    word = sys.argv[1] if len(sys.argv) > 1 else "sqlite:///interlock.db"
+    word = sys.argv[1] if len(sys.argv) > 1 else f"sqlite:///{Path('interlock.db').absolute()}"
     asyncio.run(serve() if word == "serve" else client(word))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from ipaddress import ip_network
@@ -49,28 +49,24 @@ from interlock.mcp_settings import mcp_servers
 from interlock.reading.reader import Reader
 from interlock.reading.yaml_lines import Fields, Item, plain, read_yaml, to_json
 
-__all__ = [
-    "InlinePolicy",
-    "Settings",
-    "fault_plan",
-    "gate_token",
-    "handed_on",
-    "key_of_agent",
-    "load_settings",
-    "server_url",
-]
+__all__ = ["InlinePolicy", "Settings", "fault_plan", "gate_token", "handed_on", "key_of_agent", "load_settings"]
+__all__ += ["server_url"]
 
 FILE = "interlock.yaml"
 
 
 def load_settings(
-    path: Path | None = None, environ: Mapping[str, str] | None = None, overrides: Mapping[str, object] | None = None
+    path: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+    find: Callable[[], Path | None] = lambda: Path(FILE) if Path(FILE).is_file() else None,
 ) -> Settings:
-    """`overrides` are from the command line, such as {"server.port": 9000}; None there means not given."""
+    """`overrides` are from the command line, such as {"server.port": 9000}; None there means not given.
+
+    `find` looks for a file where none is named: in the working folder, unless something else is said.
+    """
     env = os.environ if environ is None else environ
-    file = path or (Path(env["INTERLOCK_CONFIG"]) if env.get("INTERLOCK_CONFIG") else None)
-    if file is None and Path(FILE).is_file():
-        file = Path(FILE)
+    file = path or (Path(env["INTERLOCK_CONFIG"]) if env.get("INTERLOCK_CONFIG") else find())
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     if url := env.get("INTERLOCK_DATABASE_URL"):
         given = {"storage.url": url, **given}

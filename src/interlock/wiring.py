@@ -186,6 +186,11 @@ def file_of(url: str) -> Path | None:
     return _path(url) if url.startswith("sqlite:///") else None
 
 
+def in_working_folder(url: str) -> bool:
+    """Whether it is another database for whoever is started in another folder."""
+    return url.startswith("sqlite:///") and not url.removeprefix("sqlite:///").startswith("/")
+
+
 def hidden(url: str) -> str:
     """An address as people may see it, without its password."""
     return re.sub(r"(?<=://)([^@/:]*):[^@/]*@", r"\1:…@", url)

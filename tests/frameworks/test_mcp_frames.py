@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -130,6 +129,16 @@ class Behind:
 
 
 @asynccontextmanager
+async def at_address(tmp_path: Path, *reads: str, **offer: Any) -> AsyncIterator[Behind]:
+    """The server is at an address in this process."""
+    async with (
+        Recorder(tmp_path).serve_http() as url,
+        behind(tmp_path, McpServer(url=url, reads=reads), **offer) as place,
+    ):
+        yield place
+
+
+@asynccontextmanager
 async def behind(tmp_path: Path, server: McpServer, **offer: Any) -> AsyncIterator[Behind]:
     lock = Interlock(f"sqlite:///{tmp_path / 'interlock.db'}", agent="gate")
     made = Offer({"recorder": server}, check_schema, **offer)
@@ -229,26 +238,30 @@ async def test_an_answer_goes_to_a_server_once_and_only_if_it_asked(place: Behin
     assert place.reached.count("answer") == 1
 
 
-async def test_an_id_that_is_in_flight_is_not_taken_twice_as_a_number_and_as_a_text(
-    place: Behind, stdio: Stdio
-) -> None:
+async def test_an_id_that_is_in_flight_is_not_taken_twice_as_a_number_and_as_a_text(tmp_path: Path) -> None:
     held = asyncio.Event()
 
     async def holds(*_: Any, **__: Any) -> None:
         await held.wait()
 
-    stdio.session.find = holds  # type: ignore[method-assign, assignment]  # the server is slow
-    stdio.send(frame(id=7))
-    refused = await stdio.ask("7", "ping")
-    again = await stdio.ask(7, "ping")
-    held.set()
+    async with at_address(tmp_path) as place:
+        client = Stdio(place)
+        client.session.find = holds  # type: ignore[method-assign, assignment]  # the server is slow
+        client.send(frame(id=7))
+        refused = await client.ask("7", "ping")
+        again = await client.ask(7, "ping")
+        held.set()
+        await client.close()
     assert (refused.error.message, again.error.message) == ("This id is in use.", "This id is in use.")
 
 
-@pytest.mark.parametrize("wanted", [None, 1.0, True, [7], {"a": 1}, "interlock-1", 8])
-async def test_only_a_request_that_is_on_its_way_can_be_cancelled(place: Behind, stdio: Stdio, wanted: object) -> None:
-    stdio.send(frame(method="notifications/cancelled", params={"requestId": wanted}))
-    await stdio.ask(1, "ping")
+async def test_only_a_request_that_is_on_its_way_can_be_cancelled(tmp_path: Path) -> None:
+    async with at_address(tmp_path) as place:
+        client = Stdio(place)
+        for number, wanted in enumerate((None, 1.0, True, [7], {"a": 1}, "interlock-1", 8)):
+            client.send(frame(method="notifications/cancelled", params={"requestId": wanted}))
+            await client.ask(number, "ping")
+        await client.close()
     assert "notifications/cancelled" not in place.reached
 
 
@@ -261,10 +274,7 @@ MODERN = {**LEGACY, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/c
 @asynccontextmanager
 async def over_http(tmp_path: Path) -> AsyncIterator[tuple[Behind, httpx2.AsyncClient]]:
     """Both sides speak HTTP."""
-    async with (
-        Recorder(tmp_path).serve_http() as url,
-        behind(tmp_path, McpServer(url=url, reads=("look",))) as place,
-    ):
+    async with at_address(tmp_path, "look") as place:
         app = place.gate.over_http(Door())
         transport = httpx2.ASGITransport(app)  # type: ignore[arg-type]  # it is one
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=PATIENCE) as client:
@@ -330,7 +340,7 @@ async def passes(client: Stdio, number: int) -> bool:
 async def test_a_hint_lets_a_call_through_only_where_the_operator_trusts_hints(
     tmp_path: Path, trust: bool, tool: object, through: bool
 ) -> None:
-    async with behind(tmp_path, by_command(tmp_path), trust_hints=trust) as place:
+    async with at_address(tmp_path, trust_hints=trust) as place:
         define(place, tool)
         client = Stdio(place)
         assert await passes(client, 1) is through
@@ -342,7 +352,7 @@ async def test_a_hint_lets_a_call_through_only_where_the_operator_trusts_hints(
 async def test_a_hinted_tool_that_is_defined_otherwise_than_at_first_asks_again(
     tmp_path: Path, first: object, then: object
 ) -> None:
-    async with behind(tmp_path, by_command(tmp_path), trust_hints=True) as place:
+    async with at_address(tmp_path, trust_hints=True) as place:
         define(place, first)
         client = Stdio(place)
         await passes(client, 1)
@@ -352,8 +362,7 @@ async def test_a_hinted_tool_that_is_defined_otherwise_than_at_first_asks_again(
 
 
 async def test_a_named_read_that_is_defined_otherwise_asks_until_it_was_let_through_once(tmp_path: Path) -> None:
-    server = dataclasses.replace(by_command(tmp_path), reads=("note",))
-    async with behind(tmp_path, server) as place:
+    async with at_address(tmp_path, "note") as place:
         define(place, PLAIN)
         client = Stdio(place)
         assert await passes(client, 1)

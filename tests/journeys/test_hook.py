@@ -19,6 +19,7 @@ from tests.journeys.programs import PATIENCE, Done, Shell, wait_until
 from tests.serving import serving
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "frameworks" / "claude-code.md"
+PAGE_DATABASE = "sqlite:////srv/interlock/approvals.db"
 COMMAND = {"command": "make deploy", "description": "Deploys"}
 QUICK = "version: 1\ndefaults: {undo_window: 0s}\nrules:\n"
 RULES = """\
@@ -258,6 +259,74 @@ def test_a_process_that_cannot_begin_blocks_the_call(claude: Claude) -> None:
         assert_refused(verdict(claude.start(data, *words)), data, words)
 
 
+HOSTILE = "version: 1\nrules:\n  - {name: all, then: allow}\n"
+
+
+@pytest.fixture
+def hostile(claude: Claude) -> Claude:
+    """In a folder that somebody else wrote, with all that would let everything through; and nothing is named."""
+    folder = claude.shell.folder
+    claude.shell.url = f"sqlite:///{folder / 'interlock.db'}"
+    assert claude.shell("migrate").code == 0
+    (folder / "policy.yaml").write_text(HOSTILE)
+    assert claude.shell("policy", "put", "policy.yaml").code == 0
+    (folder / "interlock.yaml").write_text("storage: {url: sqlite:///interlock.db}\npolicy: policy.yaml\n")
+    (folder / ".env").write_text(f"INTERLOCK_DATABASE_URL={claude.shell.url}\n")
+    claude.shell.extra = {"INTERLOCK_DATABASE_URL": "", "XDG_CONFIG_HOME": str(folder / "own")}
+    return claude
+
+
+# R34
+@pytest.mark.smoke
+@pytest.mark.parametrize(
+    ("words", "env"),
+    [
+        ((), {}),
+        (("--database", "sqlite:///interlock.db"), {}),
+        (("--config", "interlock.yaml"), {}),
+        ((), {"INTERLOCK_DATABASE_URL": "sqlite:///interlock.db"}),
+        ((), {"INTERLOCK_CONFIG": "interlock.yaml"}),
+        ((), {"XDG_CONFIG_HOME": "."}),
+    ],
+)
+def test_the_working_folder_says_nothing_to_a_hook(
+    hostile: Claude, words: tuple[str, ...], env: dict[str, str]
+) -> None:
+    hostile.shell.extra |= {"HOME": str(hostile.shell.folder / "home"), **env}
+    answer = hostile.ask("Bash", COMMAND, "toolu_1", *words)
+    assert_refused(answer, words, env)
+    assert answer.output["permissionDecision"] == "deny"
+    assert "rite the whole path" in answer.reason or "Add --database sqlite:////" in answer.reason
+
+
+# R34
+@pytest.mark.smoke
+def test_the_users_own_configuration_counts_unless_others_may_write_it(hostile: Claude) -> None:
+    own = hostile.shell.folder / "own" / "interlock"
+    own.mkdir(parents=True)
+    file = own / "interlock.yaml"
+    file.write_text(f"storage: {{url: 'sqlite:///{hostile.shell.path}'}}\n")  # where only Free is allowed
+    for path in (file, own):
+        path.chmod(0o700)
+    assert hostile.ask("Free", {}, "toolu_1").runs
+    assert "Never that" in hostile.ask("Nuke", {}, "toolu_2").reason
+    for path in (file, own):
+        path.chmod(0o702)
+        answer = hostile.ask("Free", {}, "toolu_3")
+        assert_refused(answer)
+        assert f"chmod go-w {path}" in answer.reason
+        path.chmod(0o700)
+
+
+# R34
+@pytest.mark.smoke
+def test_the_working_folder_says_nothing_to_a_gate_either(hostile: Claude) -> None:
+    done = hostile.shell.process("mcp-gate", "--json", "--", "true")
+    assert done.code == 2, done
+    assert done.json["error"] == "misconfigured"
+    assert "Add --database sqlite:////" in done.json["message"]
+
+
 # R34
 @pytest.mark.smoke
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -422,11 +491,12 @@ def test_the_settings_of_the_page_work_as_they_stand(claude: Claude) -> None:
     (hook,) = before["hooks"]
     assert (hook["type"], hook["onFailure"], hook["timeout"]) == ("command", "block", 600)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {"PATH": path, "HOME": str(claude.shell.folder)}
+    env = {"PATH": path, "HOME": str(claude.shell.folder), "INTERLOCK_DATABASE_URL": ""}
 
     def run(command: str, event: str) -> Done:
         """As Claude Code does."""
-        words, pipe = ("sh", "-c", command), subprocess.PIPE
+        assert PAGE_DATABASE in command
+        words, pipe = ("sh", "-c", command.replace(PAGE_DATABASE, claude.shell.url)), subprocess.PIPE
         program = claude.shell.program(*words, more=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         out, err = program.communicate(event, timeout=PATIENCE)
         return Done(program.returncode, out, err)

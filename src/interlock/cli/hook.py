@@ -23,7 +23,7 @@ from interlock.durations import parse_duration
 from interlock.integrations.claude_code import GRACE, LOCAL, UNDECIDED, Door, Hook, Wanted, Who
 from interlock.integrations.parts.claude_code_words import AFTER, Answer, Event, event_of, reads_of, said
 from interlock.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
-from interlock.wiring import absent, os_user
+from interlock.wiring import absent, in_working_folder, os_user
 
 NOT_TOLD = 1  # after the tool there is nothing to block: shown to the user, and not to the model
 NO_RECORD = "Interlock has no record of how this call ended."
@@ -150,10 +150,12 @@ async def _hook(setup: Setup, wanted: Wanted) -> AsyncIterator[Hook]:
 async def _database(setup: Setup, lease: int) -> AsyncIterator[Door]:
     """One that is not there is refused: people would look for the call in another one."""
     url = setup.database
-    if not url:
-        from interlock.settings import load_settings
+    if not url or in_working_folder(url):
+        from interlock.cli.sources import trusted_database, trusted_settings
 
-        url = load_settings(setup.config).storage.url
+        if setup.config is not None and not setup.config.is_absolute():
+            raise Misconfigured(f"Every folder could hold {setup.config}. Write the whole path: --config /folder/FILE.")
+        url = trusted_database(trusted_settings(setup.config, url))
     gone = absent(url)
     if gone is not None:
         raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: interlock migrate.")

@@ -12,6 +12,7 @@ import typer
 
 from interlock.cli.output import say
 from interlock.cli.shared import Options
+from interlock.cli.sources import trusted_database, trusted_settings
 from interlock.configuration import InlinePolicy, McpServer
 from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp import PATH, Door, McpGate, Offer, Waits, mcp_gate
@@ -45,7 +46,7 @@ class Wanted:
 
 async def run(options: Options, wanted: Wanted) -> None:
     """Over standard streams the output belongs to the protocol, so people are told on standard error."""
-    settings = options.settings()
+    settings = trusted_settings(options.config, options.database)
     lock = _lock(options, settings, wanted)
     toggles = None if wanted.url else settings.toggles().get(wanted.agent)
     offer = Offer(_servers(settings, wanted, options.workspace), check_schema, wanted.trust_hints)
@@ -63,7 +64,7 @@ def _lock(options: Options, settings: Settings, wanted: Wanted) -> Interlock:
         return Interlock(wanted.url, agent=wanted.agent, run_id=run_id, key=key or None)
     text = settings.policy.text if isinstance(settings.policy, InlinePolicy) else settings.policy
     more: dict[str, Any] = {"workspace": options.workspace, "policy": text}
-    return Interlock(settings.storage.url, agent=wanted.agent, run_id=run_id, **more)
+    return Interlock(options.database or trusted_database(settings), agent=wanted.agent, run_id=run_id, **more)
 
 
 def _servers(settings: Settings, wanted: Wanted, workspace: str) -> dict[str, McpServer]:

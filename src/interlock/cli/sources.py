@@ -1,0 +1,64 @@
+"""Where `interlock hook` and `interlock mcp-gate` take their settings from: never from the folder they are started in.
+
+A client starts them wherever its agent works, and whoever wrote that folder could bring a policy that allows all.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from interlock.configuration import Settings
+from interlock.core.errors import Misconfigured
+from interlock.settings import FILE, handed_on, load_settings
+from interlock.wiring import in_working_folder
+
+
+def trusted_settings(config: Path | None, database: str) -> Settings:
+    """From the options, the INTERLOCK_ variables, or the user's own file; raises Misconfigured."""
+    settings = load_settings(config, overrides={"storage.url": database or None}, find=user_file)
+    file = settings.file
+    if config is None and file is not None and not file.is_absolute():
+        raise Misconfigured(
+            f"INTERLOCK_CONFIG names {file}, which every folder could hold. Write the whole path: "
+            "INTERLOCK_CONFIG=/folder/interlock.yaml."
+        )
+    return settings
+
+
+def trusted_database(settings: Settings) -> str:
+    """Its address; raises Misconfigured for one that depends on the working folder."""
+    url = settings.storage.url
+    if in_working_folder(url):
+        raise Misconfigured(_which_line(url))
+    return url
+
+
+def _which_line(url: str) -> str:
+    """Which line to add."""
+    line = f"sqlite:///{Path.home() / 'interlock.db'}"
+    return (
+        f"No database is named with its whole path, and the working folder ({url}) is not asked: whoever wrote it "
+        f"could let everything through. Add --database {line} to the command, or set "
+        f"INTERLOCK_DATABASE_URL={line}, or write storage: {{url: {line}}} into {_user_path()}."
+    )
+
+
+def user_file() -> Path | None:
+    """Of the user's own configuration folder; raises Misconfigured for one that others could have written."""
+    file = _user_path()
+    if not file.is_file():
+        return None
+    for path in (file, file.parent):
+        seen = path.stat()
+        if seen.st_uid not in (os.getuid(), 0):
+            raise Misconfigured(f"{path} belongs to somebody else. Name the configuration: --config FILE.")
+        if seen.st_mode & 0o022:
+            raise Misconfigured(f"Others may write {path}. Take that from them: chmod go-w {path}")
+    return file
+
+
+def _user_path() -> Path:
+    """A folder that is not written out counts as none, as the XDG specification has it."""
+    folder = Path(handed_on().get("XDG_CONFIG_HOME", ""))
+    return (folder if folder.is_absolute() else Path.home() / ".config") / "interlock" / FILE
