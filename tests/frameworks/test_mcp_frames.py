@@ -376,6 +376,31 @@ async def test_a_named_read_that_is_defined_otherwise_asks_until_it_was_let_thro
         await client.close()
 
 
+@pytest.mark.parametrize("trust", [False, True])
+async def test_how_a_read_was_defined_at_first_is_known_after_a_restart(tmp_path: Path, trust: bool) -> None:
+    through = []
+    async with Recorder(tmp_path).serve_http() as url:
+        server = McpServer(url=url, reads=() if trust else ("note",))
+        for tool in (HINTED, HINTED, CHANGED):
+            async with behind(tmp_path, server, trust_hints=trust) as place:
+                define(place, tool)
+                client = Stdio(place)
+                through.append(await passes(client, 1))
+                await client.close()
+    assert through == [True, True, False]
+
+
+async def test_a_frame_that_is_too_long_is_the_last_that_is_read(tmp_path: Path) -> None:
+    async with at_address(tmp_path) as place:
+        client = Stdio(place)
+        client.send(b" " * 2**24 * 2 + frame(id=1))
+        told = await client.answer(None)
+        client.send(frame(id=2, method="ping"))
+        await client.close()
+    assert "at most 16,777,216 bytes" in told.error.message
+    assert place.frames == []
+
+
 # --- one frame --------------------------------------------------------------------------------------------------------
 
 

@@ -14,10 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from mcp_types import JSONRPCMessage, RequestId
+from mcp_types import INVALID_REQUEST, JSONRPCMessage, RequestId
 
 from interlock.core.errors import Misconfigured
 from interlock.integrations.parts.mcp_call import Desk
+from interlock.integrations.parts.mcp_first_seen import FirstSeen
 from interlock.integrations.parts.mcp_frames import error
 from interlock.integrations.parts.mcp_http import PATH, Door, HttpGate
 from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
@@ -97,7 +98,8 @@ async def mcp_gate(
     lock = agent.lock
     live = await asyncio.to_thread(lock.open)
     key = await live.side.number_key()
-    desk = Desk(agent, key, waits.wait, waits.public_url, rejections=Rejections(log))
+    first_seen = FirstSeen(live.side.records())
+    desk = Desk(agent, key, waits.wait, waits.public_url, rejections=Rejections(log), first_seen=first_seen)
     gate = McpGate(desk, offer, run_id or live.run_id, bool(run_id))
     try:
         yield gate
@@ -107,7 +109,7 @@ async def mcp_gate(
 
 async def hear(reader: asyncio.StreamReader, session: Session, rejections: Rejections) -> None:
     """Hands on what the client sends, a frame a line, until it is gone."""
-    while line := await reader.readline():
+    while line := await _line(reader, session):
         if not line.strip():
             continue
         try:
@@ -117,6 +119,16 @@ async def hear(reader: asyncio.StreamReader, session: Session, rejections: Rejec
             await session.tell(error(bad.request_id, bad.code, bad.message), None)
             continue
         await session.hear(message)
+
+
+async def _line(reader: asyncio.StreamReader, session: Session) -> bytes:
+    """Empty at the end. Where a frame is too long nobody knows where the next begins: that is the end too."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        words = f"A frame takes at most {MAX_LINE:,} bytes. Nothing after it is read."
+        await session.tell(error(None, INVALID_REQUEST, words), None)
+        return b""
 
 
 async def _stdio() -> tuple[asyncio.StreamReader, Callable[[bytes], Awaitable[None]]]:

@@ -18,6 +18,7 @@ from interlock.core.errors import Error
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
+from interlock.core.ports import Records
 from interlock.gate import Execution
 from interlock.library.sides import Program
 from interlock.policy_file import read_policy
@@ -73,6 +74,9 @@ class Embedded:
 
     async def number_key(self) -> bytes:
         return await self._parts.store.secret_key(self._program.workspace)
+
+    def records(self) -> Records:
+        return self._parts.store.records(self._program.workspace)
 
     def check(self, call: ToolCall, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
         return self._parts.gate.check(call, spec)

@@ -78,6 +78,9 @@ class Remote:
     async def number_key(self) -> bytes:
         return self._key
 
+    def records(self) -> None:
+        """A server keeps nothing for its agents."""
+
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
         proposal = await self._client.proposal(call, spec)  # a preview that blocks must not block the bridge
         proposing = asyncio.ensure_future(self._over(self._client.check_as(proposal)))

@@ -13,6 +13,7 @@ from interlock.core.decision import Decision, Reviewer
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
+from interlock.core.ports import Records
 from interlock.gate import Execution
 
 GAVE_UP = "The agent gave up waiting."
@@ -56,6 +57,9 @@ class Side(Protocol):
 
     async def number_key(self) -> bytes:
         """Hides secrets in the ids of calls, and is the same whenever this run goes on."""
+
+    def records(self) -> Records | None:
+        """What a program may keep beside its calls; None where there is no place for it."""
 
     async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...
     async def ask(self, call: ToolCall, spec: ToolSpec) -> Outcome: ...

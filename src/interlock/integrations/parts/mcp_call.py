@@ -15,13 +15,13 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, canonical_args, digest, plain_json
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, ToolFailed
 from interlock.core.outcome import Finished, Outcome, Waiting
+from interlock.integrations.parts.mcp_first_seen import FirstSeen
 from interlock.integrations.parts.mcp_frames import Object, Reply
 from interlock.integrations.parts.mcp_inbound import CALL_MEMBERS, Rejections
 from interlock.integrations.parts.mcp_state import Numbers, State, is_sealed, seal, unseal
 from interlock.integrations.parts.mcp_upstream import Lost
 from interlock.integrations.parts.mcp_words import error_text, pending, result_of, said
 from interlock.library.agent import Agent, Ran
-from interlock.tools.mcp.definition import Definitions
 
 TICK = 5.0  # seconds between two notices of progress
 SMALL = 1e-6  # a step of progress that leaves room for the server's own
@@ -103,7 +103,7 @@ class Desk:
     public_url: str = ""
     numbers: Numbers = field(default_factory=Numbers)
     rejections: Rejections = field(default_factory=Rejections)
-    definitions: Definitions = field(default_factory=Definitions)
+    first_seen: FirstSeen = field(default_factory=FirstSeen)
     waiting: dict[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)  # → call, approval
 
     async def answer(self, caller: Caller, params: Mapping[str, Any]) -> Object:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
@@ -39,7 +39,7 @@ from interlock.integrations.parts.mcp_frames import (
     notice,
     progress_token,
 )
-from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
+from interlock.integrations.parts.mcp_inbound import NOTIFICATIONS, BadFrame, Rejections, frame_of
 from interlock.integrations.parts.mcp_session import Session, Tell
 
 MAX_FRAME = 4 * 1024 * 1024  # bytes
@@ -121,9 +121,11 @@ class Exchanges:
         except BadFrame as bad:
             self._rejections.count(bad)
             raise Rejected(400, error(bad.request_id, bad.code, bad.message)) from None
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
+        is_answer = isinstance(message, JSONRPCResponse | JSONRPCError)
+        if is_answer or (isinstance(message, JSONRPCNotification) and message.method not in NOTIFICATIONS):
+            self._rejections.count(BadFrame(ONE))
             raise Rejected(400, error(None, INVALID_REQUEST, ONE))
-        return message
+        return cast(JSONRPCRequest | JSONRPCNotification, message)
 
     async def _exchange(self, asked: JSONRPCRequest, receive: Any, send: Send) -> None:
         exchange = Exchange(f"x{next(self._count)}", asked)

@@ -92,7 +92,7 @@ class Session:
         self._given_up: dict[RequestId, None] = {}  # which a server may still answer
         self._of_server: dict[RequestId, None] = {}  # requests of the server that the client has not answered
         self._calls: dict[RequestId, tuple[Calling, asyncio.Task[None]]] = {}
-        self._tools = Tools(self._upstreams, self._merged, offer, desk.definitions)
+        self._tools = Tools(self._upstreams, self._merged, offer, desk.first_seen)
         self._ids = itertools.count(1)
 
     def own_id(self) -> str:

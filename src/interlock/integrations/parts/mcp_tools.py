@@ -13,10 +13,11 @@ from interlock.configuration import McpServer
 from interlock.core.call import Args
 from interlock.core.errors import InvalidRequest
 from interlock.integrations.parts.mcp_call import Found, Refusal
+from interlock.integrations.parts.mcp_first_seen import FirstSeen
 from interlock.integrations.parts.mcp_frames import Reply, called, envelope_of
 from interlock.integrations.parts.mcp_merge import Merged
 from interlock.integrations.parts.mcp_upstream import Lost, Upstream
-from interlock.tools.mcp.definition import Check, Definitions, says_it_only_reads, spec_of
+from interlock.tools.mcp.definition import Check, says_it_only_reads, spec_of
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class Offer:
 
 class Tools:
     def __init__(
-        self, upstreams: Sequence[Upstream], merged: Merged | None, offer: Offer, definitions: Definitions
+        self, upstreams: Sequence[Upstream], merged: Merged | None, offer: Offer, first_seen: FirstSeen
     ) -> None:
         self._upstreams = upstreams
         self._merged = merged
         self._offer = offer
-        self._definitions = definitions
+        self._first_seen = first_seen
         self._known: dict[str, tuple[Upstream, Mapping[str, Any]]] = {}
 
     def forget(self) -> None:
@@ -58,10 +59,10 @@ class Tools:
         by_hint = not spec.effect and self._offer.trust_hints and says_it_only_reads(tool)
         if by_hint:
             spec = replace(spec, effect="read")
-        spec = self._definitions.settled(spec)
+        spec = await self._first_seen.settled(spec)
 
         async def run(args: Args, carried: Mapping[str, Any]) -> Reply:
-            self._definitions.accept(spec)
+            await self._first_seen.accept(spec)
             frame = called(asked, str(tool["name"]), args, carried)
             return await upstream.ask(frame, tool.get("inputSchema"))
 

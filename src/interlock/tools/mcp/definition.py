@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
@@ -46,16 +46,28 @@ class Definitions:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, object], set[object]] = {}
+        self._known: dict[str, set[str]] = {}
+
+    def has(self, spec: ToolSpec) -> bool:
+        """Whether the tool was seen, however it was defined."""
+        return identity(spec)[0] in self._known
+
+    def know(self, spec: ToolSpec, definitions: Collection[str]) -> None:
+        """What was known of it before."""
+        self._known.setdefault(identity(spec)[0], set()).update(definitions)
 
     def settled(self, spec: ToolSpec) -> ToolSpec:
-        key, definition = _identity(spec)
-        known = self._known.setdefault(key, {definition})
+        tool, definition = identity(spec)
+        known = self._known.setdefault(tool, {definition})
         return spec if spec.effect != "read" or definition in known else replace(spec, effect="")
 
-    def accept(self, spec: ToolSpec) -> None:
-        key, definition = _identity(spec)
-        self._known.setdefault(key, set()).add(definition)
+    def accept(self, spec: ToolSpec) -> bool:
+        """False where it was known already."""
+        tool, definition = identity(spec)
+        known = self._known.setdefault(tool, set())
+        is_new = definition not in known
+        known.add(definition)
+        return is_new
 
 
 def define(name: str, server: McpServer, tool: types.Tool, check: Check) -> Definition:
@@ -114,12 +126,12 @@ def named(patterns: tuple[str, ...], tool: str) -> bool:
     return any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 
-def _identity(spec: ToolSpec) -> tuple[tuple[object, object], object]:
+def identity(spec: ToolSpec) -> tuple[str, str]:
     """Which tool of which server, and how it is defined."""
     said = (spec.schema or {}).get(MARK)
     if not isinstance(said, Mapping):
         raise TypeError(f"{spec.name} is no tool of an MCP server.")
-    return (said.get("origin"), said.get("tool")), said.get("sha256")
+    return digest(canonical([said["origin"], said["tool"]])), str(said["sha256"])
 
 
 def _place(server: McpServer) -> str:

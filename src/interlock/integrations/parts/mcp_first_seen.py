@@ -1,0 +1,50 @@
+"""How tools of MCP servers were defined when a gate first saw them, kept in the database from one start to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
+
+from interlock.core.call import ToolSpec
+from interlock.core.errors import Error
+from interlock.core.ports import Records, Shelf
+from interlock.tools.mcp.definition import Definitions, identity
+
+KIND = "mcp_tool"
+MAX_KEPT = 20  # definitions of one tool
+
+
+class FirstSeen:
+    """Without records, over a server, it is known only as long as the gate runs."""
+
+    def __init__(self, records: Records | None = None) -> None:
+        self._records = records
+        self._definitions = Definitions()
+
+    async def settled(self, spec: ToolSpec) -> ToolSpec:
+        """The tool, and no read where it is defined otherwise than it was."""
+        if not self._definitions.has(spec):
+            self._definitions.know(spec, await self._kept(spec))
+        return self._definitions.settled(spec)
+
+    async def accept(self, spec: ToolSpec) -> None:
+        """A call of it was let through. What cannot be kept is asked about once more, after the next start."""
+        if self._definitions.accept(spec):
+            with suppress(Error):
+                await self._kept(spec, accept=True)
+
+    async def _kept(self, spec: ToolSpec, *, accept: bool = False) -> Sequence[str]:
+        tool, definition = identity(spec)
+        if self._records is None:
+            return [definition]
+
+        def step(shelf: Shelf) -> object:
+            found = shelf.get(KIND, tool)
+            known = list(cast(Sequence[str], found.body["definitions"])) if found is not None else []
+            if definition not in known and (accept or not known):
+                known = [*known, definition][-MAX_KEPT:]
+                shelf.put(KIND, tool, {"definitions": known})
+            return known
+
+        return cast(Sequence[str], await self._records.change("", step))
