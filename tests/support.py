@@ -104,8 +104,8 @@ async def approve(parts: Parts, approval_id: str, reviewer: Reviewer = BOB, work
     return approval.status
 
 
-async def status(parts: Parts, approval_id: str) -> str:
-    return (await parts.store.get("default", approval_id)).approval.status
+async def status(parts: Parts, approval_id: str, workspace: str = "default") -> str:
+    return (await parts.store.get(workspace, approval_id)).approval.status
 
 
 async def kinds(parts: Parts, workspace: str = "default") -> list[str]:

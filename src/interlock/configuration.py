@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -29,6 +29,7 @@ PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # what `tools` may say to each
 }
 Free = Mapping[str, object]
 DEFAULT = "default"  # among the models: the one for agents that name none
+DEFAULT_WORKSPACE = "default"  # whose the channels, routing and tools at the top of the configuration are
 DEFAULT_MODELS = (
     "openai:gpt-6.1-terra",
     "anthropic:claude-sonnet-5-5",
@@ -179,10 +180,20 @@ class McpServer:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkspaceSettings:
+    """What a workspace other than the default one has of its own."""
+
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    routing: Routing = Routing()
+    tools: Mapping[str, Free] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """`file` is where they came from; `shown` says how a value from the environment may be shown.
 
-    `default_model` is for agents that name none; it is empty where no provider has a key.
+    `default_model` is for agents that name none; it is empty where no provider has a key. `channels`, `routing`,
+    `tools` and `documents` belong to the default workspace; `of` gives the settings of another one.
     """
 
     storage: Storage = Storage()
@@ -203,6 +214,36 @@ class Settings:
     fault: str = ""
     file: Path | None = None
     shown: Mapping[str, str] = field(default_factory=dict, repr=False)
+    workspaces: Mapping[str, WorkspaceSettings] = field(default_factory=dict)
+
+    def of(self, workspace: str) -> Settings:
+        """The settings of one workspace: nothing of what belongs to another one is in them.
+
+        An escalation to a place such as `#leads` is about a place of the default workspace.
+        """
+        if workspace == DEFAULT_WORKSPACE:
+            return self
+        own, target = self.workspaces.get(workspace, WorkspaceSettings()), self.escalation.channel
+        return replace(
+            self,
+            channels=own.channels,
+            routing=own.routing,
+            tools=own.tools,
+            documents=(),
+            mcp_servers={name: each for name, each in self.mcp_servers.items() if workspace in each.workspaces},
+            escalation=replace(self.escalation, channel=target if target in own.channels else ""),
+            workspaces={},
+        )
+
+    def with_channels(self) -> frozenset[str]:
+        """Names of the workspaces that have channels."""
+        others = {name for name, own in self.workspaces.items() if own.channels}
+        return frozenset(others | ({DEFAULT_WORKSPACE} if self.channels else set()))
+
+    def without_channels(self, known: Iterable[str]) -> list[str]:
+        """Those of the workspaces that have their inbox only, once any other has channels."""
+        able = self.with_channels()
+        return sorted({*known, *self.workspaces} - able) if able else []
 
     def toggles(self) -> dict[str, Mapping[str, bool]]:
         return {name: agent.tool_approvals for name, agent in self.agents.items()}
@@ -212,7 +253,12 @@ class Settings:
         sections = {name: _data(getattr(self, name)) for name in SECTIONS}
         if self.default_model:
             sections["models"] = {DEFAULT: self.default_model, **self.models}
-        return {name: _masked(value, name, name, self.shown) for name, value in sections.items()}
+        masked = {name: _masked(value, name, name, self.shown) for name, value in sections.items()}
+        return {**masked, "workspaces": {name: self.of(name)._own() for name in self.workspaces}}
+
+    def _own(self) -> dict[str, object]:
+        parts = {each.name: _data(getattr(self, each.name)) for each in fields(WorkspaceSettings)}
+        return {name: _masked(value, name, name, self.shown) for name, value in parts.items()}
 
 
 def is_safe(url: str) -> bool:
@@ -244,7 +290,7 @@ READY_ACTIONS: Mapping[str, Action] = MappingProxyType(
 
 SECTIONS = (
     *("storage", "server", "policy", "actions", "routing", "verification", "escalation", "audit"),
-    *("channels", "agents", "mcp_servers", "documents", "tools", "models"),
+    *("channels", "agents", "mcp_servers", "documents", "tools", "models", "workspaces"),
 )
 _SECRET_KEY = re.compile(r"secret|token|passw|credential|authorization|cookie|(^|[_-]|api)key$", re.IGNORECASE)
 _PASSWORD = re.compile(

@@ -8,14 +8,12 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from datetime import time
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple, cast
-from zoneinfo import ZoneInfo
 
-from interlock.channels.channel import Answering, Channel, Kit, Listening, Proving, Reply, opened
-from interlock.configuration import DASHBOARD, QuietHours, Settings
+from interlock.channels.channel import Answering, Channel, Listening, Proving, Reply
+from interlock.configuration import DEFAULT_WORKSPACE, Settings
 from interlock.core.binding import LIVES, Claim, read, signed
 from interlock.core.card import visible
 from interlock.core.decision import Decision, Reviewer
@@ -24,7 +22,7 @@ from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
 from interlock.core.message import Message, Purpose, Recipient, Topic
 from interlock.core.policy import People
 from interlock.core.ports import User
-from interlock.core.routes import Contact, Means, Quiet, Routes, gaps
+from interlock.core.routes import Contact, Routes
 from interlock.courier import Courier, Log, Office
 from interlock.faults import plan as faulty
 from interlock.inbox import View, covers_of
@@ -32,12 +30,14 @@ from interlock.runner import is_dead, this_runner
 from interlock.stores.answering import Place
 from interlock.stores.store import SqlStore
 from interlock.stores.transaction import TOLD
+from interlock.workspace_channels import WorkspaceChannels, channels_of
 from interlock.workspaces import Doors, Workspaces
 
 Chore = Callable[[asyncio.Event], Awaitable[None]]
 LINK_LIVES = 7 * 24 * 3_600_000  # milliseconds that a link lets somebody look at a call that has ended
 MAX_RESULT = 200  # characters of a result that a message shows
 _TOKEN = re.compile(r"([a-z0-9-]{1,63})\.([0-9a-f-]{36})\.([0-9]{1,16})\.[0-9a-f]{32}", re.ASCII)
+INBOX_ONLY = "It has no channels of its own: its people look at the page. See: interlock doctor"
 WAITING = 0.05  # seconds between looks at what somebody else is doing for the same key
 
 
@@ -51,7 +51,10 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Reach:
-    """`channels` are those of the configuration, by name; it is also where they take what people say."""
+    """How one workspace reaches people, and takes what they say: `settings`, `channels` and `routes` are its own.
+
+    It is made for the default workspace; `of` gives that of another one, and `others` has what theirs are.
+    """
 
     settings: Settings
     store: SqlStore
@@ -60,21 +63,41 @@ class Reach:
     routes: Routes
     log: Log
     public_url: str
+    workspace: str = DEFAULT_WORKSPACE
+    others: Mapping[str, WorkspaceChannels] = field(default_factory=dict)
 
-    # What keeps running
+    def of(self, workspace: str) -> Reach:
+        """The same for another workspace: without channels, if the configuration has none for it."""
+        if workspace == self.workspace:
+            return self
+        channels, routes = self.others.get(workspace, WorkspaceChannels({}, Routes()))
+        own = self.settings.of(workspace)
+        return replace(self, settings=own, channels=channels, routes=routes, workspace=workspace, others={})
+
+    # What keeps running, for all workspaces
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
+        """Workspaces that have their inbox only are told to the log: it may be meant, and it may be forgotten."""
         try:
+            known = [name for name, _ in await self.store.accounts.workspaces()]
+            for name in self.settings.without_channels(known):
+                self.log.tell("warning", "workspace_without_channels", workspace=name, note=INBOX_ONLY)
             yield
         finally:
-            for channel in self.channels.values():
-                await channel.close()
+            for each in self._all().values():
+                for channel in each.channels.values():
+                    await channel.close()
 
     @property
     def chores(self) -> list[Chore]:
         """For a process that does the work."""
-        listening = [_listen(name, each, self) for name, each in self.channels.items() if isinstance(each, Listening)]
+        listening = [
+            _listen(name, each, self.of(workspace))
+            for workspace, own in self._all().items()
+            for name, each in own.channels.items()
+            if isinstance(each, Listening)
+        ]
         return [self.courier().run, *listening]
 
     def courier(self) -> Courier:
@@ -82,11 +105,13 @@ class Reach:
         office = Office(self.store.deliveries, self.store.clock, this_runner(), self.compose, self.log, is_dead=is_dead)
         return Courier(
             replace(office, point=point) if point else office,
-            self.routes,
-            self.channels,
+            {name: each for name, each in self._all().items() if each.channels},
             self.contacts,
             lambda: self.store.watch("", TOLD),
         )
+
+    def _all(self) -> dict[str, WorkspaceChannels]:
+        return {self.workspace: WorkspaceChannels(self.channels, self.routes), **self.others}
 
     async def contacts(self, workspace: str) -> Sequence[Contact]:
         users = [user for user in (await self._doors(workspace)).people.values() if user.removed_at is None]
@@ -168,12 +193,12 @@ class Reach:
 
     def proving(self, delivery: Delivery) -> Proving | None:
         """The channel, if a code that comes through it proves who somebody is."""
-        channel: object = self.channels.get(delivery.way.channel)
+        channel: object = self.of(delivery.workspace).channels.get(delivery.way.channel)
         return channel if isinstance(channel, Proving) and channel.has_codes else None
 
-    async def claim(self, workspace: str, link: str) -> Claim:
+    async def claim(self, link: str) -> Claim:
         """Who somebody says to be elsewhere, with a link that was made for them. Raises NotFound."""
-        claim = read(await self.store.secret_key(workspace), workspace, link, self.store.clock())
+        claim = read(await self.store.secret_key(self.workspace), self.workspace, link, self.store.clock())
         self.channel(claim.channel)
         return claim
 
@@ -181,7 +206,8 @@ class Reach:
 
     async def test(self, workspace: str, name: str, person: str) -> Message:
         """Sends one now, and raises what went wrong. To a channel for persons, whoever asks is the one who is told."""
-        channel, means = self.channel(name), self.routes.means[name]
+        own = self.of(workspace)
+        channel, means = own.channel(name), own.routes.means[name]
         way = Way(name, "", person if means.personal else "")
         delivery = trial_of(workspace, str(uuid.uuid4()), way, person, self.store.clock())
         message = await self.compose(delivery)
@@ -207,19 +233,31 @@ class Reach:
 
 @dataclass(frozen=True)
 class FrontDesk:
-    """Where one channel takes what people say: the Reception of `channels/channel.py`."""
+    """Where one channel takes what people say: the Reception of `channels/channel.py`.
+
+    A channel speaks for its own workspace alone: what it says of another one is about nothing.
+    """
 
     reach: Reach
     channel: str
 
+    @property
+    def workspace(self) -> str:
+        return self.reach.workspace
+
     async def delivery(self, thread: str) -> Delivery:
         workspace, _, delivery_id = thread.partition(".")
+        unknown = NotFound("There is no delivery with this id.", delivery_id=delivery_id)
+        if workspace != self.workspace:
+            raise unknown
         found = await self.reach.store.deliveries.get(workspace, delivery_id)
         if found.way.channel != self.channel:
-            raise NotFound("There is no delivery with this id.", delivery_id=delivery_id)
+            raise unknown
         return found
 
     async def person(self, workspace: str, outside: str, email: str = "") -> Reviewer | None:
+        if workspace != self.workspace:
+            return None
         name = await self.reach.store.deliveries.identity(workspace, self.channel, outside)
         if name:
             return await self.member(workspace, name)
@@ -229,6 +267,8 @@ class FrontDesk:
         return await self.member(workspace, same[0]) if len(same) == 1 else None
 
     async def member(self, workspace: str, name: str) -> Reviewer | None:
+        if workspace != self.workspace:
+            return None
         doors = await self.reach.workspaces.doors(workspace)
         user = doors.people.get(name)
         if user is None or user.removed_at is not None:
@@ -237,15 +277,18 @@ class FrontDesk:
         return Reviewer(user.name, user.role, user.teams, self.channel, covers)
 
     async def topic(self, workspace: str, approval_id: str) -> Topic:
+        self._check(workspace, approval_id)
         return await self.reach.topic(workspace, approval_id)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Topic:
+        self._check(workspace, approval_id)
         doors = await self.reach.workspaces.doors(workspace)
         await doors.inbox.decide(workspace, approval_id, decision, reviewer)
         return await self.topic(workspace, approval_id)
 
     async def once(self, workspace: str, key: str, work: Callable[[], Awaitable[Reply]], digest: str = "") -> Reply:
         """Whoever comes while it is being done waits for it."""
+        self._check(workspace)
         answers, place = self.reach.store.answers, Place(workspace, f"channel:{self.channel}", key)
         while True:
             kept = await answers.claim(place, digest or key)
@@ -265,6 +308,7 @@ class FrontDesk:
         return reply
 
     async def binding_link(self, workspace: str, outside: str) -> str:
+        self._check(workspace)
         claim = Claim(self.channel, outside, self.now() + LIVES)
         token = signed(await self.reach.store.secret_key(workspace), workspace, claim)
         return f"{self.reach.public_url}/settings/me?link={token}"
@@ -272,43 +316,23 @@ class FrontDesk:
     def now(self) -> int:
         return self.reach.store.clock()
 
+    def _check(self, workspace: str, approval_id: str = "") -> None:
+        if workspace != self.workspace:
+            raise NotFound("There is no approval with this id.", approval_id=approval_id)
+
 
 def reach_of(settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log) -> Reach:
     """Raises Misconfigured for channels that cannot be right: at the start, and not at night."""
     server = settings.server
     public_url = server.public_url.rstrip("/") or f"http://{server.host}:{server.port}"
-    channels: dict[str, Channel] = {}
-    means: dict[str, Means] = {}
-    for name, channel in settings.channels.items():
-        channels[name], means[name] = opened(name, channel.kind, Kit(name, channel.settings, public_url))
-    routes = routes_of(settings, means)
-    if missing := gaps(routes):
-        raise Misconfigured("Some calls would reach nobody: " + "; ".join(missing) + ". See: interlock doctor")
-    return Reach(settings, store, workspaces, channels, routes, log, public_url)
-
-
-def routes_of(settings: Settings, means: Mapping[str, Means]) -> Routes:
-    routing, escalation = settings.routing, settings.escalation
-    actions = {name: settings.actions[name].team for name in settings.actions if settings.actions[name].team}
-    ways = dict(routing.team_routing)
-    for action, team in actions.items():
-        if team in ways:
-            ways.setdefault(action, ways[team])
-    return Routes(
-        means,
-        routing.default_channel,
-        routing.priority_map,
-        ways,
-        _quiet(routing.quiet_hours),
-        escalation.channel if escalation.channel != DASHBOARD else "",
-        escalation.notify_on_expiry,
-    )
-
-
-def _quiet(hours: QuietHours | None) -> Quiet | None:
-    if hours is None:
-        return None
-    return Quiet(time.fromisoformat(hours.start), time.fromisoformat(hours.end), ZoneInfo(hours.timezone))
+    own = channels_of(settings, public_url)
+    others = {}
+    for name in settings.workspaces:
+        try:
+            others[name] = channels_of(settings.of(name), public_url)
+        except Misconfigured as error:
+            raise Misconfigured(f"The workspace {name}: {error.message}") from None
+    return Reach(settings, store, workspaces, *own, log, public_url, others=others)
 
 
 def _contact(user: User, away: Sequence[User], now: int) -> Contact:

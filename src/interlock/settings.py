@@ -10,7 +10,6 @@ from dataclasses import fields as dataclass_fields
 from ipaddress import ip_network
 from pathlib import Path
 from typing import cast
-from zoneinfo import ZoneInfo
 
 from interlock.agents import read_agents
 from interlock.configuration import (
@@ -21,33 +20,28 @@ from interlock.configuration import (
     HIDDEN,
     LOG_WANTED,
     MODEL_VARIABLES,
-    PACK_SETTINGS,
     READY_ACTIONS,
     RETENTION,
     SECTIONS,
     Action,
     Audit,
-    Channel,
     Escalation,
     Free,
     InlinePolicy,
     LogWanted,
     Oidc,
-    QuietHours,
-    Routing,
     Server,
     Settings,
     Storage,
     Verification,
     is_safe,
 )
-from interlock.core.call import PRIORITIES
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Misconfigured
-from interlock.core.routes import PLACE
 from interlock.mcp_settings import mcp_servers
 from interlock.reading.reader import Reader
-from interlock.reading.yaml_lines import Fields, Item, plain, read_yaml, to_json
+from interlock.reading.yaml_lines import Fields, Item, read_yaml, to_json
+from interlock.workspace_settings import free, own_settings, target, workspaces_of
 
 __all__ = ["InlinePolicy", "Settings", "fault_plan", "gate_token", "handed_on", "key_of_agent", "load_settings"]
 __all__ += ["server_url"]
@@ -114,27 +108,28 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
     document = filler.fill(document)
     _override(document, overrides)
     top = read.fields(document, SECTIONS, "the configuration")
-    channels = _channels(read, top)
-    targets = {DASHBOARD, *channels}
+    own, others = own_settings(read, top), workspaces_of(read, top)
+    targets = {DASHBOARD, *own.channels, *(name for each in others.values() for name in each.channels)}
     folder = file.parent if file else Path()
     settings = Settings(
         _storage(read, top),
         _server(read, top),
         _policy(read, top, folder),
         {**READY_ACTIONS, **_actions(read, top)},
-        _routing(read, top, targets),
+        own.routing,
         _verification(read, top),
         _escalation(read, top, targets),
         _audit(read, top, folder),
-        channels,
+        own.channels,
         read_agents(read, top),
         mcp_servers(read, top, folder),
         tuple(folder / name for name in read.texts(top, "documents")),
-        _tools(read, top),
+        own.tools,
         *_models(read, top, env),
         fault_plan(env),
         file,
         filler.shown,
+        others,
     )
     read.finish()
     return settings
@@ -278,56 +273,9 @@ def _actions(read: Reader, top: Fields) -> dict[str, Action]:
     actions = {}
     for name, item in read.mapping(top, "actions").items():
         fields = read.fields(item, ("schema", "team"), "an action")
-        schema = _free(read.mapping(fields, "schema"))
+        schema = free(read.mapping(fields, "schema"))
         actions[name] = Action(schema or READY_ACTIONS.get(name, Action({})).schema, read.text(fields, "team"))
     return actions
-
-
-def _routing(read: Reader, top: Fields, targets: set[str]) -> Routing:
-    keys = ("default_channel", "priority_map", "team_routing", "quiet_hours", "reminders")
-    fields, base = read.section(top, "routing", keys), Routing()
-    priorities = read.section(fields, "priority_map", PRIORITIES)
-    teams = read.mapping(fields, "team_routing")
-    return Routing(
-        _target(read, fields, "default_channel", targets) or base.default_channel,
-        {name: _targets(read, priorities, name, targets) for name in priorities},
-        {name: _targets(read, teams, name, targets) for name in teams},
-        _quiet_hours(read, fields),
-        tuple(sorted(read.time(item, "reminders", 1) for item in read.entries(fields, "reminders"))),
-    )
-
-
-def _target(read: Reader, fields: Fields, key: str, targets: set[str]) -> str:
-    """One channel or place; empty if there is none."""
-    found = _targets(read, fields, key, targets)
-    if len(found) > 1:
-        read.complain(fields[key].line, f"{key} is one channel")
-    return found[0] if found else ""
-
-
-def _targets(read: Reader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:
-    """Channels and places; whether there is a channel with places shows when the channels are opened."""
-    value = fields[key].value if key in fields else None
-    items = [item.value for item in value] if isinstance(value, list) else [value]
-    places = [item for item in items if isinstance(item, str) and item.startswith(PLACE)]
-    return read.texts(fields, key, {*targets, *places}, "channel")
-
-
-def _quiet_hours(read: Reader, fields: Fields) -> QuietHours | None:
-    if "quiet_hours" not in fields:
-        return None
-    hours = read.section(fields, "quiet_hours", ("from", "to", "timezone"))
-    zone = read.text(hours, "timezone", "UTC")
-    for key in ("from", "to"):
-        if not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", read.text(hours, key)):
-            read.complain(fields["quiet_hours"].line, f"quiet_hours needs {key}: a time of day such as 22:00")
-    if "from" in hours and read.text(hours, "from") == read.text(hours, "to"):
-        read.complain(fields["quiet_hours"].line, "quiet_hours begin when they end; that is never or always")
-    try:
-        ZoneInfo(zone)
-    except (OSError, ValueError, KeyError):
-        read.complain(fields["quiet_hours"].line, f'timezone "{zone}" is not known; it is a name such as Europe/Berlin')
-    return QuietHours(read.text(hours, "from"), read.text(hours, "to"), zone)
 
 
 def _verification(read: Reader, top: Fields) -> Verification:
@@ -347,24 +295,13 @@ def _escalation(read: Reader, top: Fields, targets: set[str]) -> Escalation:
     return Escalation(
         read.duration(fields, "auto_reject_after", base.auto_reject_after, 1),
         read.truth(fields, "notify_on_expiry", default=base.notify_on_expiry),
-        _target(read, fields, "channel", targets) or base.channel,
+        target(read, fields, "channel", targets) or base.channel,
     )
 
 
 def _audit(read: Reader, top: Fields, folder: Path) -> Audit:
     name = read.text(read.section(top, "audit", ("signing_key",)), "signing_key")
     return Audit(folder / name if name else None)
-
-
-def _channels(read: Reader, top: Fields) -> dict[str, Channel]:
-    channels = {}
-    for name, item in read.mapping(top, "channels").items():
-        fields = read.mapping({name: item}, name)
-        if "kind" not in fields:
-            read.complain(item.line, f'the channel "{name}" needs a kind, such as slack, email or webhook')
-        settings = _free({key: inner for key, inner in fields.items() if key != "kind"})
-        channels[name] = Channel(read.text(fields, "kind"), settings)
-    return channels
 
 
 def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str, Free], str]:
@@ -376,7 +313,7 @@ def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str
     wanted = read.text(entries, DEFAULT)
     if wanted and ":" not in wanted:
         read.complain(entries[DEFAULT].line, f"{DEFAULT} names a model with its provider, such as {DEFAULT_MODELS[0]}")
-    models = {name: _free(read.mapping(entries, name)) for name in entries if name != DEFAULT}
+    models = {name: free(read.mapping(entries, name)) for name in entries if name != DEFAULT}
     elsewhere = {name for name, known in models.items() if known.get("url")}
     for variable, (name, key) in MODEL_VARIABLES.items():
         known = models.get(name, {})
@@ -384,13 +321,3 @@ def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str
             models[name] = {**known, key: env[variable]}
     ready = (model for model in DEFAULT_MODELS if models.get(model.partition(":")[0], {}).get("key"))
     return models, wanted or next(ready, "")
-
-
-def _tools(read: Reader, top: Fields) -> dict[str, Free]:
-    """What each pack is to know; whether it is of the right kind, the pack itself says."""
-    entries = read.section(top, "tools", tuple(PACK_SETTINGS))
-    return {name: _free(read.section(entries, name, PACK_SETTINGS[name])) for name in entries}
-
-
-def _free(fields: Fields) -> Free:
-    return {key: plain(item) for key, item in fields.items()}

@@ -33,7 +33,7 @@ Toggles = Mapping[str, Mapping[str, bool]]
 
 
 class Reaching(NamedTuple):
-    """What the configuration says to every policy: reminders where it says nothing, and which channels there are."""
+    """What the configuration says to the policies of a workspace: reminders, and which channels there are."""
 
     reminders: tuple[int, ...] = ()
     channels: frozenset[str] | None = None
@@ -97,14 +97,15 @@ def names_of(users: Sequence[User], reaching: Reaching) -> Names:
     return Names(teams, reaching.channels, places=reaching.places)
 
 
-def reaching_of(settings: Settings) -> Reaching:
-    """Channels are checked once there are some, as teams are. Raises Misconfigured for a kind that there is not."""
+def reaching_of(settings: Settings, workspace: str = "default") -> Reaching:
+    """Channels are checked once any workspace has some, as teams are. Raises Misconfigured for an unknown kind."""
     from interlock.configuration import DASHBOARD
 
-    if not settings.channels:
-        return Reaching(settings.routing.reminders)
-    places = True in {_has_places(name, channel.kind) for name, channel in settings.channels.items()}
-    return Reaching(settings.routing.reminders, frozenset({DASHBOARD, *settings.channels}), places)
+    own = settings.of(workspace)
+    if not settings.with_channels():
+        return Reaching(own.routing.reminders)
+    places = True in {_has_places(name, channel.kind) for name, channel in own.channels.items()}
+    return Reaching(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), places)
 
 
 def _has_places(name: str, kind: str) -> bool:

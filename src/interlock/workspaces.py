@@ -21,6 +21,7 @@ from interlock.wiring import Reaching, Toggles, names_of
 
 FOLLOW_EVERY = 1.0  # seconds until what another process changed holds here
 MakeDoors = Callable[[Policy], tuple[Gate, Inbox]]
+ReachingOf = Callable[[str], Reaching]  # by workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +73,22 @@ class Doors:
 
 
 class Workspaces:
-    """`toggles` are those of the configuration; what is stored of an agent stands in their place."""
+    """`toggles` are those of the configuration; what is stored of an agent stands in their place.
+
+    `reaching` is what holds for one workspace, or the same for all.
+    """
 
     def __init__(
         self,
         store: Store,
         make: MakeDoors,
         toggles: Toggles,
-        reaching: Reaching = Reaching(),  # noqa: B008  frozen
+        reaching: Reaching | ReachingOf = Reaching(),  # noqa: B008  frozen
     ) -> None:
         self._store = store
         self._make = make
         self._toggles = toggles
-        self._reaching = reaching
+        self._reaching: ReachingOf = reaching if callable(reaching) else lambda _: reaching
         self._doors: dict[str, Doors] = {}
         self._opening = asyncio.Lock()
         self._refreshing = asyncio.Lock()
@@ -103,7 +107,7 @@ class Workspaces:
         """What a policy would be here. Raises Misconfigured with all that is wrong, names of teams included."""
         doors = await self.doors(workspace)
         there = [user for user in doors.people.values() if user.removed_at is None]
-        return await self._load(body, doors.agents, names_of(there, self._reaching))
+        return await self._load(workspace, body, doors.agents, names_of(there, self._reaching(workspace)))
 
     async def put_policy(
         self, workspace: str, body: str, author: str, reason: str = "", seen: int | None = None
@@ -135,7 +139,7 @@ class Workspaces:
         async with self._refreshing:  # what was read earlier must not be taken up later
             known = await self._read(workspace)
             if (known.body, known.agents) != (doors.body, doors.agents):
-                doors.take_up(await self._load(known.body, known.agents))
+                doors.take_up(await self._load(workspace, known.body, known.agents))
             doors.known = known
 
     def toggles(self, agents: Mapping[str, AgentVersion]) -> dict[str, Mapping[str, bool]]:
@@ -145,7 +149,7 @@ class Workspaces:
 
     async def _opened(self, workspace: str) -> Doors:
         known = await self._read(workspace)
-        loaded = await self._load(known.body, known.agents)
+        loaded = await self._load(workspace, known.body, known.agents)
         gate, inbox = self._make(loaded.policy)
         return Doors(workspace, gate, inbox, loaded, known)
 
@@ -156,7 +160,9 @@ class Workspaces:
         people = {user.name: user for user in users}
         return Known(stored.body if stored else "", people, {agent.name: agent for agent in agents})
 
-    async def _load(self, body: str, agents: Mapping[str, AgentVersion], names: Names | None = None) -> Loaded:
+    async def _load(
+        self, workspace: str, body: str, agents: Mapping[str, AgentVersion], names: Names | None = None
+    ) -> Loaded:
         """Beside the event loop. Without `names`, no look at teams and channels: one that is gone stops nothing."""
-        reminders = self._reaching.reminders
+        reminders = self._reaching(workspace).reminders
         return await asyncio.to_thread(load_policy, body, compile_condition, names, self.toggles(agents), reminders)

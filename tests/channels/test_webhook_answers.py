@@ -18,6 +18,7 @@ from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.server.asking import Got, ask
+from tests.serving import make_keys
 from tests.support import WRITE, Clock, call, kinds, pending, status
 
 SECRET, OLD, OTHER = (f"whsec_{base64.b64encode(bytes([each]) * 32).decode()}" for each in (1, 2, 3))
@@ -49,7 +50,7 @@ async def say(app: Entrance, clock: Clock, body: object, name: str = "msg_1", **
 
 
 async def decision(parts: Parts, approval_id: str, kind: str = "approve", **more: object) -> dict[str, object]:
-    approval = (await parts.store.get("default", approval_id)).approval
+    approval = (await parts.store.get(str(more.pop("workspace", "default")), approval_id)).approval
     return {
         "approval_id": approval_id,
         "decision": {"kind": kind, "args_sha256": approval.args_sha256, **more},
@@ -205,3 +206,17 @@ async def test_the_same_person_through_the_webhook_and_the_page_has_one_vote(
 async def _on_the_page(app: Entrance, key: str, approval_id: str, said: object) -> Got:
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     return await ask(app, "POST", f"/api/approvals/{approval_id}/decision", headers, json.dumps(said).encode())
+
+
+@pytest.mark.postgres_smoke
+async def test_the_secret_of_a_channel_decides_in_its_own_workspace_alone(
+    app: Entrance, parts: Parts, site: Site, clock: Clock, keys: dict[str, str]
+) -> None:  # R60
+    """Even where the account that it acts as is a member of both."""
+    await make_keys(parts, "theirs")
+    await site.workspaces.refresh("theirs")
+    body = await decision(parts, await pending(parts, workspace="theirs"), workspace="theirs")
+    answers = [await say(app, clock, {**body, "workspace": name}, name) for name in ("theirs", "nobodys")]
+    assert [(got.status, got.error) for got in answers] == [(403, "forbidden")] * 2
+    assert answers[0].body == answers[1].body
+    assert await status(parts, str(body["approval_id"]), "theirs") == "pending"

@@ -108,7 +108,7 @@ async def test_a_flood_becomes_one_message(room: Set, parts: Parts, clock: Clock
 async def test_somebody_else_who_claimed_it_sends_it(room: Set, parts: Parts, clock: Clock) -> None:
     await pending(parts)
     await room.courier.route()
-    [mine] = await parts.store.deliveries.claim("room", "another", 8, 10)
+    [mine] = await parts.store.deliveries.claim("default", "room", "another", 8, 10)
     assert await room.sweep() == 0
     clock.forward(MINUTE + 1)
     assert await room.sweep() == 1
@@ -202,7 +202,7 @@ async def test_a_rejection_that_was_taken_back_at_the_last_moment_wakes_nobody_a
     clock.forward(7_999)
     await parts.inbox.undo("default", approval_id, BOB)
     clock.forward(1)
-    await engine.courier.lanes["flows"].sweep()
+    await engine.courier.lanes["default", "flows"].sweep()
     assert engine.channels["flows"].heard == []
     await engine.sweep()
     await approve(parts, approval_id)

@@ -183,7 +183,7 @@ async def test_what_is_decided_between_the_claim_and_the_message_is_not_asked(pa
     approval_id = await pending(parts)
     await there.courier.route()
     await approve(parts, approval_id)
-    lane = there.courier.lanes["room"]
+    lane = there.courier.lanes["default", "room"]
     assert (await lane.sweep(), room(there).heard) == (0, [])
     [left] = await parts.store.deliveries.of_approval("default", approval_id)
     assert left.status == "dropped"
@@ -308,7 +308,7 @@ async def test_what_a_dead_runner_held_is_told_at_once(parts: Parts) -> None:  #
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    await parts.store.deliveries.claim("room", done.stdout.strip(), 8, 10)
+    await parts.store.deliveries.claim("default", "room", done.stdout.strip(), 8, 10)
     assert await there.sweep() == 0
     await there.courier.release()
     assert await there.sweep() == 1
@@ -322,9 +322,12 @@ async def test_a_workspace_with_much_to_say_does_not_silence_another(parts: Part
         for number in range(count):
             await store.add(trial_of(workspace, f"{workspace}{number}", Way("room"), "ada", clock()))
         clock.forward(1)
-    taken = await store.claim("room", "me", 8, 10)
-    assert sum(each.workspace == "other" for each in taken) == 3
-    assert len(taken) >= 7
+    taken = {name: await store.claim(name, "room", "me", 8, 10) for name in ("default", "other")}
+    assert {name: {each.workspace for each in found} for name, found in taken.items()} == {
+        "default": {"default"},
+        "other": {"other"},
+    }
+    assert len(taken["other"]) == 3
 
 
 async def test_who_is_told_to_stop_gives_back_what_waits(parts: Parts) -> None:  # R24

@@ -46,6 +46,8 @@ def test_sqlite_searches_by_an_index(name: str) -> None:
     [
         ("ended_deliveries", "deliveries_by (workspace=? AND status=? AND created_at<?)"),
         ("waiting_deliveries", "deliveries_due (channel=? AND workspace=?"),
+        ("next_delivery", "deliveries_due (channel=? AND workspace=? AND priority=?"),
+        ("due_channels", "deliveries_due (channel>?"),
         ("parked_deliveries", "deliveries_by (workspace=? AND status=?)"),
         ("last_told", "deliveries_lately (workspace=? AND channel=?"),
     ],

@@ -324,7 +324,7 @@ async def test_what_ended_while_its_sender_died_is_told_as_ended(parts: Parts, c
     await room.sweep()
     approval_id = await pending(parts)
     await room.courier.route()
-    assert len(await parts.store.deliveries.claim("room", "another", 8, 10)) == 1
+    assert len(await parts.store.deliveries.claim("default", "room", "another", 8, 10)) == 1
     await approve(parts, approval_id)
     await room.sweep()
     clock.forward(2 * MINUTE)

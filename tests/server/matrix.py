@@ -31,7 +31,7 @@ from tests.serving import make_keys
 OURS, THEIRS = "default", "zebra"  # two workspaces; all that is in the second one is called by its name
 PASSWORD = "correct horse battery"
 PEOPLE = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
-CHANNEL = "night-pager"
+CHANNEL, THEIR_CHANNEL = "night-pager", f"{THEIRS}-pager"
 PLACES = ("own", "other", "unknown")
 NOTHING = "00000000-0000-7000-8000-000000000000"
 
@@ -47,6 +47,7 @@ PUBLIC = {
     ("POST", "/api/links/code"),
     ("POST", "/api/links/session"),
     ("POST", "/channels/{name}/callback"),  # the channel itself proves who it is
+    ("POST", "/channels/{workspace}/{name}/callback"),  # likewise
 }
 
 Json = dict[str, Any]
@@ -303,9 +304,9 @@ async def _claim(world: World, workspace: str, _: str) -> Target:
     return Target("", {"link": signed(await world.parts.store.secret_key(workspace), workspace, claim)})
 
 
-async def _channel(_world: World, _workspace: str, _: str) -> Target:
-    """Of the configuration, and so of all workspaces; there is nobody at its other end."""
-    return Target(CHANNEL)
+async def _channel(_world: World, workspace: str, _: str) -> Target:
+    """Each workspace has one of its own; there is nobody at its other end."""
+    return Target(CHANNEL if workspace == OURS else THEIR_CHANNEL)
 
 
 Maker = Callable[[World, str, str], Awaitable[Target]]
@@ -387,8 +388,7 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
 INSIDE = {"POST /submit", "POST /api/chat", "POST /api/chat/approve", "POST /api/agent/approve"}
 # Whoever asks may choose the name, so that one that is taken elsewhere is as free as any other; or it is everybody's.
 FREE = {
-    *("PUT /api/agents/{name}", "POST /api/channels/{name}/test", "POST /api/channels/{name}/on"),
-    *("GET /ai-sdk/chat/{chat_id}", "GET /ai-sdk/chat/{chat_id}/stream"),
+    *("PUT /api/agents/{name}", "GET /ai-sdk/chat/{chat_id}", "GET /ai-sdk/chat/{chat_id}/stream"),
 }
 # What somebody who may ask can hear although the request is right, and why.
 MEANT: dict[str, set[int]] = {

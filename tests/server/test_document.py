@@ -39,6 +39,7 @@ async def test_every_route_says_what_it_does_who_may_and_how_it_fails(document: 
         *("/healthz", "/readyz", "/api/session", "/api/session/link", "/api/session/link/look"),
         *("/api/links/look", "/api/links/code", "/api/links/session"),
         *("/auth/oidc", "/auth/oidc/callback", "/channels/{name}/callback", "/agent-inbox/info"),
+        "/channels/{workspace}/{name}/callback",
     }
 
 

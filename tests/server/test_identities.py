@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpx2
 import pytest
 
@@ -33,7 +35,7 @@ async def signed_in(client: As, parts: Parts, name: str) -> httpx2.AsyncClient:
 
 
 async def link(desk: FrontDesk, outside: str, workspace: str = "default") -> dict[str, str]:
-    url = await desk.binding_link(workspace, outside)
+    url = await replace(desk, reach=desk.reach.of(workspace)).binding_link(workspace, outside)
     base, _, token = url.partition("?link=")
     assert base == "http://127.0.0.1:8321/settings/me"
     return {"link": token}

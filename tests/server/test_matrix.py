@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.configuration import Channel, Settings
+from interlock.configuration import Channel, Settings, WorkspaceSettings
 from interlock.web.asgi import App, Header, Receive, Scope, Send
 from tests.server import matrix
 from tests.server.asking import ask
@@ -20,9 +20,10 @@ Check = Callable[[World, Operation], AsyncGenerator[str, None]]
 
 @pytest.fixture
 def settings() -> Settings:
-    """With a channel at whose other end there is nobody."""
+    """Each workspace has a channel at whose other end there is nobody."""
     nowhere = {"routing_key": "0" * 32, "url": "http://127.66.66.66/", "allow_private": True}
-    return Settings(channels={matrix.CHANNEL: Channel("pagerduty", nowhere)})
+    theirs = WorkspaceSettings({matrix.THEIR_CHANNEL: Channel("pagerduty", nowhere)})
+    return Settings(channels={matrix.CHANNEL: Channel("pagerduty", nowhere)}, workspaces={THEIRS: theirs})
 
 
 async def problems(world: World, check: Check) -> str:

@@ -15,6 +15,7 @@ MADE = {
         "c557dd230447c69e",  # 0006 channels
         "9ab3b4a2eff6c017",  # 0007 pauses
         "9fbd4139aaa8fdc0",  # 0008 owners
+        "aaa8c78b7679ad27",  # 0009 channel switches
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -25,6 +26,7 @@ MADE = {
         "a3e7aaa4021e7c8a",  # 0006 channels
         "aa0efd851f00f303",  # 0007 pauses
         "cd961b20ebdc895d",  # 0008 owners
+        "de017603882c918a",  # 0009 channel switches
     ],
 }
 

@@ -117,6 +117,73 @@ escalation: {channel: "#leads"}
     assert settings.routing.priority_map == {"high": ("#urgent", "chat")}
 
 
+OWN = """\
+channels: {chat: {kind: slack, token: "${OURS}"}, hook: {kind: webhook, url: https://hooks.example/ours}}
+routing: {default_channel: chat, reminders: [5m]}
+tools: {github: {token: "${OURS}"}}
+documents: [handbook]
+escalation: {channel: chat}
+mcp_servers: {files: {command: run}, far: {command: run, workspaces: [lab]}}
+workspaces:
+  lab:
+    channels: {chat: {kind: slack, token: "${THEIRS}"}, pager: {kind: pagerduty}}
+    routing: {default_channel: pager}
+    tools: {linear: {key: "${THEIRS}"}}
+  bare: {}
+"""
+ENVIRON = {"OURS": "hunter2-ours", "THEIRS": "hunter2-theirs"}
+
+
+def test_each_workspace_has_channels_routing_and_tools_of_its_own(folder: Path) -> None:  # R60
+    settings = load(folder, OWN, ENVIRON)
+    lab, bare, unknown = (settings.of(name) for name in ("lab", "bare", "unknown"))
+    assert settings.of("default") is settings
+    assert lab.channels["chat"].settings == {"token": "hunter2-theirs"}
+    assert (set(lab.channels), lab.routing.default_channel) == ({"chat", "pager"}, "pager")
+    assert (lab.tools, lab.documents, set(lab.mcp_servers)) == ({"linear": {"key": "hunter2-theirs"}}, (), {"far"})
+    assert (lab.escalation.channel, bare.escalation.channel) == ("chat", "")
+    for none in (bare, unknown):
+        assert (none.channels, none.tools, none.routing.reminders) == ({}, {}, ())
+    for other in (lab, bare, unknown):
+        assert "hunter2-ours" not in repr((other.channels, other.tools, other.workspaces))
+
+
+def test_a_target_is_a_channel_of_the_same_workspace(folder: Path) -> None:  # R60
+    text = """\
+channels: {chat: {kind: slack}}
+routing: {default_channel: pager}
+escalation: {channel: pager}
+workspaces:
+  lab:
+    channels: {pager: {kind: pagerduty}}
+    routing: {default_channel: chat}
+"""
+    assert complaints(folder, text) == [
+        'line 2: unknown channel "pager"; it is one of chat, dashboard',
+        'line 7: unknown channel "chat"; it is one of dashboard, pager',
+    ]
+
+
+def test_who_has_channels_and_who_has_the_inbox_only(folder: Path) -> None:  # R60
+    settings = load(folder, OWN, ENVIRON)
+    assert settings.with_channels() == {"default", "lab"}
+    assert settings.without_channels(["default", "zebra"]) == ["bare", "zebra"]
+    assert load(folder, "workspaces: {lab: {}}").without_channels(["default"]) == []
+
+
+def test_what_workspaces_have_is_shown_without_secrets(folder: Path) -> None:  # R60
+    shown = load(
+        folder, OWN + "    tools: {github: {token: hunter2}}\n".replace("    tools", "  kept:\n    tools"), ENVIRON
+    )
+    public = cast(dict[str, dict[str, object]], shown.public()["workspaces"])
+    assert "hunter2" not in json.dumps(shown.public())
+    assert public["lab"]["channels"] == {
+        "chat": {"kind": "slack", "settings": {"token": "***"}},
+        "pager": {"kind": "pagerduty", "settings": {}},
+    }
+    assert public["kept"]["tools"] == {"github": {"token": "***"}}
+
+
 def test_agents_give_their_toggles(folder: Path) -> None:  # R9
     settings = load(folder, "agents: {a: {tools: pay, tool_approvals: {pay: true}, agents: [b]}, b: {}}")
     assert settings.toggles() == {"a": {"pay": True}, "b": {}}
@@ -325,6 +392,16 @@ verification: {max_comment_length: 501}
         ("mcp_servers: {cms: {command: x}}", 'tools named cms_… are Interlock\'s own: give "cms" a prefix of its own'),
         ("mcp_servers: {my files: {command: x}}", '"my files" cannot begin the name of a tool'),
         ("server: {port: 1, port: 2}", 'the key "port" appears twice'),
+        ("workspaces: {lab: {chanels: {}}}", 'unknown key "chanels" in a workspace; did you mean "channels"?'),
+        (
+            "workspaces: {lab: {agents: {}}}",
+            'unknown key "agents" in a workspace; it is one of channels, routing, tools',
+        ),
+        ("workspaces: {lab: 5}", "a workspace must be a mapping of keys to values, not 5"),
+        ("workspaces: {default: {}}", "channels, routing, tools of the workspace default stand at the top of the file"),
+        ("workspaces: {My Lab: {}}", '"My Lab" cannot be a workspace'),
+        ("workspaces: {lab: {tools: {githb: {token: x}}}}", 'unknown key "githb" in tools; did you mean "github"?'),
+        ("workspaces: {lab: {channels: {hook: {}}}}", 'the channel "hook" needs a kind'),
     ],
 )
 def test_what_is_wrong_is_refused(folder: Path, text: str, words: str) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.ways import reaching
+from interlock.cli.ways import reaching, workspaces
 from interlock.conditions import compile_condition
-from interlock.configuration import Channel, Escalation, Routing, Settings
+from interlock.configuration import Channel, Escalation, Routing, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import User
@@ -124,8 +124,8 @@ async def test_what_would_reach_nobody_fails() -> None:  # R26
 
 def reach(folder: Path, settings: Settings) -> Reach:
     store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
-    workspaces = Workspaces(store, lambda policy: doors_of(store, policy), {}, reaching_of(settings))
-    return reach_of(settings, store, workspaces, Log(store.clock, "none", lambda _: None))
+    opened = Workspaces(store, lambda policy: doors_of(store, policy), {}, reaching_of(settings))
+    return reach_of(settings, store, opened, Log(store.clock, "none", lambda _: None))
 
 
 def test_nothing_starts_while_some_calls_would_reach_nobody(tmp_path: Path) -> None:  # R26
@@ -139,6 +139,69 @@ def test_a_kind_that_there_is_not_is_told_with_the_channel() -> None:
         Misconfigured, match='The channel "chat": there is no kind of channel "slak"; did you mean slack'
     ):
         reaching_of(Settings(channels={"chat": Channel("slak")}))
+
+
+HOOK = Channel("webhook", {"url": "https://hooks.example/x", "secret": f"whsec_{'A' * 44}"})
+TWO = Settings(
+    channels={"pager": SLACK},
+    routing=Routing("pager"),
+    escalation=Escalation(channel="pager"),
+    workspaces={"lab": WorkspaceSettings({"hook": HOOK}, Routing("hook")), "bare": WorkspaceSettings()},
+)
+
+
+async def told_of_all(settings: Settings, known: list[str] | None = None) -> list[tuple[str, str]]:
+    return [(line.state, line.found) async for line in workspaces(settings, "default", known)]
+
+
+async def test_the_doctor_names_workspaces_that_have_their_inbox_only() -> None:  # R60
+    assert await told_of_all(TWO, ["default", "lab", "bare", "zebra"]) == [
+        ("ok", "lab is told by hook"),
+        ("warn", "bare has no channels: its people look at the page"),
+        ("warn", "zebra has no channels: its people look at the page"),
+        ("warn", "escalation.channel is pager, which lab does not have"),
+    ]
+    assert await told_of_all(Settings(), ["default", "zebra"]) == [], "nobody has channels, and nobody misses them"
+
+
+async def test_the_doctor_names_a_workspace_that_is_not_there() -> None:  # R60
+    assert ("warn", 'lab is configured and is not there; did you mean "labs"?') in await told_of_all(TWO, ["labs"])
+    assert not any("not there" in found for _, found in await told_of_all(TWO))
+
+
+async def test_the_doctor_names_channels_of_two_workspaces_with_one_secret() -> None:  # R60
+    more = {"url": "https://hooks.example/x", "secrets": [f"whsec_{'B' * 44}", HOOK.settings["secret"]]}
+    both = Settings(
+        channels={"h": HOOK, "i": HOOK}, workspaces={"lab": WorkspaceSettings({"k": Channel("webhook", more)})}
+    )
+    found = await told_of_all(both)
+    assert found[-1] == ("warn", "default/h, default/i, lab/k have the same secret")
+    assert "whsec" not in str(found)
+
+
+async def test_channels_of_any_workspace_are_right_or_nothing_starts(tmp_path: Path) -> None:  # R60
+    wrong = Settings(workspaces={"lab": WorkspaceSettings({"chat": Channel("slack", {"tokn": "x"})})})
+    [(_, found)] = [each for each in await told_of_all(wrong) if each[0] == "fail"]
+    assert found.startswith('lab: The channel "chat": there is no setting "tokn"')
+    with pytest.raises(Misconfigured, match='The workspace lab: The channel "chat": there is no setting "tokn"'):
+        reach(tmp_path, wrong)
+
+
+def test_a_workspace_reaches_people_through_its_own_channels(tmp_path: Path) -> None:  # R60
+    made = reach(tmp_path, TWO)
+    assert {name: set(made.of(name).channels) for name in ("default", "lab", "bare", "zebra")} == {
+        "default": {"pager"},
+        "lab": {"hook"},
+        "bare": set(),
+        "zebra": set(),
+    }
+    assert (made.routes.escalation, made.of("lab").routes.escalation) == ("pager", "")
+    assert made.of("lab").of("default").channels == {}, "nobody comes from one workspace to another"
+
+
+def test_a_policy_knows_the_channels_of_its_workspace() -> None:  # R60
+    assert reaching_of(TWO, "lab").channels == {"dashboard", "hook"}
+    assert (reaching_of(TWO, "zebra").channels, reaching_of(TWO, "zebra").places) == ({"dashboard"}, False)
 
 
 def test_a_policy_knows_the_channels_once_there_are_some() -> None:

@@ -91,7 +91,13 @@ class Reply(NamedTuple):
 
 
 class Reception(Protocol):
-    """Where a channel takes what people say. Who they are is proven here, and what they may is decided here."""
+    """Where a channel takes what people say. Who they are is proven here, and what they may is decided here.
+
+    It is the channel's of one `workspace`: in any other one there is nobody and nothing for it.
+    """
+
+    @property
+    def workspace(self) -> str: ...
 
     async def delivery(self, thread: str) -> Delivery:
         """The one that a message's `thread` names. Raises NotFound."""

@@ -79,7 +79,7 @@ class Webhook:
             raise NotFound("Nothing is taken at this address.")
         message_id = self._signer.proven(callback.headers, callback.body, reception.now())
         said = _read(callback.body)
-        workspace, approval_id = _text(said, "workspace", "default"), _text(said, "approval_id")
+        workspace, approval_id = _text(said, "workspace", reception.workspace), _text(said, "approval_id")
         reviewer = await reception.member(workspace, self._acts_as)
         if reviewer is None:
             raise Forbidden("The account that this channel acts as is not a member of the workspace.")

@@ -24,7 +24,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A
 async def list_channels(at: tuple[Desk, Reach]) -> None:
     """The ways to people that are configured, and how each stands."""
     desk, reach = at
-    found = await states(reach, desk.workspace)
+    found = await states(reach)
     if desk.json:
         print_json({"items": [state_json(each, errors=True) for each in found], "next": None})
         return
@@ -64,7 +64,7 @@ async def on(at: tuple[Desk, Reach], name: Name) -> None:
     reach.channel(name)
     changed = await desk.parts.store.deliveries.switch_on(desk.workspace, name, (await desk.person("")).name)
     if desk.json:
-        [state] = [each for each in await states(reach, desk.workspace) if each.name == name]
+        [state] = [each for each in await states(reach) if each.name == name]
         print_json(state_json(state, errors=True))
     elif changed:
         say(f"Switched {name} on. What was given up meanwhile: interlock deliveries list")

@@ -63,7 +63,7 @@ async def again(
     """Try at once what waits or was given up. A running server or worker sends it."""
     desk, reach = at
     whole = await _id_of(desk, delivery_id)
-    delivery = await send_again(reach, desk.workspace, whole, (await desk.person("")).name)
+    delivery = await send_again(reach, whole, (await desk.person("")).name)
     if desk.json:
         print_json(delivery_json(delivery, errors=True))
     else:

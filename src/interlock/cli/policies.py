@@ -24,7 +24,7 @@ class Source:
 async def load_current(desk: Desk) -> Loaded:
     """Without a look at who is in which team: a team that emptied must not keep people from deciding."""
     source = await current(desk)
-    loaded = load(source, desk.settings)
+    loaded = load(source, desk.own)
     desk.parts.inbox.policy = loaded.policy
     return loaded
 

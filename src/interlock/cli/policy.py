@@ -79,11 +79,12 @@ async def explain_call(
 async def _surroundings(options: Options) -> tuple[Names, Source, Settings]:
     """The workspace's teams and policy, if there is a database; a database that was named has to be there."""
     settings = options.settings()
+    own, reaching = settings.of(options.workspace), reaching_of(settings, options.workspace)
     if not options.database and absent(settings.storage.url) is not None:
-        return names_of([], reaching_of(settings)), configured(settings), settings
+        return names_of([], reaching), configured(settings), own
     async with kept(options) as desk:
         users = await desk.parts.store.users(desk.workspace)
-        return names_of(users, reaching_of(settings)), await current(desk), settings
+        return names_of(users, reaching), await current(desk), own
 
 
 def _bytes(path: Path) -> bytes:

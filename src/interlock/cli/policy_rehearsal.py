@@ -39,7 +39,7 @@ async def shadow(desk: Desk, since: Since = MONTH) -> None:
     window = parse_duration(since)
     with _progress(desk, "Reading the ledger") as told:
         found = await shadowed(desk.parts.store, desk.workspace, desk.now() - window, told)
-    policy = load(await current(desk), desk.settings).policy
+    policy = load(await current(desk), desk.own).policy
     if desk.json:
         print_json(_shadows_json(found, policy))
     else:
@@ -58,9 +58,9 @@ async def rehearse_draft(
 ) -> None:
     """Try a draft on the calls that were recorded, beside the policy in force. Nothing is changed or recorded."""
     window = parse_duration(since)
-    names = names_of(await desk.parts.store.users(desk.workspace), reaching_of(desk.settings))
+    names = names_of(await desk.parts.store.users(desk.workspace), reaching_of(desk.settings, desk.workspace))
     draft, in_force = Source(read_policy(file), str(file)), await current(desk)
-    new, old = load(draft, desk.settings, names).policy, load(in_force, desk.settings).policy
+    new, old = load(draft, desk.own, names).policy, load(in_force, desk.own).policy
     begin = desk.now() - window
     with _progress(desk, "Rehearsing") as told:
         rehearsed = await rehearse(desk.parts.store, desk.workspace, (old, new), begin, limit, told)

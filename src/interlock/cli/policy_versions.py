@@ -42,11 +42,11 @@ async def put(
     author, text = await _author(desk), read_policy(file)
     if len(reason) > MAX_COMMENT:
         raise InvalidRequest(f"The reason has {len(reason):,} characters; at most {MAX_COMMENT} are kept.")
-    reaching = reaching_of(desk.settings)
+    reaching = reaching_of(desk.settings, desk.workspace)
     names = names_of(await desk.parts.store.users(desk.workspace), reaching)
-    loaded = load(Source(text, str(file)), desk.settings, names)
+    loaded = load(Source(text, str(file)), desk.own, names)
     before = await desk.parts.store.policy(desk.workspace)
-    old = load(await current(desk), desk.settings)
+    old = load(await current(desk), desk.own)
     await desk.parts.put_policy(desk.workspace, text, author, desk.settings.toggles(), reason, reaching)
     stored = await version_of(desk, None)
     fresh = before is None or stored.version != before.version
@@ -104,7 +104,7 @@ async def diff(
 ) -> None:
     """What differs between two policies, rule by rule: from the older to the newer, or to the file."""
     old, new = await _sides(desk, first, second)
-    difference = compare(load(old, desk.settings).policy, load(new, desk.settings).policy)
+    difference = compare(load(old, desk.own).policy, load(new, desk.own).policy)
     if desk.json:
         print_json({"from": old.origin, "to": new.origin, **difference_json(difference)})
         return

@@ -1,4 +1,4 @@
-"""The channels of the configuration, for a command that needs no server."""
+"""The channels of a workspace, for a command that needs no server."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ async def reaching(options: Options) -> AsyncIterator[tuple[Desk, Reach]]:
         workspaces = Workspaces(store, lambda policy: doors_of(store, policy), desk.settings.toggles())
         reach = reach_of(desk.settings, store, workspaces, Log(wall_clock, "none", lambda _: None))
         async with reach.open():
-            yield desk, reach
+            yield desk, reach.of(desk.workspace)

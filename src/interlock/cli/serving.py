@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from interlock.cli.output import say
@@ -53,7 +54,7 @@ async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -
     from interlock.workspaces import Workspaces
 
     workspaces = Workspaces(
-        parts.store, lambda policy: doors_of(parts.store, policy), settings.toggles(), reaching_of(settings)
+        parts.store, lambda policy: doors_of(parts.store, policy), settings.toggles(), partial(reaching_of, settings)
     )
     assistant = assistant_of(settings, parts.store, workspaces, log, demo=demo)
     reach = reach_of(settings, parts.store, workspaces, log)

@@ -75,6 +75,11 @@ class Desk:
         return self.options.workspace
 
     @property
+    def own(self) -> Settings:
+        """The settings of the workspace."""
+        return self.settings.of(self.workspace)
+
+    @property
     def json(self) -> bool:
         return self.options.json
 

@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from interlock.channels.channel import Kit, opened
-from interlock.configuration import Settings
+from interlock.configuration import DASHBOARD, DEFAULT_WORKSPACE, Settings
 from interlock.core.call import PRIORITIES
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy, Rule
 from interlock.core.ports import User
-from interlock.core.routes import Means, Routes, gaps, origins, taking
+from interlock.core.routes import PLACE, Means, Routes, gaps, origins, taking
 from interlock.core.voting import DECIDERS
-from interlock.reach import routes_of
+from interlock.reading.reader import nearest
 from interlock.stores.health import Check
 from interlock.words import listed
+from interlock.workspace_channels import channels_of, routes_of
 
 MANY = 10  # names that are told
+DOES_NOT_START = "Correct it: the server does not start with it."
+SECRETS = ("signing_secret", "app_token", "secret", "secrets")  # what proves that an answer is the other side's
 
 
 async def reaching(settings: Settings, users: Sequence[User], policy: Policy) -> AsyncIterator[Check]:
-    """Nothing is sent, and no other side is reached: `interlock channels test` does that."""
+    """Of one workspace. Nothing is sent, and no other side is reached: `interlock channels test` does that."""
     means: dict[str, Means] = {}
     for name, channel in settings.channels.items():
         try:
             made, means[name] = opened(name, channel.kind, Kit(name, channel.settings, settings.server.public_url))
         except Misconfigured as error:
-            yield Check("fail", "channels", error.message, "Correct it: the server does not start with it.")
+            yield Check("fail", "channels", error.message, DOES_NOT_START)
         else:
             await made.close()
     if len(means) < len(settings.channels):
@@ -35,6 +38,62 @@ async def reaching(settings: Settings, users: Sequence[User], policy: Policy) ->
     there = [user for user in users if user.removed_at is None]
     for line in _lines(settings, routes_of(settings, means), there, policy):
         yield line
+
+
+async def workspaces(settings: Settings, shown: str, known: Sequence[str] | None = None) -> AsyncIterator[Check]:
+    """Of all workspaces but the one that is shown: whether the server starts with them, and what each lacks.
+
+    `known` are those of the database, if there is one.
+    """
+    for name in sorted({DEFAULT_WORKSPACE, *settings.workspaces} - {shown}):
+        try:
+            made = channels_of(settings.of(name), settings.server.public_url)
+        except Misconfigured as error:
+            yield Check("fail", "workspaces", f"{name}: {error.message}", DOES_NOT_START)
+            continue
+        for channel in made.channels.values():
+            await channel.close()
+        if made.channels:
+            yield Check("ok", "workspaces", f"{name} is told by {listed(list(made.channels))}")
+    for name in settings.without_channels(known or ()):
+        yield Check("warn", "workspaces", f"{name} has no channels: its people look at the page", _place_for(name))
+    for name in sorted(settings.workspaces.keys() - set(known if known is not None else settings.workspaces)):
+        todo = f"Correct the name, or make it: interlock workspaces add {name}"
+        yield Check("warn", "workspaces", f"{name} is configured and is not there{nearest(name, known or ())}", todo)
+    for line in (*_escalations(settings), *_shared(settings)):
+        yield line
+
+
+def _place_for(workspace: str) -> str:
+    if workspace == DEFAULT_WORKSPACE:
+        return "Name some at the top of interlock.yaml, under channels."
+    return f"Name some in interlock.yaml, under workspaces: {workspace}: channels."
+
+
+def _escalations(settings: Settings) -> Iterator[Check]:
+    target = settings.escalation.channel
+    if target in ("", DASHBOARD):
+        return
+    for name in sorted(settings.with_channels()):
+        own = settings.of(name)
+        if own.escalation.channel not in own.channels and not own.escalation.channel.startswith(PLACE):
+            found = f"escalation.channel is {target}, which {name} does not have"
+            yield Check("warn", "workspaces", found, "What is escalated there goes where its calls go.")
+
+
+def _shared(settings: Settings) -> Iterator[Check]:
+    """A secret that two workspaces know proves nothing about which of them is meant."""
+    holders: dict[str, set[str]] = {}
+    for workspace in sorted(settings.with_channels()):
+        for name, channel in settings.of(workspace).channels.items():
+            for value in (channel.settings[key] for key in SECRETS if key in channel.settings):
+                for secret in value if isinstance(value, list | tuple) else (value,):
+                    if isinstance(secret, str) and secret:
+                        holders.setdefault(secret, set()).add(f"{workspace}/{name}")
+    for names in sorted({tuple(sorted(each)) for each in holders.values()}):
+        if len({name.partition("/")[0] for name in names}) > 1:
+            todo = "Give each workspace a secret, or an app, of its own."
+            yield Check("warn", "workspaces", f"{listed(list(names))} have the same secret", todo)
 
 
 def _lines(settings: Settings, routes: Routes, people: Sequence[User], policy: Policy) -> Iterator[Check]:

@@ -1,7 +1,8 @@
 """Tells people what happened: follows the ledger, works out who is to be told where, and hands it to the channels.
 
-Each channel has a lane of its own, so one that is slow or down delays nobody else. Any number of couriers may run at
-once: what is due is claimed with a lease, and a message has the same id for every try.
+Each channel of each workspace has a lane of its own, so one that is slow or down delays nobody else, and nothing of
+one workspace goes through a channel of another. Any number of couriers may run at once: what is due is claimed with a
+lease, and a message has the same id for every try.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from interlock.channels.channel import Channel
 from interlock.core.approval import Approval
 from interlock.core.delivery import Delivery, Way
 from interlock.core.errors import Error
@@ -20,9 +20,13 @@ from interlock.core.ports import Watch
 from interlock.core.routes import Contact, Routes, plan, wakes, ways_of
 from interlock.courier.lane import LOOK_EVERY, Lane, Log, Office, paused
 from interlock.stores.deliveries import Behind
+from interlock.workspace_channels import WorkspaceChannels
 
 BREATH = 0.2  # seconds between looks at the ledger: what happens meanwhile is worked out together, if it still matters
-DEAD_EVERY = 10_000  # milliseconds between looks for what dead runners had in their hands
+DEAD_EVERY = 10_000  # milliseconds between looks for what dead runners had in their hands, and for stranded deliveries
+STRANDED = (
+    300_000  # milliseconds that a delivery for a channel that is not configured waits: a newer process may have it
+)
 
 People = Callable[[str], Awaitable[Sequence[Contact]]]
 Watching = Callable[[], AbstractAsyncContextManager[Watch]]
@@ -30,18 +34,20 @@ T = TypeVar("T")
 
 
 class Courier:
-    """`people` are those of a workspace; `watch` waits for the ledger."""
+    """`own` is by workspace, of those that have channels; `people` are those of one; `watch` waits for the ledger."""
 
-    def __init__(
-        self, office: Office, routes: Routes, channels: Mapping[str, Channel], people: People, watch: Watching
-    ) -> None:
+    def __init__(self, office: Office, own: Mapping[str, WorkspaceChannels], people: People, watch: Watching) -> None:
         self._office = office
         self._store = office.store
-        self._routes = routes
+        self._own = own
         self._people = people
         self._watch = watch
         self._looked: int | None = None
-        self.lanes = {name: Lane(name, channel, routes.means[name], office) for name, channel in channels.items()}
+        self.lanes = {
+            (workspace, name): Lane(workspace, name, channel, each.routes.means[name], office)
+            for workspace, each in own.items()
+            for name, channel in each.channels.items()
+        }
 
     async def run(self, stop: asyncio.Event) -> None:
         """Without channels there is nobody to tell, and the ledger is left alone."""
@@ -60,25 +66,29 @@ class Courier:
 
     async def route(self) -> None:
         """Works out what is to be told of all that has happened."""
-        for behind in await self._store.behind():
+        for behind in await self._store.behind(self._own):
             if behind.mark < 0:
                 await self._store.begin(behind)
-        for behind in await self._store.behind():
+        for behind in await self._store.behind(self._own):
             try:
                 await self._route(behind)
             except Error as error:  # it is tried again; others need not wait for it
                 self._office.log.tell("warning", "not_routed", workspace=behind.workspace, note=error.message)
 
     async def release(self) -> None:
-        """Looks now and then whether somebody died with messages in their hands: they need not wait for the lease."""
+        """Looks now and then whether somebody died with messages in their hands: they need not wait for the lease.
+
+        What is queued for a channel that its workspace does not have is parked.
+        """
         now = self._office.clock()
         if self._looked is None or not 0 <= now - self._looked < DEAD_EVERY:
             if await self._store.release(self._office.is_dead):
                 self._wake()
+            await self._store.park_stranded(self.lanes.keys(), now - STRANDED, _stranded)
             self._looked = now
 
     async def _route(self, behind: Behind) -> None:
-        plan = Plan(self._routes, await self._people(behind.workspace), self._office.log)
+        plan = Plan(self._own[behind.workspace].routes, await self._people(behind.workspace), self._office.log)
         left: Behind | None = behind
         while left is not None:
             left = await self._store.route(left, plan)
@@ -97,6 +107,13 @@ class Courier:
                     await self.release()
                 await paused(stop, watch.changed(LOOK_EVERY))
                 await paused(stop, asyncio.sleep(BREATH))
+
+
+def _stranded(workspace: str, channel: str) -> str:
+    return (
+        f"The workspace {workspace} has no channel {channel}. Add it to the channels of the workspace in the "
+        "configuration, then send it again."
+    )
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""One channel's way out: so many messages at once, and none while the other side is down.
+"""The way out through one channel of one workspace: so many messages at once, and none while the other side is down.
 
 A message that was handed over is recorded at once, with others that are through; one whose lease is about to end is
 given back. Whoever dies in between leaves a message that is sent again, with the same id.
@@ -60,7 +60,8 @@ class Lane:
     Then a few messages are tried; once one is taken, the others follow.
     """
 
-    def __init__(self, name: str, channel: Channel, means: Means, office: Office) -> None:
+    def __init__(self, workspace: str, name: str, channel: Channel, means: Means, office: Office) -> None:
+        self.workspace = workspace
         self.name = name
         self.woken = asyncio.Event()
         self._channel = channel
@@ -80,7 +81,7 @@ class Lane:
             try:
                 await self.sweep()
             except Exception as error:  # noqa: BLE001  a fault of ours in one lane must not end the others
-                self._office.log.failed("lane_failed", error, channel=self.name)
+                self._office.log.failed("lane_failed", error, workspace=self.workspace, channel=self.name)
                 self._is_stuck = True
             await self._pause(stop)
 
@@ -106,6 +107,10 @@ class Lane:
         return done
 
     @property
+    def _key(self) -> tuple[str, str]:
+        return self.workspace, self.name
+
+    @property
     def _may_go(self) -> bool:
         return self._clock() >= self._closed_until and not self._stop.is_set()
 
@@ -115,11 +120,11 @@ class Lane:
         if not self._may_go:
             return ()
         try:
-            self._is_stuck = any(switch.channel == self.name for switch in await self._store.switches())
+            self._is_stuck = any(each[:2] == self._key for each in await self._store.switches())
             if self._is_stuck:
                 return ()
             limit = AT_ONCE if self._failures else AHEAD
-            taken = await self._store.claim(self.name, self._office.runner, limit, self._means.most)
+            taken = await self._store.claim(*self._key, self._office.runner, limit, self._means.most)
         except Error:  # the database is away; what is due stays due
             self._is_stuck = True
             return ()
@@ -149,7 +154,7 @@ class Lane:
         except StoreUnavailable:
             await self._failed(delivery, "The database did not answer.")
         except Gone as error:
-            await self._switch_off(delivery, error.message)
+            await self._switch_off(error.message)
             await self._parked(delivery, error.message)
         except (Never, NotFound, DeliveryFailed) as error:
             await self._parked(delivery, error.message)
@@ -194,7 +199,9 @@ class Lane:
 
     async def _failed(self, done: Delivery, error: str, after: int = 0, *, is_unsure: bool = False) -> None:
         jitter = random.uniform(0.5, 1.0)  # noqa: S311  many that failed together are not to come back together
-        self._office.log.tell("warning", "delivery_failed", channel=self.name, delivery=done.id, note=error)
+        self._office.log.tell(
+            "warning", "delivery_failed", workspace=self.workspace, channel=self.name, delivery=done.id, note=error
+        )
         waits = self._means.waits
 
         def step(stored: Delivery, now: int) -> Delivery:
@@ -204,7 +211,9 @@ class Lane:
         await self._record(done, step)
 
     async def _parked(self, done: Delivery, error: str) -> None:
-        self._office.log.tell("error", "delivery_parked", channel=self.name, delivery=done.id, note=error)
+        self._office.log.tell(
+            "error", "delivery_parked", workspace=self.workspace, channel=self.name, delivery=done.id, note=error
+        )
         await self._record(done, lambda stored, _: deliveries.parked(stored, error))
 
     async def _surprised(self, done: Delivery, name: str) -> None:
@@ -218,9 +227,9 @@ class Lane:
         with suppress(Error):  # else the lease ends
             await self._store.finish(delivery, deliveries.released)
 
-    async def _switch_off(self, delivery: Delivery, why: str) -> None:
+    async def _switch_off(self, why: str) -> None:
         with suppress(Error):  # the next message is told the same
-            await self._store.switch_off(delivery.workspace, self.name, why)
+            await self._store.switch_off(*self._key, why)
 
     async def _record(self, done: Delivery, step: Step) -> Delivery | None:
         """A database that is back within the lease hears of it: what was sent is then not sent again."""
@@ -231,7 +240,9 @@ class Lane:
                 if self._clock() >= (done.due_at or 0):
                     break
                 await asyncio.sleep(AGAIN)
-        self._office.log.tell("error", "delivery_not_recorded", channel=self.name, delivery=done.id)
+        self._office.log.tell(
+            "error", "delivery_not_recorded", workspace=self.workspace, channel=self.name, delivery=done.id
+        )
         return None
 
     # Waiting
@@ -248,7 +259,7 @@ class Lane:
         """Until something is due; `woken` says that there is something new."""
         due = None
         with suppress(Error):
-            due = await self._store.next_due(self.name)
+            due = await self._store.next_due(*self._key)
         now = self._clock()
         wait = LOOK_EVERY if due is None or self._is_stuck else min(LOOK_EVERY, max(0.01, (due - now) / 1000))
         if now < self._closed_until:

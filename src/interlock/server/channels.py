@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from interlock.channels.channel import Callback
 from interlock.core.identity import ADMIN, Principal
-from interlock.reach import FrontDesk
+from interlock.reach import FrontDesk, Reach
+from interlock.web.asgi import Asked
 from interlock.web.channel_states import state_json, states
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Given, Here, fails, may
 from interlock.web.site import Site
@@ -81,7 +82,7 @@ async def test_channel(name: str, site: Here, who: Caller) -> Tested:
 @router.post("/api/channels/{name}/on", responses=fails(404), **may(ADMINS))
 async def switch_on(name: str, site: Here, who: Caller) -> ChannelInfo:
     """Switches a channel on again whose other side wanted nothing more. One that is on stays so."""
-    site.reach.channel(name)
+    site.reach.of(who.workspace).channel(name)
     await site.store.deliveries.switch_on(who.workspace, name, who.name)
     return next(each for each in await _channels(site, who) if each.name == name)
 
@@ -90,13 +91,29 @@ async def switch_on(name: str, site: Here, who: Caller) -> ChannelInfo:
     "/channels/{name}/callback", responses={200: REPLIED, **fails(404, 409, 410, 422)}, response_class=Response
 )
 async def callback(name: str, site: Here, asked: Given) -> Response:
-    """What another service passes on from a person. The channel proves that it is that service, and who that is."""
-    channel = site.reach.answering(name)
+    """What another service passes on from a person. The channel proves that it is that service, and who that is.
+
+    The channel is one of the default workspace; others have theirs at `/channels/{workspace}/{name}/callback`.
+    """
+    return await _answered(site.reach, name, asked)
+
+
+@router.post(
+    "/channels/{workspace}/{name}/callback",
+    responses={200: REPLIED, **fails(404, 409, 410, 422)},
+    response_class=Response,
+)
+async def callback_of_workspace(workspace: str, name: str, site: Here, asked: Given) -> Response:
+    """The same for a channel of any workspace: its own secret alone is compared, and it decides in its own alone."""
+    return await _answered(site.reach.of(workspace), name, asked)
+
+
+async def _answered(reach: Reach, name: str, asked: Asked) -> Response:
     headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in asked.headers.items()}
-    reply = await channel.answer(Callback(headers, asked.body), FrontDesk(site.reach, name))
+    reply = await reach.answering(name).answer(Callback(headers, asked.body), FrontDesk(reach, name))
     return Response(reply.body, reply.status, media_type=reply.kind)
 
 
 async def _channels(site: Site, who: Principal) -> list[ChannelInfo]:
-    found = await states(site.reach, who.workspace)
+    found = await states(site.reach.of(who.workspace))
     return [ChannelInfo.model_validate(state_json(each, errors=who.role == ADMIN)) for each in found]

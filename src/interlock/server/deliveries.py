@@ -73,7 +73,7 @@ async def deliveries_of(approval_id: str, site: Here, who: Caller) -> DeliveryLi
 @router.post("/api/deliveries/{delivery_id}/again", responses=fails(404, 409), **may(ADMINS))
 async def again(delivery_id: str, site: Here, who: Caller) -> DeliveryInfo:
     """Tries at once what waits or was given up."""
-    return _info(await send_again(site.reach, who.workspace, delivery_id, who.name), who)
+    return _info(await send_again(site.reach.of(who.workspace), delivery_id, who.name), who)
 
 
 def _info(delivery: Delivery, who: Principal) -> DeliveryInfo:

@@ -61,9 +61,9 @@ async def list_my_identities(site: Here, who: Caller) -> IdentityList:
 @router.post("/api/me/identities/look", responses=fails(404), **may(LOOKERS))
 async def look_at_binding(body: Binding, site: Here, who: Caller) -> Claimed:
     """Whom a link is about. Binds nothing."""
-    claim = await site.reach.claim(who.workspace, body.link)
+    claim = await site.reach.of(who.workspace).claim(body.link)
     known = await site.store.deliveries.identity(who.workspace, claim.channel, claim.outside)
-    kind = site.settings.channels[claim.channel].kind
+    kind = site.settings.of(who.workspace).channels[claim.channel].kind
     expires_at = rfc3339(claim.expires_at)
     return Claimed(channel=claim.channel, kind=kind, outside=claim.outside, user=known or None, expires_at=expires_at)
 
@@ -73,7 +73,7 @@ async def bind_me(body: Binding, site: Here, who: Caller) -> IdentityInfo:
     """Says that this is oneself there: from then on, what is decided through that account counts as one's own."""
     if who.via != "web":
         raise Forbidden("A key cannot say who you are elsewhere. Sign in and open the link.")
-    claim = await site.reach.claim(who.workspace, body.link)
+    claim = await site.reach.of(who.workspace).claim(body.link)
     await site.store.deliveries.bind(who.workspace, claim.channel, claim.outside, who.name, who.name)
     return next(_info(each) for each in await _mine(site, who) if each[:2] == claim[:2])
 

@@ -56,7 +56,7 @@ class Metrics:
         stats = await self._site.store.stats(workspace)
         oldest = await self._site.store.measures.oldest_pending(workspace)
         age = 0.0 if oldest is None else max(0, self._site.clock() - oldest) / 1000
-        channels = [each for each in await states(self._site.reach, workspace) if each.name != DASHBOARD]
+        channels = [each for each in await states(self._site.reach.of(workspace)) if each.name != DASHBOARD]
         registry = CollectorRegistry(auto_describe=False)
         own = _of_workspace(workspace, followed, stats.by_status, age)
         paused, since = await self._site.store.pauses.count(workspace)

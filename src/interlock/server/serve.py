@@ -7,6 +7,7 @@ import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -93,7 +94,7 @@ async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Si
     def specs(workspace: str, tool: str) -> ToolSpec | None:
         return assistant.toolbox.spec(workspace, tool)
 
-    workspaces = Workspaces(store, make, settings.toggles(), reaching_of(settings))
+    workspaces = Workspaces(store, make, settings.toggles(), partial(reaching_of, settings))
     await _put_configured(settings, store, workspaces)
     log = Log(wall_clock, settings.server.log)
     assistant = assistant_of(settings, store, workspaces, log, demo=demo)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from interlock.core import delivery as deliveries
 from interlock.core.call import PRIORITIES
 from interlock.core.delivery import MINUTE, Delivery, Way, by_way
+from interlock.core.event import TIME, Event
 from interlock.stores.delivery_rows import delivery_of, save
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
@@ -47,6 +48,21 @@ def claim(workspace: str, channel: str, runner: str, bounds: Bounds) -> Work:
         for each in taken:
             save(tx, each)
         return Taken(taken, more)
+
+    return Work(run, workspace, (ASKED,), brief=False)
+
+
+def strand(workspace: str, channel: str, before: int, why: str) -> Work:
+    """What was due before that is given up, up to a window of each priority; how many these were."""
+
+    def run(tx: Transaction) -> int:
+        alone(tx, workspace)
+        found = _due(tx, workspace, channel, before)
+        for each in found:
+            given_up = deliveries.parked(each, why)
+            save(tx, given_up)
+            tx.tell(workspace, [delivery_event("delivery_parked", given_up, each)])
+        return len(found)
 
     return Work(run, workspace, (ASKED,), brief=False)
 
@@ -90,3 +106,11 @@ def _turn(delivery: Delivery) -> tuple[int, int, bool, int]:
         not delivery.is_loud,
         delivery.since,
     )
+
+
+def delivery_event(kind: str, delivery: Delivery, done: Delivery, actor: str = TIME) -> Event:
+    """Where, and whether it was said for the first time; to whom is content, and can be erased."""
+    data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.way.channel, "reason": delivery.reason}
+    data["what"] = "sent" if not done.said else "reminded" if done.is_loud else "changed"
+    to = {"person": delivery.way.person, "place": delivery.way.place, "error": delivery.error}
+    return Event(kind, actor, data, delivery.approval_id, {key: text for key, text in to.items() if text} or None)

@@ -6,11 +6,10 @@ be told is worked out beside the transactions that change approvals, and kept to
 
 from __future__ import annotations
 
-import random
 import uuid
 from asyncio import Future, Lock, get_running_loop, sleep
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -20,7 +19,7 @@ from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict, StoreUnavailable
 from interlock.core.event import TIME, Event
 from interlock.core.ports import Clock, IsDead
-from interlock.stores.claiming import Bounds, Taken, alone, claim
+from interlock.stores.claiming import Bounds, Taken, alone, claim, delivery_event, strand
 from interlock.stores.delivery_rows import delivery_of, one, save
 from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
@@ -37,6 +36,7 @@ OURS = frozenset({"delivered", "delivery_parked", "delivery_again"})  # what del
 
 TELLING = ("pending", "expired")  # whoever has not heard of a call that is anything else need not hear of it
 Step = Callable[[Delivery, int], Delivery]
+Why = Callable[[str, str], str]  # for a workspace and a channel
 Prepared = tuple[int, object]  # for which version of the approval, and what was worked out
 Finish = tuple[Delivery, Step, Future[Delivery | None]]
 
@@ -80,8 +80,9 @@ class Identity(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """A channel that is off, since when and why."""
+    """A channel of a workspace that is off, since when and why."""
 
+    workspace: str
     channel: str
     off_at: int
     why: str
@@ -105,9 +106,12 @@ class SqlDeliveries:
 
     # From the ledger
 
-    async def behind(self) -> Sequence[Behind]:
-        found = [Behind(*row) for row in await self._database.fetch("unrouted", WORKSPACES)]
-        return [each for each in found if each.head > self._passed.get(each.workspace, -1)]
+    async def behind(self, workspaces: Collection[str]) -> Sequence[Behind]:
+        """Of these workspaces; the ledgers of others are left alone, since they have no channels."""
+        names = f",{','.join(workspaces)},"
+        found = [Behind(*row) for row in await self._database.fetch("unrouted", names, WORKSPACES)]
+        there = [each for each in found if each.workspace in workspaces]
+        return [each for each in there if each.head > self._passed.get(each.workspace, -1)]
 
     async def begin(self, behind: Behind) -> None:
         """The first time: of what happened before there was a channel, only what still waits is told."""
@@ -170,32 +174,29 @@ class SqlDeliveries:
 
     # To the channels
 
-    async def claim(self, channel: str, runner: str, limit: int, most: int) -> Sequence[Delivery]:
-        """Up to `limit` that are due, for this runner alone; `most` are messages a minute for one person or place.
-
-        Workspaces share what there is room for, so that one with much to say does not silence the others.
-        """
-        now = self._database.clock()
-        due = [workspace for workspace, due_at in await self._due(channel) if due_at <= now]
-        random.shuffle(due)
-        taken: list[Delivery] = []
-        while due and len(taken) < limit:
-            share = -(-(limit - len(taken)) // len(due))
-            taken += await self._claim(due.pop(), channel, runner, Bounds(share, most))
-        return taken
-
-    async def _claim(self, workspace: str, channel: str, runner: str, bounds: Bounds) -> Sequence[Delivery]:
+    async def claim(self, workspace: str, channel: str, runner: str, limit: int, most: int) -> Sequence[Delivery]:
+        """Up to `limit` that are due, for this runner alone; `most` are messages a minute for one person or place."""
+        work = claim(workspace, channel, runner, Bounds(limit, most))
         while True:
             async with self._turns[workspace]:
-                taken = cast(Taken, await self._database.write(claim(workspace, channel, runner, bounds)))
+                taken = cast(Taken, await self._database.write(work))
             if taken.deliveries or not taken.more:
                 return taken.deliveries
 
-    async def next_due(self, channel: str) -> int | None:
-        return min((due_at for _, due_at in await self._due(channel)), default=None)
+    async def next_due(self, workspace: str, channel: str) -> int | None:
+        found: int | None = (await self._database.fetch("next_delivery", channel, workspace))[0][0]
+        return found
 
-    async def _due(self, channel: str) -> Sequence[tuple[str, int]]:
-        return cast(Sequence[tuple[str, int]], await self._database.fetch("due_workspaces", channel, WORKSPACES))
+    async def park_stranded(self, channels: Collection[tuple[str, str]], before: int, why: Why) -> int:
+        """Gives up what was due before that for a channel that its workspace does not have; gives how many."""
+        count = 0
+        for (channel,) in await self._database.fetch("due_channels"):
+            for workspace, due_at in await self._database.fetch("due_workspaces", channel, WORKSPACES):
+                if due_at <= before and (workspace, channel) not in channels:
+                    work = strand(workspace, channel, before, why(workspace, channel))
+                    async with self._turns[workspace]:
+                        count += cast(int, await self._database.write(work))
+        return count
 
     async def finish(self, done: Delivery, step: Step) -> Delivery | None:
         """Records what became of a try, unless somebody else has it by now. Whoever waits meanwhile goes along."""
@@ -274,7 +275,7 @@ class SqlDeliveries:
             alone(tx, workspace)
             stored = one(tx.fetch("delivery", workspace, delivery_id), delivery_id)
             changed = deliveries.again(stored, tx.moment(workspace).now)
-            tx.tell(workspace, [_event("delivery_again", changed, stored, by)])
+            tx.tell(workspace, [delivery_event("delivery_again", changed, stored, by)])
             save(tx, changed)
             return changed
 
@@ -332,20 +333,20 @@ class SqlDeliveries:
 
     async def switch_off(self, workspace: str, channel: str, why: str) -> None:
         def run(tx: Transaction) -> None:
-            if not tx.fetch("switch", channel):
-                tx.write("write_switch", channel, tx.moment(workspace).now, why)
+            if not tx.fetch("switch", workspace, channel):
+                tx.write("write_switch", workspace, channel, tx.moment(workspace).now, why)
                 tx.tell(workspace, [Event("channel_off", TIME, {"channel": channel}, "", {"why": why})])
 
-        await self._write(workspace, run, ("switch", channel))
+        await self._write(workspace, run, ("switch", workspace, channel))
 
     async def switch_on(self, workspace: str, channel: str, by: str) -> bool:
         """False if it was on already."""
 
         def run(tx: Transaction) -> bool:
             alone(tx, workspace)
-            was_off = any(row[0] == channel for row in tx.fetch("switches"))
+            was_off = any(tuple(row[:2]) == (workspace, channel) for row in tx.fetch("switches"))
             if was_off:
-                tx.write("drop_switch", channel)
+                tx.write("drop_switch", workspace, channel)
                 tx.tell(workspace, [Event("channel_on", by, {"channel": channel})])
             return was_off
 
@@ -365,9 +366,9 @@ def _finished(tx: Transaction, done: Delivery, step: Step, seen: dict[str, Deliv
         return None
     changed = seen[done.id] = step(found, tx.moment(done.workspace).now)
     if changed.status == "parked":
-        tx.tell(done.workspace, [_event("delivery_parked", changed, done)])
+        tx.tell(done.workspace, [delivery_event("delivery_parked", changed, done)])
     elif (changed.said, changed.nudged) != (found.said, found.nudged):
-        tx.tell(done.workspace, [_event("delivered", changed, done)])
+        tx.tell(done.workspace, [delivery_event("delivered", changed, done)])
     save(tx, changed)
     return changed
 
@@ -378,14 +379,6 @@ def _plan(tx: Transaction, workspace: str, approval_id: str, plan: Plan, prepare
     version, worked_out = prepared
     for each in plan(approval, known, now, worked_out if version == approval.version else None):
         save(tx, each if each.id else replace(each, id=str(uuid.uuid4())))
-
-
-def _event(kind: str, delivery: Delivery, done: Delivery, actor: str = TIME) -> Event:
-    """Where, and whether it was said for the first time; to whom is content, and can be erased."""
-    data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.way.channel, "reason": delivery.reason}
-    data["what"] = "sent" if not done.said else "reminded" if done.is_loud else "changed"
-    to = {"person": delivery.way.person, "place": delivery.way.place, "error": delivery.error}
-    return Event(kind, actor, data, delivery.approval_id, {key: text for key, text in to.items() if text} or None)
 
 
 def _place(delivery: Delivery) -> Place:

@@ -711,7 +711,7 @@ where n > 0 order by n desc, tool limit 100
 -- name: unrouted
 select h.workspace, coalesce(m.seq, -1), h.seq
 from heads h left join marks m on m.workspace = h.workspace and m.name = 'deliveries'
-where h.seq > coalesce(m.seq, -1) limit ?
+where h.seq > coalesce(m.seq, -1) and cast(? as text) like '%,' || h.workspace || ',%' limit ?
 
 -- name: first_pending
 select e.seq from events e where e.workspace = ? and e.at >= (
@@ -757,6 +757,24 @@ select workspace, min(due_at) from (
     from heads h cross join (select 'high' as priority union all select 'medium' union all select 'low') as p
 ) as due
 where due_at is not null group by workspace order by 2 limit ?
+
+-- name: next_delivery
+select min(due_at) from (
+    select (
+        select min(d.due_at) from deliveries d
+        where d.channel = ? and d.workspace = ? and d.priority = p.priority and d.due_at is not null
+    ) as due_at
+    from (select 'high' as priority union all select 'medium' union all select 'low') as p
+) as due
+
+-- name: due_channels
+with recursive named (channel) as (
+    select min(channel) from deliveries where due_at is not null
+    union all
+    select (select min(d.channel) from deliveries d where d.due_at is not null and d.channel > named.channel)
+    from named where named.channel is not null
+)
+select channel from named where channel is not null limit 1000
 
 -- name: due_deliveries
 select * from (
@@ -855,17 +873,17 @@ select channel, outside from identities where workspace = ? and person = ? limit
 select channel, outside, person, at from identities where workspace = ? order by person, channel, outside limit 10000
 
 -- name: write_switch
-insert into switches (channel, off_at, why) values (?, ?, ?)
-on conflict (channel) do update set off_at = excluded.off_at, why = excluded.why
+insert into channel_switches (workspace, channel, off_at, why) values (?, ?, ?, ?)
+on conflict (workspace, channel) do update set off_at = excluded.off_at, why = excluded.why
 
 -- name: drop_switch
-delete from switches where channel = ?
+delete from channel_switches where workspace = ? and channel = ?
 
 -- name: switches
-select channel, off_at, why from switches
+select workspace, channel, off_at, why from channel_switches
 
 -- name: switch
-select off_at from switches where channel = ?
+select off_at from channel_switches where workspace = ? and channel = ?
 
 -- name: write_pause
 insert into pauses (

@@ -33,10 +33,11 @@ class State(NamedTuple):
     error: str = ""
 
 
-async def states(reach: Reach, workspace: str) -> list[State]:
-    """The dashboard is always there."""
-    measures, now = reach.store.measures, reach.store.clock()
-    off = {switch.channel: switch for switch in await reach.store.deliveries.switches()}
+async def states(reach: Reach) -> list[State]:
+    """Of the workspace that it is for. The dashboard is always there."""
+    workspace, measures, now = reach.workspace, reach.store.measures, reach.store.clock()
+    switches = await reach.store.deliveries.switches()
+    off = {switch.channel: switch for switch in switches if switch.workspace == workspace}
     parked = await measures.parked(workspace)
     found = [_state(reach, DASHBOARD, DASHBOARD)]
     for name, channel in reach.channels.items():
@@ -57,12 +58,12 @@ async def states(reach: Reach, workspace: str) -> list[State]:
     return found
 
 
-async def send_again(reach: Reach, workspace: str, delivery_id: str, by: str) -> Delivery:
+async def send_again(reach: Reach, delivery_id: str, by: str) -> Delivery:
     """Raises Conflict where there is nothing to send, or nothing to send it through."""
-    delivery = await reach.store.deliveries.get(workspace, delivery_id)
+    delivery = await reach.store.deliveries.get(reach.workspace, delivery_id)
     if delivery.way.channel not in reach.channels:
         raise Conflict(f"There is no channel {delivery.way.channel} any more, so it cannot be sent.")
-    return await reach.store.deliveries.again(workspace, delivery_id, by)
+    return await reach.store.deliveries.again(reach.workspace, delivery_id, by)
 
 
 def state_json(state: State, *, errors: bool) -> dict[str, object]:

@@ -1560,8 +1560,30 @@ export interface paths {
         /**
          * What another service passes on from a person
          * @description What another service passes on from a person. The channel proves that it is that service, and who that is.
+         *
+         *     The channel is one of the default workspace; others have theirs at `/channels/{workspace}/{name}/callback`.
          */
         post: operations["post_channels_name_callback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channels/{workspace}/{name}/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same for a channel of any workspace
+         * @description The same for a channel of any workspace: its own secret alone is compared, and it decides in its own alone.
+         */
+        post: operations["post_channels_workspace_name_callback"];
         delete?: never;
         options?: never;
         head?: never;
@@ -12405,6 +12427,113 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
             path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the other service wants to hear. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_channels_workspace_name_callback: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                workspace: string;
                 name: string;
             };
             cookie?: never;

@@ -1,0 +1,145 @@
+"""Channels belong to workspaces: what one has to say goes through its own, on both databases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from interlock.channels.channel import Gone, Later
+from interlock.core.delivery import Way, trial_of
+from interlock.core.errors import Conflict, NotFound
+from interlock.core.ports import User
+from interlock.core.routes import Means, Routes
+from interlock.courier import Courier
+from interlock.reach import Reach
+from interlock.web.channel_states import send_again
+from interlock.wiring import Parts
+from interlock.workspace_channels import WorkspaceChannels
+from tests.channels.told import Set, Told
+from tests.support import Clock, approve, kinds, pending
+
+MINUTE = 60_000
+ROOM = Routes({"room": Means()}, "room")
+
+
+class Two:
+    """Two workspaces, each with a room of its own under the same name."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.ours, self.theirs = Told(), Told()
+        made = Set(parts, ROOM, room=self.ours)
+        self.reach: Reach = replace(made.reach, others={"zebra": WorkspaceChannels({"room": self.theirs}, ROOM)})
+        self.courier: Courier = self.reach.courier()
+
+    @property
+    def said(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        return self.ours.said, self.theirs.said
+
+
+@pytest.fixture
+async def two(parts: Parts) -> Two:
+    await parts.store.secret_key("zebra")
+    await parts.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
+    made = Two(parts)
+    await made.courier.sweep()
+    return made
+
+
+async def test_a_call_of_a_workspace_without_channels_is_told_nowhere(parts: Parts) -> None:  # R60
+    room = Set(parts, ROOM, room=Told())
+    await parts.store.secret_key("zebra")
+    await parts.store.put_user("zebra", User("zoe", "admin", email="zoe@example.com"), "zoe")
+    await room.sweep()
+    await pending(parts, workspace="zebra")
+    assert (await room.sweep(), room.channels["room"].heard) == (0, [])
+    await pending(parts, 2)
+    assert await room.sweep() == 1
+
+
+async def test_what_waits_in_a_workspace_is_told_when_it_gets_its_first_channel(parts: Parts) -> None:  # R60
+    """Its ledger was left alone until then, while others were told."""
+    room = Set(parts, ROOM, room=Told())
+    await parts.store.secret_key("zebra")
+    await parts.store.put_user("zebra", User("zoe", "admin"), "zoe")
+    await pending(parts, workspace="zebra")
+    await room.sweep()
+    two = Two(parts)
+    assert await two.courier.sweep() == 1
+    assert two.said == ([], [("send", "ask")])
+
+
+async def test_each_workspace_is_told_through_its_own_channel_of_the_same_name(two: Two, parts: Parts) -> None:  # R60
+    theirs = await pending(parts, workspace="zebra")
+    await two.courier.sweep()
+    assert two.said == ([], [("send", "ask")])
+    ours = await pending(parts, 2)
+    await approve(parts, theirs, workspace="zebra")
+    await two.courier.sweep()
+    assert two.said == ([("send", "ask")], [("send", "ask"), ("update", "ended")])
+    assert [message.workspace for _, message, _ in two.ours.heard] == ["default"]
+    assert two.ours.heard[0][1].link.endswith(ours)
+
+
+async def test_a_channel_that_is_down_or_off_in_one_workspace_works_in_another(
+    two: Two, parts: Parts, clock: Clock
+) -> None:  # R60
+    two.theirs.trouble = Gone("It is gone.")
+    await pending(parts, workspace="zebra")
+    await pending(parts, 2)
+    assert await two.courier.sweep() == 1
+    [switch] = await parts.store.deliveries.switches()
+    assert (switch.workspace, switch.channel) == ("zebra", "room")
+    assert await parts.store.deliveries.switch_on("default", "room", "ada") is False
+    assert len(await parts.store.deliveries.switches()) == 1
+    assert await parts.store.deliveries.switch_on("zebra", "room", "zoe") is True
+    two.theirs.trouble = Later("It is down.")
+    await pending(parts, 3, workspace="zebra")
+    await pending(parts, 4)
+    assert await two.courier.sweep() == 1
+
+
+async def test_what_is_queued_for_a_channel_that_its_workspace_lost_is_parked_and_sent_nowhere_else(
+    two: Two, parts: Parts, clock: Clock
+) -> None:  # R60
+    """Not at once: a process that was started earlier, with an older configuration, must not park what is new."""
+    two.theirs.trouble = Later("It is down.")
+    await parts.store.deliveries.add(trial_of("zebra", "one", Way("room"), "zoe", clock()))
+    await two.courier.sweep()
+    left = Set(parts, ROOM, room=Told())
+    clock.forward(4 * MINUTE)
+    await left.courier.release()
+    assert await parts.store.deliveries.listed("zebra", "parked") == []
+    clock.forward(4 * MINUTE)
+    await left.courier.release()
+    assert (await left.sweep(), left.channels["room"].heard) == (0, [])
+    [parked] = await parts.store.deliveries.listed("zebra", "parked")
+    assert parked.error.startswith("The workspace zebra has no channel room. Add it to the channels of the workspace")
+    assert "delivery_parked" in await kinds(parts, "zebra")
+    with pytest.raises(Conflict, match="There is no channel room any more"):
+        await send_again(left.reach.of("zebra"), parked.id, "zoe")
+    two.theirs.trouble = None
+    await send_again(two.reach.of("zebra"), parked.id, "zoe")
+    assert await two.courier.sweep() == 1
+
+
+async def test_what_is_queued_for_channels_that_are_there_is_never_parked(
+    two: Two, parts: Parts, clock: Clock
+) -> None:  # R60
+    two.theirs.trouble = Later("It is down.")
+    await parts.store.deliveries.add(trial_of("zebra", "one", Way("room"), "zoe", clock()))
+    await two.courier.sweep()
+    clock.forward(8 * MINUTE)
+    await two.courier.release()
+    assert await parts.store.deliveries.listed("zebra", "parked") == []
+    two.theirs.trouble = None
+    assert await two.courier.sweep() == 1
+
+
+async def test_a_workspace_knows_its_own_channels_alone(two: Two) -> None:  # R60
+    more = replace(two.reach, others={"zebra": WorkspaceChannels({"hall": Told()}, Routes({"hall": Means()}, "hall"))})
+    for workspace, name in (("default", "hall"), ("zebra", "room"), ("nobodys", "room")):
+        with pytest.raises(NotFound):
+            await more.test(workspace, name, "ada")
+    assert (await more.test("zebra", "hall", "zoe")).workspace == "zebra"
+    assert two.ours.heard == []

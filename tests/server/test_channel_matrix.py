@@ -1,0 +1,205 @@
+"""Every kind of channel that people answer through, in two workspaces: each decides in its own alone.
+
+Both workspaces have channels of the same names with secrets of their own. A kind that is added and can answer wants a
+line in `SIGNED`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import pytest
+from standardwebhooks import Webhook as Standard
+
+from interlock.channels.channel import KINDS, kind_of
+from interlock.configuration import Channel, Settings, WorkspaceSettings
+from interlock.core.delivery import Way, new
+from interlock.web.entrance import Entrance
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.server.asking import Got, ask
+from tests.serving import make_keys
+from tests.standins.slack import signed
+from tests.support import Clock, pending, status
+
+OURS, THEIRS = "default", "zebra"
+NOTHING = "00000000-0000-7000-8000-000000000000"
+SECRETS = {
+    OURS: f"whsec_{base64.b64encode(bytes([1]) * 32).decode()}",
+    THEIRS: f"whsec_{base64.b64encode(bytes([2]) * 32).decode()}",
+}
+NOWHERE = {"url": "http://127.66.66.66/", "allow_private": True}
+USER = "T1/U1"  # bob of both workspaces, as both Slacks know him
+
+
+class Named(NamedTuple):
+    """What an answer is about: an approval, and the message that asked for it."""
+
+    workspace: str
+    approval_id: str
+    delivery_id: str
+    digest: str
+
+
+@dataclass
+class World:
+    parts: Parts
+    app: Entrance
+    clock: Clock
+
+    async def named(self, workspace: str, channel: str) -> Named:
+        """A new approval, which a message through this channel of its workspace tells."""
+        number = f"{workspace}{channel}"
+        approval_id = await pending(self.parts, number, workspace=workspace)
+        approval = (await self.parts.store.get(workspace, approval_id)).approval
+        delivery = new(Way(channel), f"of-{approval_id}"[:36], approval, "asked", self.clock(), self.clock())
+        await self.parts.store.deliveries.add(delivery)
+        return Named(workspace, approval_id, delivery.id, approval.args_sha256)
+
+    async def say(self, path: str, post: tuple[Mapping[str, str], bytes]) -> Got:
+        return await ask(self.app, "POST", path, dict(post[0]), post[1])
+
+    async def heads(self) -> list[object]:
+        return [await self.parts.store.head(workspace) for workspace in (OURS, THEIRS)]
+
+
+@pytest.fixture
+def settings() -> Settings:
+    def channels(workspace: str) -> dict[str, Channel]:
+        secret = SECRETS[workspace]
+        hook = {**NOWHERE, "secret": secret, "acts_as": "bob"}
+        return {
+            "webhook": Channel("webhook", hook),
+            "slack": Channel("slack", {**NOWHERE, "token": "xoxb-1", "signing_secret": secret}),
+        }
+
+    theirs = WorkspaceSettings({**channels(THEIRS), "own": channels(THEIRS)["webhook"]})
+    return Settings(channels=channels(OURS), workspaces={THEIRS: theirs})
+
+
+@pytest.fixture
+async def world(parts: Parts, site: Site, app: Entrance, clock: Clock) -> World:
+    for workspace in (OURS, THEIRS):
+        await make_keys(parts, workspace)
+        await parts.store.deliveries.bind(workspace, "slack", USER, "bob", "bob")
+        await site.workspaces.refresh(workspace)
+    return World(parts, app, clock)
+
+
+def by_webhook(secret: str, about: Named, at: int) -> tuple[Mapping[str, str], bytes]:
+    """As the standard's library signs it; the id of the message is the approval's."""
+    body = {"approval_id": about.approval_id, "decision": {"kind": "approve", "args_sha256": about.digest}}
+    return _standard(secret, body, about.approval_id, at)
+
+
+def by_webhook_with_workspace(secret: str, about: Named, at: int) -> tuple[Mapping[str, str], bytes]:
+    body = {"approval_id": about.approval_id, "decision": {"kind": "approve", "args_sha256": about.digest}}
+    return _standard(secret, {**body, "workspace": about.workspace}, f"w{about.approval_id}", at)
+
+
+def by_slack(secret: str, about: Named, at: int) -> tuple[Mapping[str, str], bytes]:
+    value = f"{about.workspace}.{about.delivery_id} {about.digest}"
+    payload = {
+        "type": "block_actions",
+        "team": {"id": "T1"},
+        "user": {"id": "U1", "team_id": "T1"},
+        "channel": {"id": "C1"},
+        "actions": [{"action_id": "approve", "value": value}],
+    }
+    post = signed(urlencode({"payload": json.dumps(payload)}).encode(), at // 1000, secret)
+    return post.headers, post.body
+
+
+def _standard(secret: str, body: object, name: str, at: int) -> tuple[Mapping[str, str], bytes]:
+    content, moment = json.dumps(body), datetime.fromtimestamp(at // 1000, UTC)
+    proof = Standard(secret).sign(name, moment, content)
+    stamp = str(int(moment.timestamp()))
+    headers = {"webhook-id": name, "webhook-timestamp": stamp, "webhook-signature": proof}
+    return {**headers, "content-type": "application/json"}, content.encode()
+
+
+Sign = Callable[[str, Named, int], tuple[Mapping[str, str], bytes]]
+SIGNED: dict[str, tuple[Sign, ...]] = {
+    "slack": (by_slack,),
+    "webhook": (by_webhook, by_webhook_with_workspace),
+}
+WAYS = [(kind, sign) for kind, ways in SIGNED.items() for sign in ways]
+
+
+def addresses(workspace: str, channel: str) -> list[str]:
+    old = [f"/channels/{channel}/callback"] if workspace == OURS else []
+    return [*old, f"/channels/{workspace}/{channel}/callback"]
+
+
+def test_every_kind_that_can_answer_is_in_the_matrix() -> None:
+    modules = {kind: vars(kind_of(kind)).values() for kind in KINDS}
+    able = {
+        kind
+        for kind, members in modules.items()
+        if any(
+            isinstance(each, type) and each.__module__.endswith(f".{kind}") and hasattr(each, "answer")
+            for each in members
+        )
+    }
+    assert able == set(SIGNED)
+
+
+@pytest.mark.parametrize(("kind", "sign"), WAYS)
+@pytest.mark.parametrize("workspace", [OURS, THEIRS])
+async def test_a_rightly_signed_answer_decides_in_its_own_workspace(
+    world: World, workspace: str, kind: str, sign: Sign
+) -> None:  # R60
+    about = await world.named(workspace, kind)
+    got = await world.say(addresses(workspace, kind)[0], sign(SECRETS[workspace], about, world.clock()))
+    assert got.status == 200, got.text
+    assert await status(world.parts, about.approval_id, workspace) == "approved"
+
+
+@pytest.mark.postgres_smoke
+@pytest.mark.parametrize(("kind", "sign"), WAYS)
+@pytest.mark.parametrize("workspace", [OURS, THEIRS])
+async def test_a_rightly_signed_answer_about_another_workspace_changes_nothing_and_tells_nothing(
+    world: World, workspace: str, kind: str, sign: Sign
+) -> None:  # R60
+    """What it is answered is what is answered about nothing at all."""
+    other = THEIRS if workspace == OURS else OURS
+    about = await world.named(other, kind)
+    nothing = about._replace(workspace="nobodys", approval_id=NOTHING, delivery_id=NOTHING)
+    before = await world.heads()
+    for path in addresses(workspace, kind):
+        got, unknown = [
+            await world.say(path, sign(SECRETS[workspace], each, world.clock())) for each in (about, nothing)
+        ]
+        assert (got.status, got.text.replace(about.approval_id, NOTHING)) == (unknown.status, unknown.text)
+    assert await world.heads() == before
+    assert await status(world.parts, about.approval_id, other) == "pending"
+
+
+@pytest.mark.parametrize(("kind", "sign"), WAYS)
+@pytest.mark.parametrize("workspace", [OURS, THEIRS])
+async def test_the_secret_of_a_workspace_proves_nothing_at_the_address_of_another(
+    world: World, workspace: str, kind: str, sign: Sign
+) -> None:  # R60
+    other = THEIRS if workspace == OURS else OURS
+    about = await world.named(other, kind)
+    before = await world.heads()
+    for path in addresses(other, kind):
+        got = await world.say(path, sign(SECRETS[workspace], about, world.clock()))
+        assert (got.status, got.error) == (401, "unauthenticated")
+    assert await world.heads() == before
+
+
+async def test_a_channel_of_another_workspace_is_at_no_other_address(world: World) -> None:  # R60
+    about = await world.named(THEIRS, "own")
+    post = by_webhook(SECRETS[THEIRS], about, world.clock())
+    paths = ["/channels/own/callback", "/channels/default/own/callback", "/channels/nobodys/own/callback"]
+    refused = [await world.say(path, post) for path in (*paths, "/channels/nothing/callback")]
+    assert {(got.status, got.text) for got in refused} == {(404, refused[0].text)}
+    assert await status(world.parts, about.approval_id, THEIRS) == "pending"
+    assert (await world.say("/channels/zebra/own/callback", post)).status == 200
