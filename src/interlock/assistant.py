@@ -16,7 +16,7 @@ from interlock.chat.stream import Follower, Position, Told
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Source, Toolbox
 from interlock.chat.turn import OpenModel, Parts
-from interlock.configuration import Agent, Settings
+from interlock.configuration import DEFAULT_WORKSPACE, Agent, Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.prompt import Model
 from interlock.core.thread import Thread
@@ -32,7 +32,6 @@ from interlock.workspaces import Workspaces
 if TYPE_CHECKING:
     from interlock.tools.mcp.servers import McpServers
 
-WORKSPACE = "default"  # whose the documents of the configuration are
 SCRIPTED = "demo:scripted"
 LOOK_AGAIN = 5.0  # seconds: a wake-up is only a hint
 WRITER = "writer"
@@ -48,6 +47,8 @@ Chore = Callable[[asyncio.Event], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Assistant:
+    """`workspaces` are those of the configuration, whose tools are checked when it is opened."""
+
     agents: Agents
     toolbox: Toolbox
     threads: Threads
@@ -56,6 +57,7 @@ class Assistant:
     store: SqlStore
     mcp: McpServers | None = None
     folders: Folders | None = None
+    workspaces: Sequence[str] = (DEFAULT_WORKSPACE,)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -63,9 +65,17 @@ class Assistant:
 
         Raises Misconfigured for wrong settings of a pack: at the start, and not in the middle of a chat.
         """
-        await asyncio.to_thread(self.toolbox.all, WORKSPACE)  # loads the packs too, which takes a while
+        await asyncio.to_thread(self._check_packs)  # loads the packs too, which takes a while
         async with self.mcp or nullcontext():
             yield
+
+    def _check_packs(self) -> None:
+        for workspace in self.workspaces:
+            try:
+                self.toolbox.all(workspace)
+            except Misconfigured as error:
+                where = "" if workspace == DEFAULT_WORKSPACE else f"The workspace {workspace}: "
+                raise Misconfigured(f"{where}{error.message}") from None
 
     @property
     def chores(self) -> list[Chore]:
@@ -103,7 +113,8 @@ def assistant_of(
     parts = Parts(store.threads, agents, toolbox, open_model, drafts, store.clock, this_runner())
     loop = Loop(parts, workspaces.doors, store.watch, is_dead, log.failed)
     door = Threads(store.threads, agents, store.clock)
-    return Assistant(agents, toolbox, door, drafts, loop, store, mcp, _folders(settings, store, log))
+    folders, own = _folders(settings, store, log), (DEFAULT_WORKSPACE, *settings.workspaces)
+    return Assistant(agents, toolbox, door, drafts, loop, store, mcp, folders, own)
 
 
 class Equipment(NamedTuple):
@@ -143,7 +154,7 @@ def _folders(settings: Settings, store: SqlStore, log: Log) -> Folders | None:
     if not settings.documents:
         return None
     return Folders(
-        settings.documents, store.documents(WORKSPACE), lambda line: log.tell("info", "documents", note=line)
+        settings.documents, store.documents(DEFAULT_WORKSPACE), lambda line: log.tell("info", "documents", note=line)
     )
 
 
@@ -158,20 +169,22 @@ def _demo_agents() -> Mapping[str, Agent]:
 
 
 class _Kits:
+    """What packs are given: a workspace's own settings, and never those of another one."""
+
     def __init__(self, settings: Settings, store: SqlStore, *, demo: bool) -> None:
-        self._settings = settings.tools
-        self._documents = bool(settings.documents)
+        self._settings = settings
         self._store = store
         self._demo = demo
 
     def make(self, workspace: str, pack: str) -> Kit:
         records = self._store.records(workspace)
-        settings = self._settings.get(pack, {})
+        own = self._settings.of(workspace)
+        settings = own.tools.get(pack, {})
         if pack == "linear" and self._demo and not settings:
             from interlock.demo.linear.standin import StandIn
 
             return Kit(workspace, records, {"key": "lin_api_demo"}, StandIn(records))
-        documents = self._store.documents(workspace) if self._documents and workspace == WORKSPACE else None
+        documents = self._store.documents(workspace) if own.documents else None
         return Kit(workspace, records, settings, documents=documents)
 
 

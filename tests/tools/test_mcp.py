@@ -137,6 +137,16 @@ async def test_a_name_that_is_taken_is_left_out_and_told(address: McpServer) -> 
     assert any("x_note" in words and '"first"' in words for words in told)
 
 
+async def test_a_name_is_taken_within_a_workspace_alone(address: McpServer) -> None:  # R60
+    """Else one workspace could take tools away from another, and the log of one would tell of the other's."""
+    async with connected(
+        ours=replace(address, prefix="x"), lab=replace(address, prefix="x", workspaces=("lab",))
+    ) as servers:
+        names = [{tool.name for tool in servers.tools(workspace)} for workspace in ("default", "lab")]
+        assert names == [{f"x_{name}" for name in TOOLS}] * 2
+        assert not any("left out" in words for words in servers.problems())
+
+
 def test_names_are_clean_and_short_and_stay_apart() -> None:
     assert tool_name("files", "read file/é") == "files_read_file__"
     long = [tool_name("files", "x" * 80 + end) for end in ("a", "b")]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.assistant import equipment_of
 from interlock.cli.equipment import equipment
 from interlock.configuration import Agent, McpServer, Settings
 from interlock.core.ports import AgentVersion
@@ -98,3 +99,11 @@ def test_documents_that_are_not_there_are_said(folder: Path) -> None:  # R9
     (folder / "handbook").mkdir()
     assert one(folder, "documents", documents=(folder / "handbook",)).state == "ok"
     assert one(folder, "documents", documents=(folder / "handbok",)).state == "warn"
+
+
+def test_credentials_of_tools_are_those_of_the_workspace(folder: Path) -> None:  # R60
+    """What stands at the top of the configuration is the default workspace's."""
+    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    toolbox = equipment_of(Settings(tools={"github": {"token": SECRET}}), store).toolbox
+    assert toolbox.packs("default")["github"] > 0
+    assert toolbox.packs("zebra")["github"] == 0

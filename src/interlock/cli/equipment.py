@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from shutil import which
 
 from interlock.agents import warnings_of
-from interlock.assistant import NO_MODEL, SCRIPTED, WORKSPACE, Equipment, equipment_of
+from interlock.assistant import NO_MODEL, SCRIPTED, Equipment, equipment_of
 from interlock.chat.agents import Known
 from interlock.chat.providers import open_model
 from interlock.chat.toolbox import known_tools
-from interlock.configuration import PACK_SETTINGS, McpServer, Settings, is_safe
+from interlock.configuration import DEFAULT_WORKSPACE, PACK_SETTINGS, McpServer, Settings, is_safe
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
 from interlock.stores.health import Check
@@ -18,16 +18,18 @@ from interlock.stores.store import SqlStore
 from interlock.words import counted
 
 
-def equipment(settings: Settings, store: SqlStore, stored: Mapping[str, AgentVersion]) -> Iterator[Check]:
+def equipment(
+    given: Settings, store: SqlStore, stored: Mapping[str, AgentVersion], workspace: str = DEFAULT_WORKSPACE
+) -> Iterator[Check]:
     """`stored` are the agents that were changed here. No server is reached, and no key is shown."""
-    parts = equipment_of(settings, store)
+    settings, parts = given.of(workspace), equipment_of(given, store)
     try:
-        packs = parts.toolbox.packs(WORKSPACE)
+        packs = parts.toolbox.packs(workspace)
     except Misconfigured as error:
         yield Check("fail", "tools", error.message, "Correct it: the server does not start with it.")
     else:
-        yield from _agents(settings, parts, parts.agents.all(stored))
-        yield _packs(packs)
+        yield from _agents(settings, parts, parts.agents.all(stored), workspace)
+        yield _packs(packs, workspace)
     for name, server in settings.mcp_servers.items():
         yield _mcp_server(name, server)
     for folder in settings.documents:
@@ -38,21 +40,20 @@ def equipment(settings: Settings, store: SqlStore, stored: Mapping[str, AgentVer
         )
 
 
-def _agents(settings: Settings, parts: Equipment, known: Mapping[str, Known]) -> Iterator[Check]:
+def _agents(settings: Settings, parts: Equipment, known: Mapping[str, Known], workspace: str) -> Iterator[Check]:
     others = {name: each.agent for name, each in known.items()}
-    tools = known_tools(parts.toolbox.all(WORKSPACE).values())
+    tools = known_tools(parts.toolbox.all(workspace).values())
     for name, each in known.items():
-        yield _agent(settings, parts, name, each)
+        yield _agent(settings, name, each, len(parts.toolbox.of(each.agent, workspace)))
         if settings.mcp_servers:
             continue  # their tools are not known here, so nothing can be said about names
         for warning in warnings_of(name, each.agent, tools, others):
             yield Check("warn", "agents", f"{name}: {warning}", f"See: GET /api/agents/{name}")
 
 
-def _agent(settings: Settings, parts: Equipment, name: str, known: Known) -> Check:
+def _agent(settings: Settings, name: str, known: Known, tools: int) -> Check:
     model = known.agent.model or settings.default_model
-    tools = counted(len(parts.toolbox.of(known.agent, WORKSPACE)), "tool", "tools")
-    found = f"{name} ({known.origin}), {model or 'no model'}, {tools}"
+    found = f"{name} ({known.origin}), {model or 'no model'}, {counted(tools, 'tool', 'tools')}"
     try:
         if not model:
             raise Misconfigured(NO_MODEL)
@@ -64,10 +65,11 @@ def _agent(settings: Settings, parts: Equipment, name: str, known: Known) -> Che
     return Check("ok", "agents", found)
 
 
-def _packs(packs: Mapping[str, int]) -> Check:
+def _packs(packs: Mapping[str, int], workspace: str) -> Check:
+    at = "" if workspace == DEFAULT_WORKSPACE else f"workspaces.{workspace}."
     ready = ", ".join(f"{pack} {number}" for pack, number in packs.items() if number)
     bare = [pack for pack, number in packs.items() if not number and PACK_SETTINGS[pack]]
-    found = f"{ready}; not set up: {', '.join(f'tools.{pack}.{PACK_SETTINGS[pack][0]}' for pack in bare)}"
+    found = f"{ready}; not set up: {', '.join(f'{at}tools.{pack}.{PACK_SETTINGS[pack][0]}' for pack in bare)}"
     missing = ", ".join(sorted(PACK_SETTINGS.keys() - packs.keys()))
     todo = f'For {missing}: pip install "interlock-gate[chat]"' if missing else ""
     return Check("ok", "tools", found if bare else ready, todo)

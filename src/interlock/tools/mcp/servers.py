@@ -52,16 +52,17 @@ class McpServers:
 
     def tools(self, workspace: str) -> Sequence[Tool]:
         """What is known now; a server that went away keeps its tools, and a call of one says that it is away."""
-        return [tool for each, tool in self._named() if workspace in each.server.workspaces]
+        return [tool for _, tool in self._named(workspace)]
 
     def problems(self) -> Sequence[str]:
-        kept = {id(tool) for _, tool in self._named()}
+        workspaces = dict.fromkeys(name for each in self._connections for name in each.server.workspaces)
+        kept = {(name, id(tool)) for name in workspaces for _, tool in self._named(name)}
         clashes = [
             f'The tool {tool.name} of the MCP server "{each.name}" is left out: the name is taken. Give the server a '
             "prefix of its own."
             for each in self._connections
             for tool in each.tools
-            if id(tool) not in kept
+            if any((name, id(tool)) not in kept for name in each.server.workspaces)
         ]
         open_ways = [
             f'The MCP server "{each.name}" is reached by plain http: whoever is on the way can read and change it. '
@@ -82,10 +83,10 @@ class McpServers:
                 self._tell(line)
         self._told |= set(found)
 
-    def _named(self) -> Sequence[tuple[Connection, Tool]]:
-        """The first keeps a name, in the order of the configuration."""
+    def _named(self, workspace: str) -> Sequence[tuple[Connection, Tool]]:
+        """The first keeps a name within a workspace, in the order of the configuration."""
         found: dict[str, tuple[Connection, Tool]] = {}
-        for each in self._connections:
+        for each in (each for each in self._connections if workspace in each.server.workspaces):
             for tool in each.tools:
                 if tool.name not in self._taken:
                     found.setdefault(tool.name, (each, tool))
