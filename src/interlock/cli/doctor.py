@@ -17,7 +17,7 @@ from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
 from interlock.cli.surroundings import surroundings
-from interlock.cli.ways import reaching
+from interlock.cli.ways import reaching, workspaces
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
@@ -85,9 +85,11 @@ async def _database(options: Options, settings: Settings) -> AsyncIterator[Check
     try:
         if (gone := absent(settings.storage.url)) is not None:
             yield Check("warn", "database", f"{gone} is not there yet", "Make it: interlock migrate")
-            for line in equipment(settings, wire(settings.storage.url).store, {}):
+            for line in equipment(settings, wire(settings.storage.url).store, {}, options.workspace):
                 yield line
-            async for line in reaching(settings, [], Policy()):
+            async for line in reaching(settings.of(options.workspace), [], Policy()):
+                yield line
+            async for line in workspaces(settings, options.workspace):
                 yield line
             return
         async with kept(options) as desk:
@@ -105,9 +107,12 @@ async def _workspace(desk: Desk) -> AsyncIterator[Check]:
         yield line
     yield await _ledger(desk)
     stored = {agent.name: agent for agent in await store.agents(desk.workspace)}
-    for line in equipment(settings, store, stored):
+    for line in equipment(settings, store, stored, desk.workspace):
         yield line
-    async for line in reaching(settings, await store.users(desk.workspace), await _in_force(desk)):
+    async for line in reaching(desk.own, await store.users(desk.workspace), await _in_force(desk)):
+        yield line
+    known = [name for name, _ in await desk.parts.accounts.workspaces()]
+    async for line in workspaces(settings, desk.workspace, known):
         yield line
 
 
@@ -124,8 +129,8 @@ async def _policy(desk: Desk) -> AsyncIterator[Check]:
     users = await desk.parts.store.users(desk.workspace)
     try:
         source = await current(desk)
-        loaded = load(source, desk.settings, names_of(users, reaching_of(desk.settings)))
-        bare = load(source, desk.settings)
+        loaded = load(source, desk.own, names_of(users, reaching_of(desk.settings, desk.workspace)))
+        bare = load(source, desk.own)
     except Error as error:
         yield Check("fail", "policy", error.message, "Correct it; while it does not load, nothing new is allowed.")
         return
@@ -141,7 +146,7 @@ async def _policy(desk: Desk) -> AsyncIterator[Check]:
 async def _in_force(desk: Desk) -> Policy:
     """Nothing is said of one that does not load: that was told already."""
     try:
-        return load(await current(desk), desk.settings).policy
+        return load(await current(desk), desk.own).policy
     except Error:
         return Policy()
 
