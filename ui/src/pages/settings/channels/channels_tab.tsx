@@ -26,8 +26,8 @@ export default function Channels({ me }: { me: Myself }) {
         title="Channels"
         about={
           alone
-            ? "Only the dashboard, which is these pages, is configured. Others are written into interlock.yaml on the server, under channels and routing."
-            : "How people hear of what waits. Channels are written into interlock.yaml on the server; they cannot be changed here."
+            ? `Only the dashboard, which is these pages, is configured for this workspace. Others are written into interlock.yaml on the server, under ${sections(me.workspace)}.`
+            : "How people of this workspace hear of what waits. Channels are written into interlock.yaml on the server; they cannot be changed here."
         }
       >
         <ul className={css.list}>
@@ -47,4 +47,9 @@ export default function Channels({ me }: { me: Myself }) {
       )}
     </Stack>
   );
+}
+
+/** Each workspace has channels of its own; those of the default one stand at the top of the file. */
+function sections(workspace: string): string {
+  return workspace === "default" ? "channels and routing" : `workspaces: ${workspace}: channels and routing`;
 }
