@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from dataclasses import replace
 
 import pytest
 
-from interlock.channels.channel import Gone, Later
+from interlock.channels.channel import Gone, Later, Reception
+from interlock.configuration import Channel, Settings
 from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.ports import User
@@ -14,6 +17,7 @@ from interlock.core.routes import Means, Routes
 from interlock.courier import Courier
 from interlock.reach import Reach
 from interlock.web.channel_states import send_again
+from interlock.web.logs import Log
 from interlock.wiring import Parts
 from interlock.workspace_channels import WorkspaceChannels
 from tests.channels.told import Set, Told
@@ -134,6 +138,43 @@ async def test_what_is_queued_for_channels_that_are_there_is_never_parked(
     assert await parts.store.deliveries.listed("zebra", "parked") == []
     two.theirs.trouble = None
     assert await two.courier.sweep() == 1
+
+
+async def test_workspaces_that_have_their_inbox_only_are_told_to_the_log_and_stop_nothing(parts: Parts) -> None:  # R60
+    lines: list[str] = []
+    made = Set(parts, ROOM, room=Told()).reach
+    for workspace in ("default", "zebra"):
+        await parts.store.secret_key(workspace)
+    pager = {"room": Channel("pagerduty", {})}
+    for settings, told in ((Settings(), []), (Settings(channels=pager), ["zebra"])):
+        log = Log(parts.clock, "problems", lines.append)
+        async with replace(made, settings=settings, log=log).open():
+            assert [json.loads(line)["workspace"] for line in lines] == told
+    assert "workspace_without_channels" in lines[0]
+
+
+class Ears(Told):
+    """A channel with a connection of its own."""
+
+    heard_for = ""
+
+    async def listen(self, reception: Reception, stop: asyncio.Event) -> None:
+        self.heard_for = reception.workspace
+        assert await reception.member(self.heard_for, "zoe" if self.heard_for == "zebra" else "ada") is not None
+        assert await reception.member("default" if self.heard_for == "zebra" else "zebra", "ada") is None
+
+
+async def test_a_connection_of_a_channel_is_for_its_own_workspace(parts: Parts) -> None:  # R60
+    for workspace, names in (("default", ("ada",)), ("zebra", ("ada", "zoe"))):
+        await parts.store.secret_key(workspace)
+        for name in names:
+            await parts.store.put_user(workspace, User(name, "admin"), "ada")
+    ours, theirs = Ears(), Ears()
+    made = Set(parts, ROOM, room=ours).reach
+    both = replace(made, others={"zebra": WorkspaceChannels({"room": theirs}, ROOM)})
+    for chore in both.chores[1:]:
+        await chore(asyncio.Event())
+    assert (ours.heard_for, theirs.heard_for) == ("default", "zebra")
 
 
 async def test_a_workspace_knows_its_own_channels_alone(two: Two) -> None:  # R60

@@ -62,6 +62,38 @@ async def test_a_test_that_fails_says_why_and_an_unknown_channel_is_not_there(sh
     assert_refused(shell("channels", "list"), 2, 'The channel "hook"', "url")
 
 
+OWN = """
+workspaces:
+  lab:
+    channels: {{hook: {{kind: webhook, url: "{url}", secret: {secret}, allow_private: true}}}}
+    routing: {{default_channel: hook}}
+"""
+
+
+async def test_a_workspace_has_channels_of_its_own(shell: Shell) -> None:  # R60
+    async with receiving() as ours, receiving() as theirs:
+        configure(shell, ours.url)
+        with (shell.folder / "interlock.yaml").open("a") as file:
+            file.write(OWN.format(url=theirs.url, secret=SECRET.replace("aHV", "bHV")))
+        for name in ("lab", "zebra"):
+            await run(shell, "workspaces", "add", name)
+        done = await run(shell, "channels", "test", "hook", "--workspace", "lab")
+        assert (done.code, done.out) == (0, "Sent a test through hook.\n")
+        assert (len(ours.taken), len(theirs.taken)) == (0, 1)
+        refused = await run(shell, "channels", "test", "hook", "--workspace", "zebra")
+        assert_refused(refused, 1, "There is no channel 'hook'. Configured are: none.")
+        doctor = await run(shell, "doctor", "--json", "--workspace", "lab")
+    found = {check["found"]: check["todo"] for check in doctor.json["checks"] if check["what"] == "workspaces"}
+    assert found == {
+        "default is told by hook": "",
+        "zebra has no channels: its people look at the page": (
+            "Name some in interlock.yaml, under workspaces: zebra: channels."
+        ),
+    }
+    assert doctor.json["configuration"]["workspaces"]["lab"]["channels"]["hook"]["settings"]["secret"] == "***"
+    assert (SECRET[10:] in doctor.out, doctor.code) == (False, 0)
+
+
 # R25
 async def test_a_channel_is_switched_on_again(shell: Shell) -> None:
     configure(shell, "http://127.66.66.66/")

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from interlock.assistant import equipment_of
+from interlock.assistant import assistant_of, equipment_of
 from interlock.cli.equipment import equipment
-from interlock.configuration import Agent, McpServer, Settings
+from interlock.configuration import Agent, McpServer, Settings, WorkspaceSettings
+from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
 from interlock.stores.health import Check
-from interlock.wiring import wire
+from interlock.web.logs import Log
+from interlock.wiring import doors_of, wire
+from interlock.workspaces import Workspaces
 
 SCRIPTED = "demo:scripted"
 SECRET = "sk-never-shown"
@@ -104,6 +107,29 @@ def test_documents_that_are_not_there_are_said(folder: Path) -> None:  # R9
 def test_credentials_of_tools_are_those_of_the_workspace(folder: Path) -> None:  # R60
     """What stands at the top of the configuration is the default workspace's."""
     store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
-    toolbox = equipment_of(Settings(tools={"github": {"token": SECRET}}), store).toolbox
-    assert toolbox.packs("default")["github"] > 0
-    assert toolbox.packs("zebra")["github"] == 0
+    lab = WorkspaceSettings(tools={"linear": {"key": SECRET}})
+    toolbox = equipment_of(Settings(tools={"github": {"token": SECRET}}, workspaces={"lab": lab}), store).toolbox
+    able = {name: toolbox.packs(name) for name in ("default", "lab", "zebra")}
+    assert {name: (packs["github"] > 0, packs["linear"] > 0) for name, packs in able.items()} == {
+        "default": (True, False),
+        "lab": (False, True),
+        "zebra": (False, False),
+    }
+
+
+def test_the_doctor_says_what_the_tools_of_a_workspace_lack(folder: Path) -> None:  # R60
+    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    settings = Settings(tools={"github": {"token": SECRET}}, documents=(folder / "gone",))
+    [tools] = [check for check in equipment(settings, store, {}, "lab") if check.what == "tools"]
+    assert "not set up: workspaces.lab.tools.github.token" in tools.found
+    assert not any(check.what == "documents" for check in equipment(settings, store, {}, "lab"))
+
+
+async def test_wrong_settings_of_tools_in_any_workspace_keep_the_server_from_starting(folder: Path) -> None:  # R60
+    store = wire(f"sqlite:///{folder / 'never-opened.db'}").store
+    settings = Settings(workspaces={"lab": WorkspaceSettings(tools={"github": {"token": 5}})})
+    opened = Workspaces(store, lambda policy: doors_of(store, policy), {})
+    assistant = assistant_of(settings, store, opened, Log(store.clock, "none", lambda _: None))
+    with pytest.raises(Misconfigured, match="The workspace lab: "):
+        async with assistant.open():
+            pass

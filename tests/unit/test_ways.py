@@ -10,6 +10,7 @@ import pytest
 from interlock.cli.ways import reaching, workspaces
 from interlock.conditions import compile_condition
 from interlock.configuration import Channel, Escalation, Routing, Settings, WorkspaceSettings
+from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import User
@@ -197,6 +198,14 @@ def test_a_workspace_reaches_people_through_its_own_channels(tmp_path: Path) -> 
     }
     assert (made.routes.escalation, made.of("lab").routes.escalation) == ("pager", "")
     assert made.of("lab").of("default").channels == {}, "nobody comes from one workspace to another"
+
+
+def test_a_code_is_mailed_through_a_channel_of_the_workspace_of_its_link(tmp_path: Path) -> None:  # R60
+    made = reach(tmp_path, Settings(channels={"mail": MAIL}, workspaces={"lab": WorkspaceSettings({"post": MAIL})}))
+    able = [("default", "mail"), ("lab", "post")]
+    for workspace, channel in (*able, ("default", "post"), ("lab", "mail"), ("zebra", "mail")):
+        delivery = trial_of(workspace, "one", Way(channel, "", "ada"), "ada", 0)
+        assert (made.proving(delivery) is not None) == ((workspace, channel) in able)
 
 
 def test_a_policy_knows_the_channels_of_its_workspace() -> None:  # R60
