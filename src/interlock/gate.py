@@ -9,10 +9,9 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never, cast
-from uuid import UUID
 
 from interlock.beside import beside
-from interlock.core import claims, conversation, execution, grant, request
+from interlock.core import claims, conversation, execution, freeze, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
 from interlock.core.call import ANYBODY, Args, ToolCall, ToolSpec, redact
@@ -22,15 +21,17 @@ from interlock.core.claims import Fill, Judgement
 from interlock.core.conversation import Question
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem
 from interlock.core.event import Change, Moment, Payload, Stored
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
-from interlock.core.misfit import findings_of
+from interlock.core.misfit import error_of, findings_of
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
 from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
 from interlock.core.thread import is_thread
+from interlock.stops import Outdated, Stops
 
 LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
 
@@ -58,6 +59,7 @@ class Gate:
         look_again: float = LOOK_AGAIN,
     ) -> None:
         self.policy = policy
+        self.stops = Stops(store)
         self._look_again = look_again
         self._store = store
         self._clock = clock
@@ -100,6 +102,8 @@ class Gate:
         in is kept for people to see, flagged, and cannot be approved as it is. `fill` puts in what a rule leaves open.
         """
         self._check_run(call)
+        if (stopping := await self.stops.stopping(call)) is not None:
+            return await self._refuse_frozen(call, spec, stopping)
         judged = claims.judge(self.policy, call, spec, fill)
         if not isinstance(judged.verdict, Allow) or not judged.is_read or approval_id or take_misfits:
             return await self._record(call, spec, judged, approval_id, take_misfits=take_misfits)
@@ -112,6 +116,8 @@ class Gate:
         """A question to people: the policy may forbid it, but nothing else than an answer can come back."""
         self._check_question(call.value)
         self._check_run(call)
+        if (stopping := await self.stops.stopping(call)) is not None:
+            return await self._refuse_frozen(call, spec, stopping)
         judged = claims.judge(self.policy, call, spec)
         verdict = judged.verdict
         if isinstance(verdict, Allow):
@@ -150,14 +156,20 @@ class Gate:
     async def start(
         self, workspace: str, approval_id: str, runner: str, lease: int = execution.DEFAULT_LEASE, spec_sha256: str = ""
     ) -> Execution:
-        """One winner; everybody else is told why not."""
+        """One winner; everybody else is told why not. What is frozen or denied now does not start."""
+        judged = await self.stops.judged(self.policy, workspace, approval_id)
 
-        def step(stored: Stored, moment: Moment) -> Change[Approval]:
+        def step(stored: Stored, moment: Moment, freezes: Sequence[Freeze]) -> Change[Approval]:
             self._own(stored.approval)
             dead = stored.approval.status == "running" and self._is_dead(stored.approval.runner)
-            return execution.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead)
+            stopped = self.stops.at_start(stored.approval, runner, freezes, judged)
+            return execution.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, stopped=stopped)
 
-        stored = await self._store.transition_stored(workspace, approval_id, step)
+        try:
+            stored = await self._store.transition_stored(workspace, approval_id, step)
+        except Outdated:  # edited since it was judged; now that it is approved it is edited no more
+            self.stops.forget(approval_id)
+            return await self.start(workspace, approval_id, runner, lease, spec_sha256)
         approval = stored.approval
         args = stored.payload.args or b"{}"
         return Execution(approval.id, approval.fence, args, approval.id, approval.lease_until or 0)
@@ -246,15 +258,15 @@ class Gate:
         self, call: ToolCall, spec: ToolSpec, judged: Judgement, given: str = "", *, take_misfits: bool = False
     ) -> Outcome:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
-        _check_id(given)
-        verdict = judged.verdict
+        policy, verdict = self.policy, judged.verdict  # the policy that gave it, whatever is in force by the end
+        request.check_id(given)
         misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
             known = await self._known(call, given)
             if known is not None:
                 return known
         if misfits and not take_misfits:
-            raise _misfit(misfits)
+            raise error_of(misfits)
         if misfits and isinstance(verdict, Allow):
             verdict = claims.default_terms(self.policy, call, spec)  # what does not fit is never let through
         proposal = await self._proposal(call, spec, verdict, given, misfits)
@@ -264,32 +276,46 @@ class Gate:
                 refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
                 return _warned(refused, judged.warnings)
             case Allow():
-                return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment))
+                return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment), policy)
             case Ask():
                 terms = replace(verdict, notes=(*verdict.notes, *judged.warnings)) if judged.warnings else verdict
-                outcome = await self._begin(proposal, self._asked(proposal, terms, judged))
+                outcome = await self._begin(proposal, self._asked(proposal, terms, judged), policy)
                 return _warned(outcome, judged.warnings)
             case _:
                 assert_never(verdict)
 
-    async def _begin(self, proposal: Proposal, step: BeginStep) -> Outcome:
+    async def _begin(self, proposal: Proposal, step: BeginStep, policy: Policy) -> Outcome:
         stored = await self._store.begin(Begin(proposal, step, self._fence))
+        if stored.approval.id == proposal.id:
+            self.stops.keep(policy, stored.approval)
         return await self._settle(stored)
 
     async def _settle(self, stored: Stored) -> Outcome:
         """The outcome by the clock; what time has decided meanwhile is tidied on the way."""
-        approval, now = stored.approval, self._clock()
+        now = self._clock()
+        approval = self.stops.deferred(stored.approval, now)
         dead = approval.status == "running" and self._is_dead(approval.runner)
         if dead and execution.may_repeat(approval, now):
-            return Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
+            again = Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
+            return self.stops.unless_frozen(again, approval)
         overdue = approval.status == "pending" and now >= approval.expires_at
         if dead or overdue:
             workspace = approval.subject.workspace
-            await self._store.transition(
+            approval = await self._store.transition(
                 workspace, approval.id, lambda current, moment: tick(current, moment, runner_is_dead=dead)
             )
             stored = await self._store.get(workspace, approval.id)
-        return outcome_of(stored.approval, stored.payload, now)
+        return self.stops.unless_frozen(outcome_of(approval, stored.payload, now), approval)
+
+    async def _refuse_frozen(self, call: ToolCall, spec: ToolSpec, stopping: Freeze) -> Outcome:
+        """A known call has its standing outcome; of many reads only some get an entry."""
+        known = await self._known(call)
+        if known is not None:
+            return known
+        reason = freeze.refusal(stopping)
+        if spec.effect == "read" and not self.stops.read_entries.take(self._clock()):
+            return Refused(reason, "denied")
+        return await self._record(call, spec, Judgement(Deny(reason), (call,), (spec.effect,)))
 
     def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement) -> BeginStep:
         def step(moment: Moment, grants: Grants) -> Change[Approval]:
@@ -369,22 +395,6 @@ def _warned(outcome: Outcome, warnings: tuple[str, ...]) -> Outcome:
     if warnings and isinstance(outcome, Proceed | Refused | Waiting):
         return replace(outcome, warnings=warnings)
     return outcome
-
-
-def _misfit(problems: Sequence[Problem]) -> InvalidRequest:
-    listed = "; ".join(map(str, problems))
-    places = [{"pointer": p.pointer, "message": p.message} for p in problems]
-    return InvalidRequest(f"The arguments do not fit the tool's schema: {listed}.", problems=places)
-
-
-def _check_id(given: str) -> None:
-    """In one spelling only, so that one id cannot stand for two approvals."""
-    try:
-        canonical = not given or str(UUID(given)) == given
-    except ValueError:
-        canonical = False
-    if not canonical:
-        raise InvalidRequest("An approval id is a UUID, in lower case and with hyphens.")
 
 
 def _text(entry: Entry) -> str:

@@ -12,13 +12,13 @@ from typing import cast
 
 from interlock.beside import beside
 from interlock.core import approval as approvals
-from interlock.core import claims, conversation
+from interlock.core import conversation
 from interlock.core import grant as grants
 from interlock.core.approval import Approval, Edited
 from interlock.core.call import Args, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Card, find, make_card, risk_of
-from interlock.core.decision import Decision, Edit, Respond, Reviewer
+from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
 from interlock.core.edits import changes_of
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
@@ -30,6 +30,7 @@ from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
 from interlock.core.voting import Delegation
+from interlock.stops import Outdated, Stops, denial
 
 QUESTION = "request_human_input"
 ERASED = "The content of this call was erased."
@@ -78,8 +79,17 @@ def no_specs(_: str, __: str) -> None:
 class Inbox:
     """`specs` are the tools that are at home in this process, by workspace and name."""
 
-    def __init__(self, store: Store, policy: Policy, clock: Clock, conditions: Conditions, validate: Validator) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        clock: Clock,
+        conditions: Conditions,
+        validate: Validator,
+        stops: Stops | None = None,
+    ) -> None:
         self.policy = policy
+        self.stops = stops or Stops(store)
         self.specs: Specs = no_specs
         self._store = store
         self._clock = clock
@@ -87,35 +97,38 @@ class Inbox:
         self._validate = validate
 
     async def list(self, workspace: str, query: Query) -> Page:
-        return await self._store.list(workspace, query)
+        return self.stops.shown(await self._store.list(workspace, query), self._clock())
 
     async def stats(self, workspace: str) -> Stats:
         return await self._store.stats(workspace)
 
     async def show(self, workspace: str, approval_id: str) -> View:
         stored = await self._store.get(workspace, approval_id)
+        stored = stored._replace(approval=self.stops.deferred(stored.approval, self._clock()))
         spec = await self._spec(stored.approval)
         timeline = await self._store.timeline(workspace, approval_id)
         status = status_at(stored.approval, self._clock())
         return View(stored, status, await self._card(stored, spec), timeline, spec)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
-        prepared: Edited | Error | None = None
-        if isinstance(decision, Edit | Respond):
-            stored = await self._store.get(workspace, approval_id)
-            prepared = await self._prepare(stored, decision)
-        return await self._store.transition(
-            workspace,
-            approval_id,
-            lambda approval, moment: approvals.decide(approval, decision, reviewer, moment, prepared),
-        )
+        prepare = await self._prepared(workspace, approval_id, decision)
+        try:
+            return await self._store.transition(
+                workspace,
+                approval_id,
+                lambda approval, moment: approvals.decide(approval, decision, reviewer, moment, prepare(approval)),
+            )
+        except Outdated:  # edited since it was judged
+            self.stops.forget(approval_id)
+            return await self.decide(workspace, approval_id, decision, reviewer)
 
     async def foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raises what `decide` would raise now; nothing is kept of it."""
         stored = await self._store.get(workspace, approval_id)
-        prepared = await self._prepare(stored, decision) if isinstance(decision, Edit | Respond) else None
+        prepared = (await self._prepared(workspace, approval_id, decision))(stored.approval)
         moment = Moment(self._clock(), behind=False)
-        if error := approvals.decide(stored.approval, decision, reviewer, moment, prepared).error:
+        approval = self.stops.deferred(stored.approval, moment.now)
+        if error := approvals.decide(approval, decision, reviewer, moment, prepared).error:
             raise error
 
     async def refuse(
@@ -258,6 +271,19 @@ class Inbox:
         except Error as error:
             return error
 
+    async def _prepared(
+        self, workspace: str, approval_id: str, decision: Decision
+    ) -> Callable[[Approval], Edited | Error | None]:
+        """Worked out before the transaction: a checked edit or answer, or whether the policy of now denies the call."""
+        match decision:
+            case Edit() | Respond():
+                prepared = await self._prepare(await self._store.get(workspace, approval_id), decision)
+                return lambda _: prepared
+            case Approve():
+                return (await self.stops.judged(self.policy, workspace, approval_id)).for_person
+            case _:
+                return lambda _: None
+
     async def _prepare(self, stored: Stored, decision: Edit | Respond) -> Edited | Error | None:
         """Worked out before the transaction; the transaction only takes it if nothing changed meanwhile."""
         try:
@@ -281,10 +307,9 @@ class Inbox:
             return InvalidDecision(f"The edit does not fit the tool: {listed}.", problems, approval_id=approval.id)
         args = canonical(whole)
         shown = redact(args, spec, key)
-        verdict = claims.judge_stored(self.policy, approval, args, spec)
+        verdict = await self.stops.judge(self.policy, approval, args, spec)
         if isinstance(verdict, Deny):
-            message = f"The policy forbids the edited call: {verdict.reason}"
-            return InvalidDecision(message, [Problem("/args", verdict.reason)], approval_id=approval.id)
+            return denial(verdict, approval).deciding()
         return Edited(
             approval.args_sha256,
             args,

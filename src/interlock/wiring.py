@@ -77,13 +77,15 @@ class Parts:
         body = text if text is not None else (stored.body if stored else "")
         names = names_of(await self.store.users(workspace), reaching)
         loaded = load_policy(body, compile_condition, names, toggles, reaching.reminders)
+        self.gate.stops.freezes = await self.store.freezes.open(workspace)
         if text is not None:
             await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
         self.gate.policy = self.inbox.policy = loaded.policy
         return loaded
 
     async def follow_policy(self, workspace: str, toggles: Toggles) -> None:
-        """Takes up a policy that another process put in force: the last one wins."""
+        """Takes up a policy that another process put in force, the last one wins, and the freezes that are on."""
+        self.gate.stops.freezes = await self.store.freezes.open(workspace)
         stored = await self.store.policy(workspace)
         if stored is not None and stored.sha256 != self.gate.policy.sha256:
             await self.put_policy(workspace, None, "", toggles)
@@ -138,7 +140,8 @@ def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
 def doors_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> tuple[Gate, Inbox]:
     from interlock.inbox import Inbox
 
-    return gate_of(store, policy, look_again), Inbox(store, policy, store.clock, compile_condition, validate)
+    gate = gate_of(store, policy, look_again)
+    return gate, Inbox(store, policy, store.clock, compile_condition, validate, gate.stops)
 
 
 def gate_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> Gate:

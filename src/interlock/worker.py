@@ -56,11 +56,18 @@ class Worker:
             if not any(results):
                 break  # the clock stands before the ledger, or somebody else did it all
         done += await self._recover() + await self._forget()
+        with suppress(Error):  # what a freeze held up stays held up until it is moved
+            await self._settle_freezes()
         with suppress(Error):  # what is not searchable yet is so after another sweep
             await self._store.index(SETTLED)
         with suppress(Error):  # what has ended lets nobody in, deleted or not
             await self._delete_ended()
         return done
+
+    async def _settle_freezes(self) -> None:
+        """Those whose release was interrupted."""
+        for workspace, freeze_id in await self._store.unsettled_freezes():
+            await self._store.settle_freeze(workspace, freeze_id)
 
     async def _recover(self) -> int:
         lost = [(w, a) for w, a, runner in await self._store.running() if self._is_dead(runner)]

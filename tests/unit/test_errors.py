@@ -7,6 +7,7 @@ import pytest
 from interlock.core import errors
 from interlock.core.errors import (
     CallRefused,
+    DeniedNow,
     Error,
     FindingsNotAcknowledged,
     InvalidDecision,
@@ -129,6 +130,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "clock_behind",
         "conflict",
         "delivery_failed",
+        "denied_now",
         "digest_mismatch",
         "effect_unknown",
         "error",
@@ -136,6 +138,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "failed",
         "findings_not_acknowledged",
         "forbidden",
+        "frozen",
         "invalid_decision",
         "invalid_request",
         "lease_lost",
@@ -157,3 +160,9 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
 def test_a_failed_model_says_whether_another_try_may_help() -> None:
     assert ModelFailed("Overloaded.", again=True).again
     assert not ModelFailed("The key is wrong.", again=False).again
+
+
+# R59
+def test_what_is_denied_now_is_a_conflict_at_a_start_and_a_wrong_decision_to_a_person() -> None:
+    assert DeniedNow("No.").status == 409
+    assert DeniedNow("No.").deciding().status == 422

@@ -16,6 +16,7 @@ MADE = {
         "9ab3b4a2eff6c017",  # 0007 pauses
         "9fbd4139aaa8fdc0",  # 0008 owners
         "aaa8c78b7679ad27",  # 0009 channel switches
+        "f646566633f17946",  # 0010 freezes
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -27,6 +28,7 @@ MADE = {
         "aa0efd851f00f303",  # 0007 pauses
         "cd961b20ebdc895d",  # 0008 owners
         "de017603882c918a",  # 0009 channel switches
+        "dc28cb99f0ed28c6",  # 0010 freezes
     ],
 }
 

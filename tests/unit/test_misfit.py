@@ -5,10 +5,10 @@ import pytest
 from interlock.core.approval import decide, expire
 from interlock.core.card import Finding
 from interlock.core.erasure import without_content
-from interlock.core.errors import CallMismatch, InvalidDecision, Problem
-from interlock.core.misfit import findings_of
+from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
+from interlock.core.misfit import error_of, findings_of
 from interlock.core.policy import Ask
-from interlock.core.request import id_taken, same_call
+from interlock.core.request import check_id, id_taken, same_call
 from tests.unit.builders import ALICE, NOW, approve, at, call, edit, pending, prepared, reject, requested, respond
 
 MISFITS = (Problem("/amount", "not a number"), Problem("", "to is missing"))
@@ -82,3 +82,17 @@ def test_an_id_that_is_taken_is_told_so() -> None:
     error = id_taken()
     assert error.message == "This approval id belongs to another call. Use a new one."
     assert (error.code, error.ids) == ("call_mismatch", {})
+
+
+def test_a_program_is_told_each_place_that_does_not_fit() -> None:
+    error = error_of(MISFITS)
+    assert error.ids["problems"][0] == {"pointer": "/amount", "message": "not a number"}  # type: ignore[index]
+    assert "/amount: not a number; /: to is missing" in error.message
+
+
+@pytest.mark.parametrize("given", ["x", "0192F0C1-2b3d-7c4e-9f60-718293a4b5c6", "0192f0c12b3d7c4e9f60718293a4b5c6"])
+def test_an_approval_id_has_one_spelling(given: str) -> None:
+    with pytest.raises(InvalidRequest):
+        check_id(given)
+    check_id("")
+    check_id("0192f0c1-2b3d-7c4e-9f60-718293a4b5c6")

@@ -1,7 +1,6 @@
 """One call that waits, or waited, on people: its states, its transitions, and a pure function for each.
 
-Every verb takes the approval as it stands and the moment of the transaction, and gives the Change to store,
-or raises what the caller has to be told.
+A verb takes the approval and the moment of the transaction; it gives the Change to store, or raises why not.
 """
 
 from __future__ import annotations
@@ -92,6 +91,8 @@ class Approval:
     asked: int = 0  # questions to the agent, and which of them it replied to
     replied: tuple[int, ...] = ()
     misfits: tuple[Problem, ...] = ()  # where the arguments do not fit the tool's schema
+    deferred: int = 0  # milliseconds by which freezes moved its deadlines, and up to when that is reckoned
+    deferred_until: int = 0
 
     @property
     def open_questions(self) -> tuple[int, ...]:
@@ -169,9 +170,10 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
         error = Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
         return refused(approval, "delegate", reviewer, error)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
-    named = {"users": sorted(to.users), "teams": sorted(to.teams)}
-    delegated = moved(approval, delegations=(*approval.delegations, passed))
-    return changed(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
+    content = {"to": {"users": sorted(to.users), "teams": sorted(to.teams)}, "via": reviewer.via}
+    return changed(
+        moved(approval, delegations=(*approval.delegations, passed)), "delegated", reviewer.name, {}, content
+    )
 
 
 def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Change[Approval]:

@@ -81,6 +81,11 @@ class ToolCall:
         """The arguments as they will be run: read back from the bytes, not from what the caller holds."""
         return cast(Args, read(self.args))
 
+    @property
+    def key(self) -> str:
+        """The id of the agent's key that it came with; empty for a program with the database."""
+        return "" if self.caller is None else self.caller.credential
+
     def named(self, call_id: str) -> ToolCall:
         return replace(self, call_id=call_id)
 

@@ -54,9 +54,16 @@ def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None = No
     return Judgement(_vouched(verdict, call), readings, effects, tuple(_warnings(policy, call, spec, effects, verdict)))
 
 
-def judge_stored(policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
-    """A call that was asked about before, by the policy of now: with these arguments, by the same law."""
-    subject = approval.subject
+def judge_stored(
+    policy: Policy, approval: Approval, args: bytes, spec: ToolSpec, teams: tuple[str, ...] = ()
+) -> Verdict:
+    """A call that was asked about before, by the policy of now: with these arguments, by the same law.
+
+    `teams` are those of its requester now.
+    """
+    subject, caller = approval.subject, caller_of(approval.subject)
+    if caller is not None and caller.requester:
+        caller = replace(caller, teams=teams)
     call = ToolCall(
         subject.tool,
         args,
@@ -67,8 +74,9 @@ def judge_stored(policy: Policy, approval: Approval, args: bytes, spec: ToolSpec
         subject.agent_path,
         subject.thread_id,
         subject.requester,
+        teams,
         priority=subject.priority,
-        caller=caller_of(subject),
+        caller=caller,
     )
     return judge(policy, call, spec).verdict
 

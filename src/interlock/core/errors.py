@@ -14,6 +14,8 @@ Error
 │   │   ├── DigestMismatch        digest_mismatch       the person saw other arguments
 │   │   ├── CallMismatch          call_mismatch         a known call id with other arguments
 │   │   └── BindingBroken         binding_broken        what is stored is not what was approved
+│   ├── Frozen                    frozen                nothing in this scope starts now; carries the reason
+│   ├── DeniedNow                 denied_now            the policy of now denies it; 422 to a person who decides
 │   └── LeaseLost                 lease_lost            the runner was too late
 ├── Expired                   410 expired
 ├── InvalidDecision           422 invalid_decision      carries JSON pointers
@@ -114,6 +116,20 @@ class CallMismatch(Stale):
 
 class BindingBroken(Stale):
     code = "binding_broken"
+
+
+class Frozen(Conflict):
+    code = "frozen"
+
+
+class DeniedNow(Conflict):
+    """409 at a start; `deciding` gives the one for a person, whose decision cannot be taken."""
+
+    code = "denied_now"
+
+    def deciding(self) -> DeniedNow:
+        self.status = 422
+        return self
 
 
 class LeaseLost(Conflict):

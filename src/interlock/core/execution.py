@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.core.approval import Approval, changed, standing
+from interlock.core.approval import Approval, cancel, changed, standing
 from interlock.core.canonical import digest
 from interlock.core.changing import moved
 from interlock.core.errors import (
@@ -10,27 +10,42 @@ from interlock.core.errors import (
     BindingBroken,
     ClockBehind,
     Conflict,
+    DeniedNow,
     Error,
     Expired,
+    Frozen,
     LeaseLost,
     NotApproved,
 )
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
+POLICY = "policy"  # the actor of what a rule did by itself
 ATTEMPT = "attempt:"  # begins the name of a runner that is one start and no process: nobody else has it, nor ever again
 
 
 def start(
-    stored: Stored, runner: str, lease: int, spec_sha256: str, moment: Moment, *, runner_is_dead: bool
+    stored: Stored,
+    runner: str,
+    lease: int,
+    spec_sha256: str,
+    moment: Moment,
+    *,
+    runner_is_dead: bool,
+    stopped: Frozen | DeniedNow | None = None,
 ) -> Change[Approval]:
-    """Commits `running` with a fence before the effect; every doubt is an error, and then nothing runs."""
+    """Commits `running` with a fence before the effect; every doubt is an error, and then nothing runs.
+
+    `stopped` is why nothing may start now, whatever was approved; a start that is sent again has started already.
+    """
     approval = stored.approval
     if approval.status == "approved" and moment.now >= (approval.start_by or 0):
         return lapse(approval, moment)._replace(error=_lapsed(approval))
     repeated = not runner_is_dead and _is_repeated(approval, runner, moment)
     if not repeated and not startable(approval, moment.now, runner_is_dead=runner_is_dead):
         raise _not_startable(approval)
+    if stopped is not None and not repeated:
+        return _stop(approval, stopped, moment)
     if moment.behind:
         raise ClockBehind("The clock stands before the ledger's last entry. Nothing starts until it is set right.")
     _check_binding(stored, spec_sha256)
@@ -39,6 +54,13 @@ def start(
     fence = approval.fence + 1
     running = moved(approval, status="running", fence=fence, runner=runner, lease_until=moment.now + lease)
     return changed(running, "started", runner, {"fence": fence})
+
+
+def _stop(approval: Approval, stopped: Frozen | DeniedNow, moment: Moment) -> Change[Approval]:
+    """A freeze passes; what the policy denies is over, unless it runs: that is left to end."""
+    if isinstance(stopped, Frozen) or approval.status != "approved":
+        raise stopped
+    return cancel(approval, POLICY, str(stopped.ids["reason"]), moment)._replace(error=stopped)
 
 
 def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interlock.core.approval import FINAL, TRANSITIONS
+from interlock.core.freeze import SCOPES, Freeze, Target, key_of, stopping
 
 if TYPE_CHECKING:
     from interlock.core.ledger import Entry
@@ -35,6 +36,8 @@ class Standing:
     voters: frozenset[str] = frozenset()
     expires_at: int | None = None
     bound: str = "?"  # how the data of its next entry begins, if that is about the same arguments
+    agent: str = ""
+    tool: str = ""
 
 
 # What each kind of entry makes of an approval.
@@ -65,8 +68,8 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
 }
 BIRTHS = ("proposed", "allowed")
 CHANGES_NOTHING = frozenset(
-    {"decision_refused", "finished_late", "commented"}
-) | {  # a refused attempt, evidence, words
+    {"decision_refused", "finished_late", "commented", "deferred"}
+) | {  # a refused attempt, evidence, words, a deadline that a freeze held up
     *("delivered", "delivery_parked", "delivery_again")  # what became of messages to people
 }
 LEGAL = frozenset(
@@ -89,6 +92,8 @@ class Laws:
 
     def __init__(self, faults: list[Fault], *, whole: bool) -> None:
         self.strangers: list[Entry] = []  # began before the first entry that was read
+        self._replayed: list[Entry] = []  # they and what was frozen between them, for whoever read what came before
+        self._freezes: dict[str, Freeze] = {}  # those that are on
         self._whole = whole
         self._faults = faults
         self._open: dict[str, Standing] = {}
@@ -124,13 +129,35 @@ class Laws:
 
     def join(self, later: Laws) -> bool:
         """Takes over what a later part found; False if an approval begins in both, which the laws forbid."""
-        if not (_apart(self, later._open) and _apart(self, later._ended)):
+        if self._freezes or not (_apart(self, later._open) and _apart(self, later._ended)):
             return False
         self._open |= later._open
         self._ended |= later._ended
-        for entry in later.strangers:
-            self.check(entry)
+        for entry in later._replayed:
+            (self.check if entry.approval_id else self.freeze)(entry)
         return True
+
+    def freeze(self, entry: Entry) -> None:
+        """For entries of the kinds frozen and unfrozen, which are about no approval."""
+        facts = _read(entry.data) or {}
+        freeze_id, scope, name = (str(facts.get(each, "")) for each in ("freeze", "scope", "name"))
+        if not self._whole:
+            self._replayed.append(entry)
+        if entry.kind == "unfrozen":
+            self._freezes.pop(freeze_id, None)
+        elif scope in SCOPES:
+            known = Freeze(
+                id=freeze_id,
+                workspace=entry.workspace,
+                scope=scope,  # type: ignore[arg-type]  # one of them
+                name=name,
+                reason="",
+                by=entry.actor,
+                at=entry.at,
+            )
+            self._freezes[freeze_id] = known
+        else:
+            self._fault(entry.seq, "A freeze has a scope that there is not.")
 
     def _check_slowly(self, entry: Entry) -> None:
         facts = _read(entry.data)
@@ -141,6 +168,7 @@ class Laws:
         if standing is None:
             if not self._whole and entry.kind not in BIRTHS:
                 self.strangers.append(entry._replace(salt=None, content=None))
+                self._replayed.append(self.strangers[-1])
                 return
             standing = Standing(entry.seq)
         elif entry.data.startswith(standing.bound):
@@ -152,6 +180,9 @@ class Laws:
         if not isinstance(status, str) or status not in LEADS_TO.get(kind, ()):
             if kind not in CHANGES_NOTHING or status is not None:
                 self._fault(entry.seq, f"An entry of the kind {kind} cannot lead to {status}.")
+            if kind == "deferred":
+                standing.expires_at = _number(facts.get("expires_at"))
+                self._keep(entry.approval_id, standing)
             return
         if (standing.status, kind, status) not in LEGAL:
             self._object(entry, standing.status, status)
@@ -185,10 +216,10 @@ class Laws:
             self._open[approval_id] = standing
 
     def _begin(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
-        expires = facts.get("expires_at")
         standing.idempotent = facts.get("idempotent") is True
         standing.quorum = _quorum(facts)
-        standing.expires_at = expires if isinstance(expires, int) else None
+        standing.expires_at = _number(facts.get("expires_at"))
+        standing.agent, standing.tool = entry.actor.removeprefix("agent:"), str(facts.get("tool", ""))
         standing.approved_binding = binding if entry.kind == "allowed" else ""
         _bind(standing, binding)
 
@@ -218,6 +249,11 @@ class Laws:
         if fence != standing.fence + 1:
             self._fault(entry.seq, f"The fence is {fence} where {standing.fence + 1} comes next.")
         standing.fence += 1
+        agents = (standing.agent,) if standing.agent else ()
+        if self._freezes and stopping(
+            self._freezes.values(), Target(entry.workspace, agents, key_of(entry.actor), standing.tool)
+        ):
+            self._fault(entry.seq, "Started while it was frozen.")
 
     def _fault(self, seq: int, message: str) -> None:
         self._faults.append(Fault(seq, message))
@@ -263,6 +299,10 @@ def _read(text: str) -> Facts | None:
     except (ValueError, IndexError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _quorum(facts: Facts) -> int:

@@ -17,6 +17,7 @@ from interlock.core.gaps import Gaps
 from interlock.core.laws import Fault, Laws
 
 GENESIS = "0" * 64
+NOTED = frozenset({"erased", "frozen", "unfrozen"})  # about no approval, and of consequence for others
 
 
 class Head(NamedTuple):
@@ -159,8 +160,14 @@ class Verifier:
             self.fault(seq, "The content of the entry was altered.")
         if approval_id:
             self.laws.check(entry)
-        elif kind == "erased" and (complaint := self.gaps.note(entry)):
-            self.fault(seq, complaint)
+        elif kind in NOTED:
+            self._note(entry)
+
+    def _note(self, entry: Entry) -> None:
+        if entry.kind != "erased":
+            self.laws.freeze(entry)
+        elif complaint := self.gaps.note(entry):
+            self.fault(entry.seq, complaint)
 
     def _look_closely(self, entry: Entry, *, fits: bool) -> None:
         if entry.seq != self._seq + 1:

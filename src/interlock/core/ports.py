@@ -12,6 +12,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Problem
 from interlock.core.event import Change, Event, Moment, Stored
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import Key, Link, Session
 from interlock.core.ledger import Entry, Head
@@ -23,7 +24,7 @@ from interlock.core.run import Run
 Clock = Callable[[], int]  # milliseconds since 1970, UTC
 IsDead = Callable[[str], bool]  # whether a runner is certainly gone; in doubt it is not
 Step = Callable[[Approval, Moment], Change[Approval]]
-StoredStep = Callable[[Stored, Moment], Change[Approval]]
+StoredStep = Callable[[Stored, Moment, Sequence[Freeze]], Change[Approval]]
 RunStep = Callable[[Run, Moment], Change[Run]]
 GrantStep = Callable[[Grant, Moment], Change[Grant]]
 
@@ -187,6 +188,9 @@ class Store(Protocol):
 
     async def begin(self, begin: Begin) -> Stored: ...
     async def deny(self, workspace: str, events: Sequence[Event], spec: ToolSpec) -> None: ...
+    async def unsettled_freezes(self) -> Sequence[tuple[str, str]]: ...
+    async def settle_freeze(self, workspace: str, freeze_id: str) -> int: ...
+    async def use_key(self, workspace: str, key: str, agents: Sequence[str]) -> None: ...
     async def transition(self, workspace: str, approval_id: str, step: Step) -> Approval: ...
     async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored: ...
     def count_read(self, workspace: str, tool: str) -> None: ...

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from uuid import UUID
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.budget import Amounts, plain
 from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
 from interlock.core.card import visible
 from interlock.core.changing import but, made
-from interlock.core.errors import CallMismatch, ClockBehind, Problem
+from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
 from interlock.core.event import Change, Event, Moment, Payload
 from interlock.core.grant import Grant, use
 from interlock.core.policy import Allow, Ask, Deny
@@ -91,6 +92,16 @@ def same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
         raise CallMismatch(message)  # without its approval id, which could be another agent's
     if given not in ("", approval.id):
         raise CallMismatch("This call is known under another approval id.")
+
+
+def check_id(given: str) -> None:
+    """In one spelling only, so that one id cannot stand for two approvals."""
+    try:
+        canonical = not given or str(UUID(given)) == given
+    except ValueError:
+        canonical = False
+    if not canonical:
+        raise InvalidRequest("An approval id is a UUID, in lower case and with hyphens.")
 
 
 def id_taken() -> CallMismatch:

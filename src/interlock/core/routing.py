@@ -55,7 +55,7 @@ def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) ->
 
 
 def _pending(approval: Approval) -> tuple[Due, ...]:
-    created, end = approval.created_at, approval.expires_at
+    created, end = approval.created_at + approval.deferred, approval.expires_at
     if not approval.terms.remind and not approval.terms.ladder:
         return (Due(end, "expire"),)
     reminders = [Due(created + after, "remind") for after in approval.terms.remind[approval.reminded :]]

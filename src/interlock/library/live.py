@@ -17,7 +17,9 @@ from interlock.core.errors import (
     CallFailed,
     CallRefused,
     CallUnknown,
+    DeniedNow,
     Error,
+    Frozen,
     LeaseLost,
     NotRun,
 )
@@ -25,6 +27,8 @@ from interlock.core.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
 from interlock.gate import Execution
 from interlock.library.sides import GAVE_UP, Program, Side
+
+FROZEN_PAUSE = 1.0  # seconds between two starts of a call that is frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +106,8 @@ class Live:
                 case Proceed(args, ""):
                     return Go(args)
                 case Proceed(_, approval_id):
-                    # Another program was quicker, or the lease was lost on the way here: wait for what comes of it.
-                    with suppress(AlreadyStarted, LeaseLost):
-                        started = await self.side.start(approval_id, spec)
-                        return Go(started.args, started)
+                    if go := await self._started(approval_id, spec):
+                        return go
                     outcome = await self.waited(approval_id)
                 case Waiting(approval_id):
                     outcome = await self.waited(approval_id)
@@ -113,6 +115,18 @@ class Live:
                     return Known(result)
                 case _:
                     raise not_run(outcome, call.tool)
+
+    async def _started(self, approval_id: str, spec: ToolSpec) -> Go | None:
+        """None where something comes of it that is waited for: another start, a release, or a no of the policy."""
+        try:
+            started = await self.side.start(approval_id, spec)
+        except Frozen:
+            await asyncio.sleep(FROZEN_PAUSE)
+        except (AlreadyStarted, DeniedNow, LeaseLost):
+            pass
+        else:
+            return Go(started.args, started)
+        return None
 
     async def begun(self, call: ToolCall, spec: ToolSpec) -> Go | Outcome:
         """Waits for nobody but another process that runs this very call; a Go has to be carried out, and once."""
@@ -122,10 +136,13 @@ class Live:
                 case Proceed(args, ""):
                     return Go(args)
                 case Proceed(_, approval_id):
-                    with suppress(AlreadyStarted, LeaseLost):
+                    try:
                         started = await self.side.start(approval_id, spec)
                         return Go(started.args, started)
-                    outcome = await self.side.wait(approval_id, 0)
+                    except Frozen:
+                        return Waiting(approval_id, "approved")
+                    except (AlreadyStarted, DeniedNow, LeaseLost):
+                        outcome = await self.side.wait(approval_id, 0)
                 case Waiting(approval_id, "running"):
                     outcome = await self.side.wait(approval_id)
                 case _:

@@ -36,7 +36,7 @@ insert into approvals (
 -- name: update_approval
 update approvals set
     terms_sha256 = ?, args_sha256 = ?, binding = ?, status = ?, version = ?, progress = ?, decision = ?,
-    release_at = ?, start_by = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?
+    release_at = ?, start_by = ?, fence = ?, lease_until = ?, runner = ?, due_at = ?, expires_at = ?
 where workspace = ? and id = ? and version = ?
 
 -- name: advance_approval
@@ -59,6 +59,9 @@ select id from approvals where workspace = ? and (id like ? or id like ?) order 
 
 -- name: due
 select workspace, id from approvals where due_at <= ? order by due_at limit ?
+
+-- name: snooze_approval
+update approvals set due_at = ? where workspace = ? and id = ?
 
 -- name: next_due
 select min(due_at) from approvals where due_at is not null
@@ -219,6 +222,41 @@ group by status order by status
 
 -- name: reads_of_tool
 select coalesce(sum(n), 0) from reads where workspace = ? and tool = ? and minute >= ?
+
+-- name: freezes
+select
+    f.id, f.workspace, f.scope, f.name, f.reason, f.created_by, f.at, f.released_at, f.released_by, f.settled_at,
+    coalesce(u.key_id, '')
+from freezes f left join key_agents u on u.workspace = f.workspace and u.agent in (f.folded, '*') and f.scope = 'agent'
+where f.workspace = ? and f.settled_at is null order by f.at, f.id, u.key_id
+
+-- name: all_freezes
+select id, workspace, scope, name, reason, created_by, at, released_at, released_by, settled_at, ''
+from freezes where workspace = ? order by at desc, id desc limit ?
+
+-- name: freeze
+select id, workspace, scope, name, reason, created_by, at, released_at, released_by, settled_at, ''
+from freezes where workspace = ? and id = ?
+
+-- name: unsettled_freezes
+select workspace, id from freezes where settled_at is null and released_at is not null order by at limit 100
+
+-- name: write_freeze
+insert into freezes (
+    workspace, id, scope, name, folded, reason, created_by, at, released_at, released_by, settled_at
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (workspace, id) do update set
+    released_at = excluded.released_at, released_by = excluded.released_by, settled_at = excluded.settled_at
+
+-- name: insert_key_agent
+insert into key_agents (workspace, agent, key_id) values (?, ?, ?) on conflict do nothing
+
+-- name: keys_of_agent
+select key_id from key_agents where workspace = ? and agent in (?, '*') order by key_id
+
+-- name: open_approvals
+select id from approvals where workspace = ? and status = 'pending'
+union all select id from approvals where {odd} and status in ('approved', 'running') and workspace = ?
 
 -- name: policy
 select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit 1

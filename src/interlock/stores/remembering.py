@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from interlock.core.approval import FINAL, Approval
 from interlock.core.errors import StoreUnavailable
 from interlock.core.event import Payload
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Head
 from interlock.core.policy import Ask, terms_of
@@ -44,6 +45,7 @@ class Memory:
     heads: dict[str, Head] = field(default_factory=dict)
     grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
     payloads: dict[Key, Payload] = field(default_factory=dict)  # small ones, of approvals that are remembered
+    freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # those that are open, by workspace
 
     TOOLS = 1_000
     SMALL = 4_096
@@ -53,6 +55,7 @@ class Memory:
         self.heads.clear()
         self.grants.clear()
         self.payloads.clear()
+        self.freezes.clear()
 
     def keep(self, key: Key, approval: Approval) -> None:
         """After a commit; what has ended is not needed again."""

@@ -12,8 +12,10 @@ from interlock.core.canonical import plain_json
 from interlock.core.changing import made
 from interlock.core.errors import Problem
 from interlock.core.event import Payload
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
+from interlock.core.names import fold
 from interlock.core.policy import Ask, People
 from interlock.core.ports import PolicyVersion, User
 from interlock.core.routing import due_at
@@ -55,7 +57,7 @@ def insert_values(approval: Approval) -> tuple[object, ...]:
 
 
 def update_values(approval: Approval, old_version: int) -> tuple[object, ...]:
-    return (*_state(approval), approval.subject.workspace, approval.id, old_version)
+    return (*_state(approval), approval.expires_at, approval.subject.workspace, approval.id, old_version)
 
 
 def advance_values(a: Approval, old_version: int) -> tuple[object, ...]:
@@ -83,6 +85,7 @@ def only_advances(old: Approval, new: Approval) -> bool:
         and new.asked == old.asked
         and (new.escalated, new.reminded) == (old.escalated, old.reminded)
         and (new.release_at, new.start_by) == (old.release_at, old.start_by)
+        and new.deferred_until == old.deferred_until
     )
 
 
@@ -145,7 +148,7 @@ def _decision(d: Decided) -> str:
 
 
 def _progress(a: Approval) -> str | None:
-    rare = _rare(a) if a.claimed_by or a.asked or a.misfits or a.erased_by else {}
+    rare = _rare(a) if a.claimed_by or a.asked or a.misfits or a.erased_by or a.deferred else {}
     if not (rare or a.alarms or a.votes or a.editors or a.delegations or a.escalated or a.reminded):
         return None
     body: dict[str, object] = {
@@ -167,6 +170,7 @@ def _rare(a: Approval) -> dict[str, object]:
         "replied": a.replied,
         "misfits": [[problem.pointer, problem.message] for problem in a.misfits],
         "erased": [a.erased_at, a.erased_by] if a.erased_by else None,
+        "deferred": [a.deferred, a.deferred_until] if a.deferred else None,
     }
     return {name: value for name, value in body.items() if value}
 
@@ -174,6 +178,7 @@ def _rare(a: Approval) -> dict[str, object]:
 def _read_progress(text: str) -> dict[str, Any]:
     body = cast(dict[str, Any], json.loads(text))
     erased_at, erased_by = body.get("erased", (None, ""))
+    deferred, deferred_until = body.get("deferred", (0, 0))
     return {
         "alarms": tuple(body["alarms"]),
         "votes": tuple(Vote(*vote) for vote in body["votes"]),
@@ -190,6 +195,8 @@ def _read_progress(text: str) -> dict[str, Any]:
         "asked": body.get("asked", 0),
         "replied": tuple(body.get("replied", ())),
         "misfits": tuple(Problem(*each) for each in body.get("misfits", ())),
+        "deferred": deferred,
+        "deferred_until": deferred_until,
     }
 
 
@@ -242,3 +249,33 @@ def teams_text(teams: frozenset[str]) -> str:
 
 def policy_of(row: Row) -> PolicyVersion:
     return PolicyVersion(*row)
+
+
+def freezes_of(found: Iterable[Row]) -> tuple[Freeze, ...]:
+    """One row for each key that a freeze covers; one without a key if there is none."""
+    keys: dict[Row, set[str]] = {}
+    for *row, key in found:
+        keys.setdefault(tuple(row), set()).update([key] if key else [])
+    return tuple(_freeze_of(row, frozenset(used)) for row, used in keys.items())
+
+
+def _freeze_of(row: Row, keys: frozenset[str]) -> Freeze:
+    freeze_id, workspace, scope, name, reason, by, at, released_at, released_by, settled_at = row
+    return Freeze(
+        id=freeze_id,
+        workspace=workspace,
+        scope=scope,
+        name=name,
+        reason=reason,
+        by=by,
+        at=at,
+        released_at=released_at,
+        released_by=released_by,
+        settled_at=settled_at,
+        keys=keys,
+    )
+
+
+def freeze_values(f: Freeze) -> tuple[object, ...]:
+    scope = (f.workspace, f.id, f.scope, f.name, fold(f.name), f.reason, f.by, f.at)
+    return (*scope, f.released_at, f.released_by, f.settled_at)

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 
+from interlock.core import freeze
+from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, Stale
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.ports import AgentVersion, Begin, GrantStep, PolicyVersion, RunStep, Step, StoredStep, User
 from interlock.core.request import id_taken, same_call
+from interlock.core.routing import due_at
 from interlock.core.run import Run
 from interlock.stores import rows
 from interlock.stores.threads import check_held
@@ -19,6 +22,7 @@ from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
 MINUTE = 60_000
+SNOOZE = 10 * MINUTE  # until time looks again at what a freeze holds up; its release looks at once
 
 
 def begin(begin: Begin, now: int) -> Work:
@@ -55,23 +59,43 @@ def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> Work:
 
 
 def transition(workspace: str, approval_id: str, step: Step) -> Work:
+    """While a freeze holds up a deadline, the step sees it moved; what the step leaves as it is, is not written."""
+
     def run(tx: Transaction) -> object:
-        approval = tx.approval(workspace, approval_id)
-        change = step(approval, tx.moment(workspace))
-        tx.update(approval, change)
+        approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
+        seen = freeze.defer(approval, tx.freezes(workspace), moment)
+        change = step(seen.state, moment)
+        _write(tx, approval, seen, change)
         return change.error or change.state
 
-    return Work(run, workspace, (("approval", workspace, approval_id),))
+    return Work(run, workspace, (("approval", workspace, approval_id), ("freezes", workspace)))
 
 
 def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Work:
+    """As `transition`; the step also gets the freezes, read after the lock under which they are made."""
+
     def run(tx: Transaction) -> object:
-        stored = tx.stored(workspace, approval_id)
-        change = step(stored, tx.moment(workspace))
-        tx.update(stored.approval, change)
+        stored, moment, freezes = tx.stored(workspace, approval_id), tx.moment(workspace), tx.freezes(workspace)
+        seen = freeze.defer(stored.approval, freezes, moment)
+        change = step(stored._replace(approval=seen.state), moment, freezes)
+        _write(tx, stored.approval, seen, change)
         return change.error or stored._replace(approval=change.state)
 
-    return Work(run, workspace, (("stored", workspace, approval_id),))
+    return Work(run, workspace, (("stored", workspace, approval_id), ("freezes", workspace)))
+
+
+def _write(tx: Transaction, approval: Approval, seen: Change[Approval], change: Change[Approval]) -> None:
+    """A deadline that moved is written with what else changed; what only looks due is looked at again later."""
+    if not seen.events:
+        tx.update(approval, change)
+    elif change.state is not seen.state:
+        tx.update(approval, seen)
+        tx.update(seen.state, change)
+    else:
+        tx.update(approval, change._replace(state=approval))
+        workspace, now = approval.subject.workspace, tx.moment(approval.subject.workspace).now
+        if (due_at(approval) or now + 1) <= now:
+            tx.write("snooze_approval", now + SNOOZE, workspace, approval.id)
 
 
 def add_run(workspace: str, new: Callable[[Moment], Change[Run]]) -> Work:

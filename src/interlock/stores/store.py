@@ -41,6 +41,7 @@ from interlock.stores.answering import SqlAnswers
 from interlock.stores.deliveries import SqlDeliveries
 from interlock.stores.documents import SqlDocuments
 from interlock.stores.finding import Finder
+from interlock.stores.freezes import SqlFreezes
 from interlock.stores.health import Check
 from interlock.stores.measuring import Measures, Tally
 from interlock.stores.pauses import SqlPauses
@@ -92,6 +93,8 @@ class SqlStore:
         self.accounts = SqlAccounts(database)
         self.answers = SqlAnswers(database)
         self.deliveries = SqlDeliveries(database)
+        self.freezes = freezes = SqlFreezes(database)
+        self.use_key, self.unsettled_freezes, self.settle_freeze = freezes.use_key, freezes.unsettled, freezes.settle
         self.pauses = SqlPauses(database)
         self.threads = SqlThreads(database)
         self.announce = database.watchers.announce
@@ -101,12 +104,7 @@ class SqlStore:
         self.measures = Measures(database.fetch)
         self.statistics = Statistics(database)
         self.name = database.name
-
-    async def open(self) -> None:
-        await self._database.open()
-
-    async def close(self) -> None:
-        await self._database.close()
+        self.open, self.close = database.open, database.close
 
     # Approvals
 

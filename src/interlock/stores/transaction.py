@@ -11,6 +11,7 @@ from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Payload, Stored
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head, seal
 from interlock.core.policy import Ask
@@ -56,6 +57,7 @@ class Transaction:
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
         self._new_tools: set[tuple[str, str, str]] = set()
+        self._freezes: dict[str, tuple[Freeze, ...]] = {}
         self._rewritten: set[Key] = set()
         self._moments: dict[str, Moment] = {}
         self._alone: set[str] = set()
@@ -144,6 +146,15 @@ class Transaction:
             remembered[workspace, tool] = known
         return [self._grants.get((workspace, grant.id), grant) for grant in known]
 
+    def freezes(self, workspace: str) -> tuple[Freeze, ...]:
+        """Those that are on, or whose deadlines have yet to be moved; read after the lock of the ledger's head."""
+        known = self._freezes.get(workspace, self._memory.freezes.get(workspace))
+        if known is None:
+            known = rows.freezes_of(self._connection.fetch("freezes", workspace))
+            if not any(each.scope == "agent" for each in known):  # the keys that it covers change without an entry
+                self._memory.freezes[workspace] = known
+        return known
+
     def fetch(self, name: str, *values: object) -> list[Row]:
         return self._connection.fetch(name, *values)
 
@@ -224,6 +235,13 @@ class Transaction:
         self._write_grant(workspace, change.state)
         self.tell(workspace, change.events)
 
+    def save_freeze(self, change: Change[Freeze]) -> None:
+        freeze = change.state
+        others = tuple(each for each in self.freezes(freeze.workspace) if each.id != freeze.id)
+        self._freezes[freeze.workspace] = others if freeze.settled_at is not None else (*others, freeze)
+        self.write("write_freeze", *rows.freeze_values(freeze))
+        self.tell(freeze.workspace, change.events)
+
     def wake(self, workspace: str, thread_id: str) -> None:
         """It has to look again, as soon as whoever runs it is through."""
         self.write("wake_thread", workspace, thread_id)
@@ -274,6 +292,8 @@ class Transaction:
         for key, payload in self._payloads.items():
             self._memory.keep_payload(key, self._whole_payload(key, payload))
         self._memory.heads.update(self._heads)
+        for workspace in self._freezes:
+            self._memory.freezes.pop(workspace, None)
         for (workspace, _), grant in self._grants.items():
             self._memory.grants.pop((workspace, grant.tool), None)
         return changed

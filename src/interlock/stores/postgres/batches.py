@@ -146,12 +146,16 @@ class Batches:
         name, key = read[0], read[1:]
         if name == "approval":
             return key in self._memory.approvals
+        if name == "freezes":
+            return key[0] in self._memory.freezes
         return name == "stored" and key in self._memory.approvals and key in self._memory.payloads
 
     def _deadlines(self, batch: list[Work]) -> Iterator[int]:
         """The moments at which a step would have come to something else."""
         for work in batch:
             for read in work.reads:
+                if read[0] == "freezes":
+                    continue
                 approval = self._memory.approvals[read[1], read[2]]
                 for mark in (approval.expires_at, approval.start_by, approval.lease_until, approval.release_at):
                     if mark is not None:

@@ -1,0 +1,197 @@
+"""The brake: while a freeze is on, nothing in its scope starts, and the deadlines of what it covers stand still.
+
+A freeze is on from `at` to `released_at`. After that it stays open until every deadline that it held up was moved
+(`settled_at`), so that no deadline passes in between, even if the process that released it was killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Literal, NamedTuple, assert_never, get_args
+
+from interlock.core.approval import Approval
+from interlock.core.call import MAX_NAME, ToolCall, caller_of
+from interlock.core.changing import moved
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import Frozen, InvalidRequest
+from interlock.core.event import TIME, Change, Event, Moment
+from interlock.core.execution import ATTEMPT
+from interlock.core.names import fold
+
+Scope = Literal["workspace", "agent", "key", "tool"]
+SCOPES: tuple[str, ...] = get_args(Scope)
+ANY = "*"  # in place of an agent: every name there is
+SUSPENDED = frozenset({"pending", "approved", "rejected"})  # what has a deadline of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freeze:
+    """`name` is the agent's, the id of the key, or a pattern of tools; empty for a workspace.
+
+    `keys` are those of an agent: every key that has used its name.
+    """
+
+    id: str
+    workspace: str
+    scope: Scope
+    name: str
+    reason: str
+    by: str
+    at: int
+    released_at: int | None = None
+    released_by: str = ""
+    settled_at: int | None = None
+    keys: frozenset[str] = frozenset()
+
+    @property
+    def is_on(self) -> bool:
+        return self.released_at is None
+
+    @property
+    def what(self) -> str:
+        """What it covers, in words."""
+        return f"the {self.scope} {self.name}" if self.name else f"the workspace {self.workspace}"
+
+
+class Target(NamedTuple):
+    """What a freeze may cover: the agents of a call, the id of the key that it came with, if any, and its tool."""
+
+    workspace: str
+    agents: tuple[str, ...]
+    key: str
+    tool: str
+
+
+def target_of(approval: Approval, key: str = "") -> Target:
+    """`key` is the one with which somebody wants to start it."""
+    subject, caller = approval.subject, caller_of(approval.subject)
+    said = subject.agent_path or ((subject.agent,) if subject.agent else ())
+    owner = subject.owner.removeprefix("key:") if subject.owner.startswith("key:") else ""
+    return Target(subject.workspace, said + (caller.agents if caller else ()), key or owner, subject.tool)
+
+
+def target_of_call(call: ToolCall) -> Target:
+    known = call.caller.agents if call.caller else ()
+    return Target(call.workspace, call.path + known, call.key, call.tool)
+
+
+def key_of(runner: str) -> str:
+    """The id of the key with which a start came over HTTP; empty for other runners."""
+    return runner.removeprefix(ATTEMPT).partition(":")[0] if runner.startswith(ATTEMPT) else ""
+
+
+def make(draft: Freeze, open_now: Iterable[Freeze], moment: Moment) -> Change[Freeze]:
+    """A scope that is frozen already stays as it is: whose reason stands first is kept."""
+    check(draft)
+    for each in open_now:
+        if each.is_on and (each.scope, fold(each.name)) == (draft.scope, fold(draft.name)):
+            return Change(each)
+    freeze = replace(draft, at=moment.now)
+    return Change(freeze, (_event("frozen", freeze, freeze.by, freeze.reason),))
+
+
+def release(freeze: Freeze, by: str, reason: str, moment: Moment) -> Change[Freeze]:
+    if not freeze.is_on:
+        return Change(freeze)
+    released = replace(freeze, released_at=moment.now, released_by=by)
+    return Change(released, (_event("unfrozen", released, by, reason),))
+
+
+def settle(freeze: Freeze, moment: Moment) -> Freeze:
+    return replace(freeze, settled_at=moment.now)
+
+
+def check(draft: Freeze) -> None:
+    if draft.scope not in SCOPES:
+        raise InvalidRequest(f"The scope of a freeze is one of {', '.join(SCOPES)}.")
+    if bool(draft.name.strip()) == (draft.scope == "workspace"):
+        raise InvalidRequest("Give the name of the agent, key or tool; a freeze of the workspace has none.")
+    if len(draft.name) > MAX_NAME or not draft.name.isprintable():
+        raise InvalidRequest(f"A name is up to {MAX_NAME} characters that can be seen.")
+    if not draft.reason.strip() or len(draft.reason) > MAX_COMMENT:
+        raise InvalidRequest(f"Say why, in up to {MAX_COMMENT} characters: everybody who is stopped is told.")
+
+
+def covers(freeze: Freeze, target: Target) -> bool:
+    """Names are compared folded: a brake that another spelling escapes is none."""
+    if freeze.workspace != target.workspace:
+        return False
+    match freeze.scope:
+        case "workspace":
+            return True
+        case "agent":
+            return target.key in freeze.keys or fold(freeze.name) in map(fold, target.agents)
+        case "key":
+            return target.key == freeze.name
+        case "tool":
+            return fnmatchcase(fold(target.tool), fold(freeze.name))
+        case _:
+            assert_never(freeze.scope)
+
+
+def stopping(freezes: Iterable[Freeze], target: Target) -> Freeze | None:
+    """The first freeze that lets nothing like this start."""
+    return next((freeze for freeze in freezes if freeze.is_on and covers(freeze, target)), None)
+
+
+def refusal(freeze: Freeze) -> str:
+    """What is told to those whom it stops."""
+    return f"Frozen by {freeze.by} ({freeze.what}): {freeze.reason}"
+
+
+def error_of(freeze: Freeze, approval_id: str) -> Frozen:
+    message = f"{refusal(freeze)} Nothing in its scope starts until an admin releases it; then start this call again."
+    return Frozen(message, approval_id=approval_id, freeze_id=freeze.id, reason=freeze.reason)
+
+
+def defer(approval: Approval, freezes: Iterable[Freeze], moment: Moment) -> Change[Approval]:
+    """Moves the deadlines by the time for which freezes held them up; without events if that is none."""
+    resumable = approval.status == "running" and approval.subject.idempotent
+    if approval.status not in SUSPENDED and not resumable:
+        return Change(approval)
+    target = target_of(approval)
+    spans = [(each.at, each.released_at or moment.now) for each in freezes if covers(each, target)]
+    by = _frozen_time(spans, max(approval.created_at, approval.deferred_until), moment.now) if spans else 0
+    if not by:
+        return Change(approval)
+    later = moved(
+        approval,
+        expires_at=approval.expires_at + (by if approval.status in ("pending", "rejected") else 0),
+        start_by=None if approval.start_by is None else approval.start_by + by,
+        deferred=approval.deferred + by,
+        deferred_until=moment.now,
+    )
+    data = {"by": by, "expires_at": later.expires_at, "start_by": later.start_by}
+    return Change(later, (Event("deferred", TIME, data, approval.id),))
+
+
+class ReadEntries:
+    """How many refused reads get an entry of their own: a flood of them must not fill the ledger."""
+
+    A_MINUTE = 60
+
+    def __init__(self) -> None:
+        self._minute = 0
+        self._count = 0
+
+    def take(self, now: int) -> bool:
+        minute = now // 60_000
+        self._count = self._count + 1 if minute == self._minute else 1
+        self._minute = minute
+        return self._count <= self.A_MINUTE
+
+
+def _frozen_time(spans: list[tuple[int, int]], since: int, now: int) -> int:
+    """How much of the time from `since` to `now` the spans cover together."""
+    total, reached = 0, since
+    for begin, end in sorted(spans):
+        total += max(0, min(end, now) - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _event(kind: str, freeze: Freeze, actor: str, reason: str) -> Event:
+    data = {"freeze": freeze.id, "scope": freeze.scope, "name": freeze.name}
+    return Event(kind, actor, data, "", {"reason": reason} if reason else None)

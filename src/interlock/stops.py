@@ -1,0 +1,138 @@
+"""What stops a call now, whatever was said of it before: a freeze, or the policy that is in force by now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from interlock.core import freeze
+from interlock.core.approval import Approval
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.claims import judge_stored
+from interlock.core.errors import DeniedNow, Frozen, Stale
+from interlock.core.event import Moment
+from interlock.core.freeze import ANY, Freeze, ReadEntries, target_of, target_of_call
+from interlock.core.names import fold
+from interlock.core.outcome import Outcome, Proceed, Waiting
+from interlock.core.policy import Deny, Policy, Verdict
+from interlock.core.ports import Page, Store
+
+KEPT = 10_000  # calls that are known to have been judged
+NAMES = 200  # agents' names of one key; one that uses more is covered by every agent's freeze
+
+
+class Outdated(Stale):
+    """The call was edited after it was judged."""
+
+
+class Judged(NamedTuple):
+    """`policy` is the digest of the one that judged it, `binding` says with which arguments."""
+
+    policy: str
+    binding: str
+    denied: Deny | None = None
+
+    def check(self, approval: Approval) -> Deny | None:
+        """Inside the transaction. Raises Outdated if other arguments were judged than are there."""
+        if self.binding != approval.binding:
+            raise Outdated("The arguments changed meanwhile. Look again.", approval_id=approval.id)
+        return self.denied
+
+    def for_person(self, approval: Approval) -> DeniedNow | None:
+        """Why they cannot approve it."""
+        denied = self.check(approval) if approval.status == "pending" else None
+        return None if denied is None else denial(denied, approval).deciding()
+
+
+class Stops:
+    """For one gate and its inbox. `freezes` are those that are open, as they were read within the last second."""
+
+    def __init__(self, store: Store) -> None:
+        self.freezes: tuple[Freeze, ...] = ()
+        self.read_entries = ReadEntries()
+        self._store = store
+        self._judged: dict[str, Judged] = {}
+        self._used: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
+
+    # Freezes
+
+    async def stopping(self, call: ToolCall) -> Freeze | None:
+        """The freeze that a new call falls under."""
+        if call.key:
+            await self._use_key(call)
+        return freeze.stopping(self.freezes, target_of_call(call)) if self.freezes else None
+
+    def at_start(
+        self, approval: Approval, runner: str, freezes: Sequence[Freeze], judged: Judged
+    ) -> Frozen | DeniedNow | None:
+        """Inside the transaction of a start, with the freezes that it has read."""
+        stopping = freeze.stopping(freezes, target_of(approval, freeze.key_of(runner)))
+        if stopping is not None:
+            self.freezes = tuple(freezes)  # what is looked at next already knows of it
+            return freeze.error_of(stopping, approval.id)
+        denied = judged.check(approval) if approval.status in ("approved", "running") else None
+        return None if denied is None else denial(denied, approval)
+
+    def deferred(self, approval: Approval, now: int) -> Approval:
+        """As it is while a freeze holds up its deadlines."""
+        return freeze.defer(approval, self.freezes, Moment(now)).state if self.freezes else approval
+
+    def shown(self, page: Page, now: int) -> Page:
+        if not self.freezes:
+            return page
+        items = (stored._replace(approval=self.deferred(stored.approval, now)) for stored in page.items)
+        return replace(page, items=tuple(items))
+
+    def unless_frozen(self, outcome: Outcome, approval: Approval) -> Outcome:
+        """What may run as soon as a freeze is released is waited for."""
+        if isinstance(outcome, Proceed) and self.freezes and freeze.stopping(self.freezes, target_of(approval)):
+            return Waiting(approval.id, approval.status, None, approval.args_sha256)
+        return outcome
+
+    async def _use_key(self, call: ToolCall) -> None:
+        """Notes once whose names a key has used: a freeze of one of those agents covers the key."""
+        used = self._used[call.workspace, call.key]
+        new = {fold(agent) for agent in call.path} - used
+        if not new or ANY in used:
+            return
+        new = new if len(used) + len(new) <= NAMES else {ANY}
+        await self._store.use_key(call.workspace, call.key, sorted(new))
+        used |= new
+
+    # The policy of now
+
+    def keep(self, policy: Policy, approval: Approval) -> None:
+        """It was judged as it is stored, and not denied: by this policy it need not be judged again."""
+        if len(self._judged) >= KEPT:
+            self._judged.clear()
+        self._judged[approval.id] = Judged(policy.sha256, approval.binding)
+
+    def forget(self, approval_id: str) -> None:
+        self._judged.pop(approval_id, None)
+
+    async def judged(self, policy: Policy, workspace: str, approval_id: str) -> Judged:
+        known = self._judged.get(approval_id)
+        if known is not None and known.policy == policy.sha256:
+            return known
+        approval, payload = await self._store.get(workspace, approval_id)
+        spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
+        verdict = await self.judge(policy, approval, payload.args or b"{}", spec)
+        if isinstance(verdict, Deny):
+            return Judged(policy.sha256, approval.binding, verdict)
+        self.keep(policy, approval)
+        return Judged(policy.sha256, approval.binding)
+
+    async def judge(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
+        """The one place where a call is judged that was made from a row."""
+        requester = approval.subject.requester
+        users = await self._store.users(approval.subject.workspace) if requester else ()
+        teams = [team for user in users if user.name == requester for team in user.teams]
+        return judge_stored(policy, approval, args, spec, tuple(sorted(teams)))
+
+
+def denial(denied: Deny, approval: Approval) -> DeniedNow:
+    by = f" (rule {denied.rule!r})" if denied.rule else ""
+    message = f"The policy that is in force now denies this call{by}: {denied.reason}"
+    return DeniedNow(message, approval_id=approval.id, rule=denied.rule, reason=denied.reason)

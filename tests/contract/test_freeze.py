@@ -1,0 +1,328 @@
+"""The brake: nothing in the scope of a freeze starts, and deadlines move by its time."""
+
+import asyncio
+import json
+
+import pytest
+
+from interlock.core.call import Caller
+from interlock.core.errors import AlreadyStarted, Frozen, InvalidRequest, NotFound
+from interlock.core.freeze import Freeze
+from interlock.core.outcome import Finished, Proceed, Refused, Waiting
+from interlock.gate import uuid7
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.support import OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+
+MINUTE = 60_000
+RUNNER = "runner"
+LADDER = """
+version: 1
+rules:
+  - name: climbs
+    tools: [delete_file]
+    then: ask
+    expires_in: 30m
+    on_expiry: escalate
+    remind: [5m]
+    escalate:
+      - {after: 10m, to: {teams: [finance]}}
+"""
+
+
+def key(name: str) -> Caller:
+    """A key that is bound to nobody."""
+    return Caller(owner=f"key:{name}", owners=frozenset({f"key:{name}"}), agents=(name,), credential=name)
+
+
+async def frozen(parts: Parts, scope: str = "workspace", name: str = "", reason: str = "Stop it.") -> Freeze:
+    draft = Freeze(
+        id=uuid7(parts.clock()),
+        workspace="default",
+        scope=scope,
+        name=name,
+        reason=reason,
+        by="ada",
+        at=0,  # type: ignore[arg-type]
+    )
+    made = await parts.store.freezes.add(draft)
+    await parts.follow_policy("default", {})
+    return made
+
+
+async def released(parts: Parts, freeze: Freeze) -> Freeze:
+    done = await parts.store.freezes.release("default", freeze.id, "ada", "All is well.")
+    await parts.store.freezes.settle("default", freeze.id)
+    await parts.follow_policy("default", {})
+    return done
+
+
+async def approved(parts: Parts, number: int | str = 1, **more: object) -> str:
+    approval_id = await pending(parts, number, **more)
+    await approve(parts, approval_id)
+    return approval_id
+
+
+async def start(parts: Parts, approval_id: str, runner: str = RUNNER) -> int:
+    return (await parts.gate.start("default", approval_id, runner)).fence
+
+
+async def test_nothing_starts_in_a_frozen_workspace_and_everything_after_its_release(parts: Parts) -> None:
+    approval_id = await approved(parts)
+    freeze = await frozen(parts)
+    with pytest.raises(Frozen, match=r"Stop it\.") as refused:
+        await start(parts, approval_id)
+    assert refused.value.status == 409
+    assert refused.value.to_json()["freeze_id"] == freeze.id
+    assert isinstance(await parts.gate.look("default", approval_id), Waiting)
+    await released(parts, freeze)
+    assert isinstance(await parts.gate.look("default", approval_id), Proceed)
+    assert await start(parts, approval_id) == 1
+    assert (await kinds(parts))[-3:] == ["frozen", "unfrozen", "started"]
+    assert await faults(parts) == []
+
+
+async def test_people_decide_and_running_calls_end_while_all_is_frozen(parts: Parts) -> None:
+    running, waiting = await approved(parts, 1), await pending(parts, 2)
+    fence = await start(parts, running)
+    await frozen(parts)
+    assert await approve(parts, waiting) == "approved"
+    await parts.gate.renew("default", running, fence)
+    await parts.gate.finish("default", running, fence, ok=True, payload=OK)
+    assert isinstance(await parts.gate.look("default", running), Finished)
+    assert await faults(parts) == []
+
+
+async def test_a_start_that_is_sent_again_is_answered_as_before(parts: Parts) -> None:
+    approval_id = await approved(parts)
+    assert await start(parts, approval_id, "attempt:key1:once") == 1
+    await frozen(parts)
+    assert await start(parts, approval_id, "attempt:key1:once") == 1
+    with pytest.raises(AlreadyStarted):
+        await start(parts, approval_id, "attempt:key1:twice")
+
+
+async def test_new_calls_are_refused_with_the_reason_reads_too(parts: Parts) -> None:
+    await frozen(parts)
+    for spec, number in ((WRITE, 1), (READ, 2)):
+        outcome = await parts.gate.check(call(number, tool=spec.name), spec)
+        assert isinstance(outcome, Refused)
+        assert "Stop it." in outcome.reason
+    assert (await kinds(parts))[-3:] == ["frozen", "denied", "denied"]
+
+
+async def test_a_flood_of_frozen_reads_leaves_few_entries(parts: Parts, clock: Clock) -> None:
+    await frozen(parts)
+    for number in range(100):
+        assert isinstance(await parts.gate.check(call(number, tool=READ.name), READ), Refused)
+    assert (await kinds(parts)).count("denied") == 60
+    clock.forward(MINUTE)
+    await parts.gate.check(call("later", tool=READ.name), READ)
+    assert (await kinds(parts)).count("denied") == 61
+
+
+async def test_a_known_call_keeps_its_outcome_while_it_is_frozen(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    await frozen(parts)
+    outcome = await parts.gate.check(call(), WRITE)
+    assert isinstance(outcome, Waiting)
+    assert outcome.approval_id == approval_id
+
+
+@pytest.mark.parametrize(
+    ("scope", "name", "inside", "outside"),
+    [
+        ("agent", "Bot ", {"agent": "bot"}, {"agent": "other"}),
+        ("agent", "bot", {"agent": "sub", "agent_path": ("bot", "sub")}, {"agent": "robot"}),
+        ("tool", "delete_*", {}, {"tool": "move_file"}),
+    ],
+)
+async def test_a_freeze_stops_its_scope_alone(
+    parts: Parts, scope: str, name: str, inside: dict[str, object], outside: dict[str, object]
+) -> None:
+    await frozen(parts, scope, name)
+    assert isinstance(await parts.gate.check(call(1, **inside), WRITE), Refused)
+    assert not isinstance(await parts.gate.check(call(2, **outside), WRITE), Refused)
+
+
+async def test_a_frozen_key_starts_nothing_and_proposes_nothing(parts: Parts) -> None:
+    approval_id = await approved(parts)
+    freeze = await frozen(parts, "key", "key1")
+    with pytest.raises(Frozen):
+        await start(parts, approval_id, "attempt:key1:x")
+    assert isinstance(await parts.gate.check(call(2, caller=key("key1")), WRITE), Refused)
+    assert isinstance(await parts.gate.check(call(3, caller=key("key2")), WRITE), Waiting)
+    assert await start(parts, approval_id, "attempt:key2:x") == 1
+    assert (await released(parts, freeze)).released_by == "ada"
+    assert await faults(parts) == []
+
+
+async def test_an_agents_freeze_covers_every_key_that_has_used_its_name(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts, opened(place, clock) as elsewhere:
+        await elsewhere.gate.check(call(1, tool=READ.name, agent="bot", caller=key("key1")), READ)
+        approval_id = await approved(parts, 2, agent="other")
+        await frozen(parts, "agent", "bot")
+        assert isinstance(await parts.gate.check(call(3, agent="innocent", caller=key("key1")), WRITE), Refused)
+        assert isinstance(await parts.gate.check(call(4, agent="innocent", caller=key("key2")), WRITE), Waiting)
+        with pytest.raises(Frozen):
+            await start(elsewhere, approval_id, "attempt:key1:x")
+        await elsewhere.gate.check(call(5, tool=READ.name, agent="bot", caller=key("key2")), READ)
+        with pytest.raises(Frozen):
+            await start(parts, approval_id, "attempt:key2:x")
+
+
+async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place: Place, clock: Clock) -> None:
+    async with opened(place, clock, LADDER) as parts:
+        approval_id = await pending(parts)
+        clock.forward(4 * MINUTE)
+        freeze = await frozen(parts)
+        clock.forward(60 * MINUTE)
+        assert await parts.worker.sweep() == 0
+        outcome = await parts.gate.look("default", approval_id)
+        assert isinstance(outcome, Waiting)
+        assert outcome.until == clock.now + 26 * MINUTE
+        await released(parts, freeze)
+        for minutes, kind in ((1, "reminded"), (6, "escalated"), (26, "expired")):
+            clock.now = START + (64 + minutes) * MINUTE - 1
+            assert await parts.worker.sweep() == 0
+            clock.now += 1
+            assert await parts.worker.sweep() == 1
+            assert (await kinds(parts))[-1] == kind
+        assert await status(parts, approval_id) == "expired"
+        assert await faults(parts) == []
+
+
+async def test_what_was_approved_can_be_started_for_as_long_after_the_release(parts: Parts, clock: Clock) -> None:
+    approval_id = await approved(parts)
+    before = (await parts.store.get("default", approval_id)).approval.start_by
+    clock.forward(MINUTE)
+    freeze = await frozen(parts)
+    clock.forward(24 * 60 * MINUTE)
+    assert await parts.worker.sweep() == 0
+    with pytest.raises(Frozen):
+        await start(parts, approval_id)
+    await released(parts, freeze)
+    approval = (await parts.store.get("default", approval_id)).approval
+    assert approval.start_by == (before or 0) + 24 * 60 * MINUTE
+    assert await start(parts, approval_id) == 1
+    assert await faults(parts) == []
+
+
+async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    freeze = await frozen(parts)
+    clock.forward(60 * MINUTE)
+    assert await approve(parts, approval_id) == "approved"
+    clock.forward(MINUTE)
+    await released(parts, freeze)
+    approval = (await parts.store.get("default", approval_id)).approval
+    assert approval.start_by == START + 60 * MINUTE + approval.terms.start_within + MINUTE
+    assert (await kinds(parts))[-4:] == ["deferred", "approved", "unfrozen", "deferred"]
+    assert await faults(parts) == []
+
+
+async def test_freezes_that_overlap_move_a_deadline_once(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    expires_at = (await parts.store.get("default", approval_id)).approval.expires_at
+    first = await frozen(parts)
+    clock.forward(5_000)
+    second = await frozen(parts, "tool", WRITE.name)
+    clock.forward(5_000)
+    await released(parts, first)
+    clock.forward(5_000)
+    await released(parts, second)
+    assert (await parts.store.get("default", approval_id)).approval.expires_at == expires_at + 15_000
+    assert await faults(parts) == []
+
+
+async def test_a_release_that_was_killed_is_finished_by_a_worker(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts:
+        ids = [await pending(parts, number) for number in range(3)]
+        freeze = await frozen(parts)
+        clock.forward(60 * MINUTE)
+        await parts.store.freezes.release("default", freeze.id, "ada")
+    clock.forward(1_000)
+    async with opened(place, clock) as later:
+        assert await later.worker.sweep() == 0
+        assert [await status(later, each) for each in ids] == ["pending"] * 3
+        assert await later.store.freezes.unsettled() == []
+        moved = [(await later.store.get("default", each)).approval.deferred for each in ids]
+        assert moved == [60 * MINUTE] * 3
+        assert await faults(later) == []
+
+
+async def test_more_overdue_calls_than_a_worker_takes_at_once_hold_up_nobody_else(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts:
+        await asyncio.gather(*(pending(parts, number, agent="bot") for number in range(120)))
+        clock.forward(1)
+        other = await pending(parts, "other", agent="other")
+        freeze = await frozen(parts, "agent", "bot")
+        clock.forward(60 * MINUTE)
+        await parts.worker.sweep()
+        await parts.worker.sweep()
+        assert await status(parts, other) == "expired"
+        assert (await parts.store.stats("default")).by_status["pending"] == 120
+        await released(parts, freeze)
+        assert (await kinds(parts)).count("deferred") == 120
+
+
+async def test_two_admins_at_once_make_one_freeze_and_release_it_once(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as one, opened(place, clock) as two:
+        made = await asyncio.gather(frozen(one), frozen(two), frozen(one))
+        assert len({each.id for each in made}) == 1
+        await asyncio.gather(released(one, made[0]), released(two, made[0]))
+        assert [kind for kind in await kinds(one) if "frozen" in kind] == ["frozen", "unfrozen"]
+        assert await one.store.freezes.open("default") == ()
+
+
+async def test_a_freeze_needs_a_reason_and_fits_its_scope(parts: Parts) -> None:
+    for scope, name, reason in (("workspace", "", " "), ("workspace", "x", "Why"), ("agent", "", "Why")):
+        with pytest.raises(InvalidRequest):
+            await frozen(parts, scope, name, reason)
+    with pytest.raises(NotFound):
+        await parts.store.freezes.release("default", "none", "ada")
+
+
+async def test_no_start_follows_a_freeze_in_the_ledger_whatever_races(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as one, opened(place, clock) as two:
+        ids = await asyncio.gather(*(approved(one, number) for number in range(24)))
+
+        async def tries(parts: Parts, approval_id: str) -> str:
+            try:
+                await start(parts, approval_id)
+            except (Frozen, AlreadyStarted) as error:
+                return error.code
+            return "started"
+
+        async def freeze_midway() -> Freeze:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            return await frozen(two)
+
+        racing = [tries((one, two)[number % 2], each) for number, each in enumerate(ids)]
+        *results, freeze = await asyncio.gather(*racing[:12], freeze_midway(), *racing[12:])
+        results = [each for each in (*results, freeze) if isinstance(each, str)]
+        every = await kinds(one)
+        assert "started" not in every[every.index("frozen") :]
+        assert results.count("started") == every.count("started")
+        assert await faults(one) == []
+
+
+async def test_the_entries_say_what_was_frozen_and_why(parts: Parts) -> None:
+    freeze = await frozen(parts, "tool", "delete_file")
+    await released(parts, freeze)
+    entries = [each async for chunk in parts.store.entries("default") for each in chunk if "frozen" in each.kind]
+    assert [(each.kind, each.actor) for each in entries] == [("frozen", "ada"), ("unfrozen", "ada")]
+    assert json.loads(entries[0].data) == {"freeze": freeze.id, "scope": "tool", "name": "delete_file"}
+    assert json.loads(entries[0].content or b"") == {"reason": "Stop it."}
+    assert (await parts.store.freezes.every("default"))[0].released_by == "ada"
+
+
+async def test_a_clock_that_went_back_shortens_no_deadline(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    clock.forward(10_000)
+    freeze = await frozen(parts)
+    clock.forward(-5_000)
+    done = await released(parts, freeze)
+    assert done.released_at == freeze.at
+    assert (await parts.store.get("default", approval_id)).approval.deferred == 0

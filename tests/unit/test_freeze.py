@@ -1,0 +1,308 @@
+"""The rules of a freeze: what it covers, what it stops, and how deadlines move."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core import execution
+from interlock.core.call import Caller
+from interlock.core.errors import DeniedNow, Frozen, InvalidRequest
+from interlock.core.event import Change, Event
+from interlock.core.freeze import (
+    SCOPES,
+    Freeze,
+    ReadEntries,
+    Target,
+    covers,
+    defer,
+    error_of,
+    key_of,
+    make,
+    refusal,
+    release,
+    settle,
+    stopping,
+    target_of,
+    target_of_call,
+)
+from interlock.core.ledger import Entry, Head, Verifier, seal
+from interlock.core.policy import Ask, Rung
+from interlock.core.routing import due_at
+from tests.unit.builders import LEASE, NOW, at, call, in_status, requested, stored
+
+TARGET = Target("default", ("boss", "bot"), "key1", "pay")
+
+
+def freeze(scope: str = "workspace", name: str = "", **more: Any) -> Freeze:
+    fields = {"id": "f1", "workspace": "default", "reason": "Stop.", "by": "ada", "at": NOW, **more}
+    return Freeze(scope=scope, name=name, **fields)  # type: ignore[arg-type]
+
+
+# R59
+@pytest.mark.parametrize(
+    ("scope", "name", "covered"),
+    [
+        ("workspace", "", True),
+        ("agent", "bot", True),
+        ("agent", "BOSS ", True),
+        ("agent", "\uff42\uff4f\uff54", True),
+        ("agent", "robot", False),
+        ("key", "key1", True),
+        ("key", "key", False),
+        ("tool", "pay", True),
+        ("tool", "Pa*", True),
+        ("tool", "pays", False),
+    ],
+)
+def test_a_freeze_covers_its_scope(scope: str, name: str, covered: bool) -> None:
+    assert covers(freeze(scope, name), TARGET) is covered
+    assert not covers(freeze(scope, name, workspace="other"), TARGET)
+
+
+# R59
+def test_an_agents_freeze_covers_the_keys_that_used_its_name() -> None:
+    assert covers(freeze("agent", "robot", keys=frozenset({"key1"})), TARGET)
+    assert not covers(freeze("agent", "robot", keys=frozenset({"key2"})), TARGET)
+    assert not covers(freeze("agent", "robot"), TARGET._replace(key=""))
+
+
+def test_the_key_of_a_start_is_in_the_name_of_its_attempt() -> None:
+    assert key_of("attempt:key1:a:b") == "key1"
+    assert key_of("runner:machine:1:2:3") == ""
+
+
+def test_a_target_has_the_agents_of_the_path_or_the_one_that_calls() -> None:
+    approval = in_status("approved")
+    assert target_of(approval) == Target("default", ("helper",), "", "pay")
+    assert target_of(approval, "key1").key == "key1"
+    nested = replace(approval, subject=approval.subject._replace(agent_path=("a", "b")))
+    assert target_of(nested).agents == ("a", "b")
+    alone = replace(approval, subject=approval.subject._replace(agent=""))
+    assert target_of(alone).agents == ()
+    caller = Caller(owner="key:key0", owners=frozenset({"key:key0"}), agents=("biller",), credential="key1")
+    assert target_of_call(call(caller=caller)) == Target("default", ("helper", "biller"), "key1", "pay")
+    assert target_of_call(call()) == Target("default", ("helper",), "", "pay")
+    stored_one = requested(caller=caller).approval
+    assert target_of(stored_one) == Target("default", ("helper", "biller"), "key0", "pay")
+    assert target_of(stored_one, "key1").key == "key1"
+
+
+# R59
+def test_only_a_freeze_that_is_on_stops() -> None:
+    on, off = freeze("tool", "pay"), freeze(released_at=NOW)
+    assert stopping([off, on], TARGET) is on
+    assert stopping([off], TARGET) is None
+
+
+# R59
+def test_a_freeze_is_made_once_for_a_scope_and_released_once() -> None:
+    made = make(freeze("agent", "bot", at=0), [], at())
+    assert made.state.at == NOW
+    assert made.events == (
+        Event("frozen", "ada", {"freeze": "f1", "scope": "agent", "name": "bot"}, "", {"reason": "Stop."}),
+    )
+    assert make(freeze("agent", "BOT", id="f2"), [made.state], at()) == Change(made.state)
+    assert make(freeze("agent", "bot", id="f2"), [replace(made.state, released_at=NOW)], at()).events
+    assert make(freeze("tool", "bot", id="f2"), [made.state], at()).events
+    ended = release(made.state, "eve", "", at(NOW + 5))
+    assert (ended.state.released_at, ended.state.released_by, ended.state.is_on) == (NOW + 5, "eve", False)
+    assert ended.events[0].content is None
+    assert release(ended.state, "bob", "again", at(NOW + 9)) == Change(ended.state)
+    assert settle(ended.state, at(NOW + 9)).settled_at == NOW + 9
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        freeze("galaxy"),
+        freeze("workspace", "x"),
+        freeze("agent", " "),
+        freeze("tool", "x" * 201),
+        freeze("tool", "a\nb"),
+        freeze(reason=" "),
+        freeze(reason="x" * 10_001),
+    ],
+)
+def test_a_freeze_that_makes_no_sense_is_refused(draft: Freeze) -> None:
+    with pytest.raises(InvalidRequest):
+        make(draft, [], at())
+
+
+def test_who_is_stopped_is_told_by_whom_and_why() -> None:
+    assert refusal(freeze()) == "Frozen by ada (the workspace default): Stop."
+    assert refusal(freeze("tool", "pay")) == "Frozen by ada (the tool pay): Stop."
+    error = error_of(freeze(), "a1")
+    assert isinstance(error, Frozen)
+    assert error.to_json().items() >= {"approval_id": "a1", "freeze_id": "f1", "reason": "Stop."}.items()
+
+
+# R59
+@pytest.mark.parametrize("stopped", [error_of(freeze(), "id"), DeniedNow("No.", reason="Why")])
+def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
+    def start(status: str, **more: Any) -> Change[Any]:
+        approval = in_status(status, **more)
+        now = NOW + (LEASE if status == "running" else 0)
+        return execution.start(stored(approval), "r2", LEASE, "", at(now), runner_is_dead=False, stopped=stopped)
+
+    with pytest.raises(type(stopped)):
+        start("running", idempotent=True)
+    if isinstance(stopped, Frozen):
+        with pytest.raises(Frozen):
+            start("approved")
+        return
+    change = start("approved")
+    assert (change.state.status, change.error) == ("cancelled", stopped)
+    assert change.state.decision.reason == "Why"
+    assert [each.kind for each in change.events] == ["cancelled"]
+
+
+def test_a_repeated_start_is_answered_though_all_is_stopped() -> None:
+    running = in_status("running", runner="attempt:key:1")
+    again = execution.start(
+        stored(running), "attempt:key:1", LEASE, "", at(), runner_is_dead=False, stopped=error_of(freeze(), "id")
+    )
+    assert again.state is running
+
+
+# R59
+@pytest.mark.parametrize(
+    ("status", "moves", "starts"),
+    [("pending", 5, None), ("rejected", 5, None), ("approved", 0, 5)],
+)
+def test_the_deadlines_of_what_is_covered_move_by_the_frozen_time(status: str, moves: int, starts: int | None) -> None:
+    approval = in_status(status)
+    change = defer(approval, [freeze(at=NOW + 10)], at(NOW + 15))
+    later = change.state
+    assert later.expires_at == approval.expires_at + moves
+    assert later.start_by == (None if starts is None else (approval.start_by or 0) + starts)
+    assert (later.deferred, later.deferred_until, later.version) == (5, NOW + 15, approval.version + 1)
+    assert change.events[0].data == {"by": 5, "expires_at": later.expires_at, "start_by": later.start_by}
+    assert defer(later, [freeze(at=NOW + 10)], at(NOW + 15)) == Change(later)
+    assert defer(approval, [freeze("tool", "other", at=NOW)], at(NOW + 15)) == Change(approval)
+
+
+def test_what_has_ended_or_runs_is_not_deferred_unless_it_waits_for_another_start() -> None:
+    for status in ("running", "succeeded", "unknown", "expired"):
+        approval = in_status(status)
+        assert defer(approval, [freeze()], at(NOW + 9)) == Change(approval)
+    idempotent = in_status("running", idempotent=True)
+    later = defer(idempotent, [freeze()], at(NOW + 9)).state
+    assert (due_at(later) or 0) - (due_at(idempotent) or 0) == 9
+
+
+def test_reminders_and_rungs_move_along() -> None:
+    terms = Ask(remind=(100,), ladder=(Rung(200),), expires_in=300)
+    approval = in_status("pending", terms=terms)
+    assert due_at(approval) == NOW + 100
+    assert due_at(defer(approval, [freeze(at=NOW + 50)], at(NOW + 150)).state) == NOW + 200
+
+
+spans = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=4)
+
+
+# R59
+@given(spans, st.lists(st.integers(0, 25), max_size=3))
+def test_frozen_time_counts_once_however_freezes_overlap_and_whenever_it_is_reckoned(
+    found: list[tuple[int, int]], looks: list[int]
+) -> None:
+    """What is settled by the end is how many moments some freeze was on."""
+    frozen = [freeze(id=str(n), at=NOW + a, released_at=NOW + a + b) for n, (a, b) in enumerate(found)]
+    approval = in_status("pending")
+    for look in sorted([*looks, 50]):
+        now = NOW + look
+        known = [
+            replace(each, released_at=each.released_at if (each.released_at or 0) <= now else None)
+            for each in frozen
+            if each.at <= now
+        ]
+        approval = defer(approval, known, at(now)).state
+    assert approval.deferred == sum(any(a <= t < a + b for a, b in found) for t in range(50))
+
+
+def test_a_flood_of_refused_reads_gets_few_entries() -> None:
+    entries = ReadEntries()
+    assert sum(entries.take(NOW) for _ in range(100)) == ReadEntries.A_MINUTE
+    assert entries.take(NOW + 60_000)
+
+
+# --- the law: no start while it is frozen
+
+
+def chain(*events: Event) -> list[Entry]:
+    entries: list[Entry] = []
+    head = Head("default")
+    for number, event in enumerate(events):
+        entries.append(seal(event, head, NOW + number, b"0123456789abcdef"))
+        head = Head("default", entries[-1].seq, entries[-1].link, entries[-1].at)
+    return entries
+
+
+def about(kind: str, status: str, actor: str = "ada", **data: object) -> Event:
+    return Event(kind, actor, {"status": status, "binding": "b1" * 32, **data}, "a1")
+
+
+def frozen(scope: str, name: str = "") -> Event:
+    return Event("frozen", "ada", {"freeze": "f1", "scope": scope, "name": name})
+
+
+PROPOSED = about("proposed", "pending", "agent:bot", tool="pay", expires_at=NOW + 3)
+APPROVED = about("approved", "approved")
+STARTED = about("started", "running", "attempt:key1:x", fence=1)
+UNFROZEN = Event("unfrozen", "ada", {"freeze": "f1", "scope": "workspace", "name": ""})
+
+
+def faults(*events: Event) -> list[str]:
+    verifier = Verifier("default")
+    verifier.feed(chain(*events))
+    return [fault.message for fault in verifier.faults]
+
+
+# R59
+@pytest.mark.parametrize(
+    ("scope", "name"),
+    [("workspace", ""), ("agent", "bot"), ("tool", "pay"), ("key", "key1")],
+)
+def test_a_start_between_frozen_and_unfrozen_breaks_a_law(scope: str, name: str) -> None:
+    assert faults(PROPOSED, APPROVED, frozen(scope, name), STARTED) == ["Started while it was frozen."]
+    assert faults(PROPOSED, APPROVED, frozen(scope, name), UNFROZEN, STARTED) == []
+    other = {"agent": "x", "tool": "x", "key": "x"}.get(scope)
+    if other is not None:
+        assert faults(PROPOSED, APPROVED, frozen(scope, other), STARTED) == []
+    assert scope in SCOPES
+
+
+def test_a_call_of_no_agent_is_covered_by_no_agents_freeze() -> None:
+    alone = PROPOSED._replace(actor="")
+    assert faults(alone, APPROVED, frozen("agent", "bot"), STARTED) == []
+
+
+def test_a_freeze_of_a_scope_that_there_is_not_is_a_fault() -> None:
+    assert faults(frozen("galaxy")) == ["A freeze has a scope that there is not."]
+
+
+# R59
+def test_a_deadline_that_was_held_up_moves_in_the_ledger_too() -> None:
+    late = [Event("commented", "ada", {}, "a1")] * 2
+    deferred = Event("deferred", "interlock", {"by": 9, "expires_at": NOW + 12, "start_by": None}, "a1")
+    assert faults(PROPOSED, *late, deferred, APPROVED) == []
+    assert faults(PROPOSED, *late, late[0], APPROVED) == ["Approved after the deadline."]
+
+
+# R49, R59
+@given(st.integers(0, 6))
+def test_parts_see_what_was_frozen_before_and_inside_of_them(cut: int) -> None:
+    honest = chain(PROPOSED, APPROVED, frozen("workspace"), UNFROZEN, STARTED)
+    forged = chain(PROPOSED, APPROVED, frozen("workspace"), STARTED, UNFROZEN)
+    for entries, wrong in ((honest, False), (forged, True)):
+        first, second = entries[:cut], entries[cut:]
+        whole = Verifier("default")
+        whole.feed(first)
+        start = Head("default", first[-1].seq, first[-1].link, first[-1].at) if first else None
+        part = Verifier("default", None, start)
+        part.feed(second)
+        joined = whole.join(part)
+        assert bool(whole.faults) == (wrong and (joined or cut > 3)) or not joined
+        assert not (joined and wrong and not whole.faults)
