@@ -8,6 +8,7 @@ from interlock.core.budget import Amounts, plain
 from interlock.core.canonical import read
 from interlock.core.card import visible
 from interlock.core.event import Stored
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant, state_at
 from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Then
@@ -25,6 +26,22 @@ from interlock.words import counted, needs, who
 DAY = 86_400_000
 KINDS: tuple[Then, ...] = ("allow", "ask", "deny")
 EVERYBODY = "the requester, a reviewer or an admin"
+
+# Freezes
+
+
+def freeze_json(freeze: Freeze) -> dict[str, object]:
+    return {
+        "id": freeze.id,
+        "scope": freeze.scope,
+        "name": freeze.name,
+        "reason": freeze.reason,
+        "created_by": freeze.by,
+        "created_at": rfc3339(freeze.at),
+        "released_at": optional_rfc3339(freeze.released_at),
+        "released_by": freeze.released_by or None,
+    }
+
 
 # Grants
 

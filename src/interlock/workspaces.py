@@ -134,9 +134,10 @@ class Workspaces:
                     await self.refresh(workspace)
 
     async def refresh(self, workspace: str) -> None:
-        """Takes up what changed: the people, the agents and the policy."""
+        """Takes up what changed: the freezes first, the people, the agents and the policy."""
         doors = await self.doors(workspace)
         async with self._refreshing:  # what was read earlier must not be taken up later
+            doors.gate.stops.freezes = await self._store.open_freezes(workspace)
             known = await self._read(workspace)
             if (known.body, known.agents) != (doors.body, doors.agents):
                 doors.take_up(await self._load(workspace, known.body, known.agents))
@@ -151,6 +152,7 @@ class Workspaces:
         known = await self._read(workspace)
         loaded = await self._load(workspace, known.body, known.agents)
         gate, inbox = self._make(loaded.policy)
+        gate.stops.freezes = await self._store.open_freezes(workspace)
         return Doors(workspace, gate, inbox, loaded, known)
 
     async def _read(self, workspace: str) -> Known:

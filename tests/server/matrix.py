@@ -221,6 +221,12 @@ async def _grant(world: World, workspace: str, role: str) -> Target:
     return Target((await world.done(workspace, maker, "POST", "/api/grants", grant))["id"])
 
 
+async def _freeze(world: World, workspace: str, _: str) -> Target:
+    """Of a tool that nobody calls: the world has to go on."""
+    body = {"scope": "tool", "name": named(workspace), "reason": named(workspace)}
+    return Target((await world.done(workspace, "admin", "POST", "/api/freeze", body))["id"])
+
+
 async def _seen(world: World, workspace: str, _: str) -> Target:
     """A tool of which a call has been seen."""
     return Target("", {"tool": (await world.call(workspace))["tool"]})
@@ -327,6 +333,7 @@ MAKERS: dict[str, Maker] = {
     "/api/agent/approve": approval,
     "/api/chat": _thread,
     "/api/grants/{": _grant,
+    "/api/freeze/{": _freeze,
     "/api/grants": _seen,
     "/api/agents/{": _agent,
     "/api/tools/{": _tool,

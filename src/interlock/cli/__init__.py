@@ -127,6 +127,45 @@ async def doctor(options: Options) -> None:
     await examine(options)
 
 
+Frozen = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who does it.")]
+FrozenAgent = Annotated[str, typer.Option(metavar="NAME", help="One agent, with every key that has used its name.")]
+FrozenKey = Annotated[str, typer.Option(metavar="ID", help="One key, by its id.")]
+FrozenTool = Annotated[str, typer.Option(metavar="NAME", help="One tool; * stands for any letters.")]
+Why = Annotated[str, typer.Option(metavar="TEXT", show_default=False, help="Why; those who are stopped are told.")]
+
+
+@command(app, kept)
+async def freeze(
+    desk: Desk,
+    *,
+    reason: Why,
+    agent: FrozenAgent = "",
+    key: FrozenKey = "",
+    tool: FrozenTool = "",
+    user: Frozen = "",
+) -> None:
+    """Stop at once: nothing in the workspace starts, or of one agent, key or tool. For admins."""
+    from interlock.cli import freezes
+
+    await freezes.freeze(desk, freezes.Wanted(agent, key, tool, reason, user))
+
+
+@command(app, kept)
+async def unfreeze(
+    desk: Desk,
+    *,
+    reason: Why,
+    agent: FrozenAgent = "",
+    key: FrozenKey = "",
+    tool: FrozenTool = "",
+    user: Frozen = "",
+) -> None:
+    """Let calls start again, and move the deadlines that were held up. For admins."""
+    from interlock.cli import freezes
+
+    await freezes.unfreeze(desk, freezes.Wanted(agent, key, tool, reason, user))
+
+
 @command(app, kept)
 async def erase(
     desk: Desk,

@@ -106,6 +106,12 @@ async def _workspace(desk: Desk) -> AsyncIterator[Check]:
     async for line in _policy(desk):
         yield line
     yield await _ledger(desk)
+    for freeze in await store.open_freezes(desk.workspace):
+        if freeze.is_on:
+            what = f"{freeze.what} has been frozen by {freeze.by} for {span(desk.now() - freeze.at)}: {freeze.reason}"
+            yield Check(
+                "warn", "frozen", what, "Release it: interlock unfreeze --reason TEXT, with --agent, --key or --tool"
+            )
     stored = {agent.name: agent for agent in await store.agents(desk.workspace)}
     for line in equipment(settings, store, stored, desk.workspace):
         yield line

@@ -25,6 +25,7 @@ class Local:
         await self._store.open()
         try:
             self._gate.policy = await stored_policy(self._store, self._workspace)
+            self._gate.stops.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:
             await self._store.close()
             raise

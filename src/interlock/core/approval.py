@@ -170,10 +170,9 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
         error = Forbidden("Only those who may decide can delegate.", approval_id=approval.id)
         return refused(approval, "delegate", reviewer, error)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
-    content = {"to": {"users": sorted(to.users), "teams": sorted(to.teams)}, "via": reviewer.via}
-    return changed(
-        moved(approval, delegations=(*approval.delegations, passed)), "delegated", reviewer.name, {}, content
-    )
+    named = {"users": sorted(to.users), "teams": sorted(to.teams)}
+    delegated = moved(approval, delegations=(*approval.delegations, passed))
+    return changed(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
 
 
 def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Change[Approval]:
@@ -247,8 +246,7 @@ def _refusal_of(approval: Approval, decision: Decision, reviewer: Reviewer) -> E
 
 def _is_counted(approval: Approval, seen: Seen, reviewer: Reviewer) -> bool:
     """Whether they approved these very arguments before, also in a stage that is complete."""
-    voted = any(vote.by == reviewer.name for vote in approval.votes)
-    return voted and seen.args_sha256 == approval.args_sha256
+    return seen.args_sha256 == approval.args_sha256 and any(vote.by == reviewer.name for vote in approval.votes)
 
 
 def _refusal(approval: Approval, decision: Decision, reviewer: Reviewer) -> Error | None:

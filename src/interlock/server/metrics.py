@@ -61,8 +61,10 @@ class Metrics:
         own = _of_workspace(workspace, followed, stats.by_status, age)
         paused, since = await self._site.store.pauses.count(workspace)
         still = _of_pauses(workspace, paused, 0 if since is None else max(0, self._site.clock() - since) / 1000)
+        on = sum(each.is_on for each in await self._site.store.open_freezes(workspace))
+        frozen = _gauge("interlock_freezes", "Freezes that are on.", on, workspace)
         told = _of_channels(workspace, channels, followed.told, self._site.clock())
-        registry.register(Once([*own, *still, *told, *_of_process(self._site)]))
+        registry.register(Once([*own, frozen, *still, *told, *_of_process(self._site)]))
         return generate_latest(registry) + generate_latest(self._process)
 
     async def _follow(self, workspace: str) -> Followed:

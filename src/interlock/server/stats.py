@@ -19,7 +19,10 @@ router = APIRouter(tags=["operations"])
 
 
 class Counted(Told):
-    """`waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down."""
+    """`waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
+
+    `freezes` are those that are on.
+    """
 
     pending: int
     waiting_agents: int
@@ -28,6 +31,7 @@ class Counted(Told):
     cancelled: int
     allowed_reads: int
     oldest_pending_seconds: float
+    freezes: int
     by_status: dict[str, int]
 
 
@@ -123,6 +127,7 @@ async def count(site: Here, caller: Caller) -> Response:
         "cancelled": by_status["cancelled"],
         "allowed_reads": stats.allowed_reads,
         "oldest_pending_seconds": 0.0 if oldest is None else max(0, site.clock() - oldest) / 1000,
+        "freezes": sum(each.is_on for each in await site.store.open_freezes(caller.workspace)),
         "by_status": by_status,
     }
     return response(json_answer(body))

@@ -94,7 +94,8 @@ class SqlStore:
         self.answers = SqlAnswers(database)
         self.deliveries = SqlDeliveries(database)
         self.freezes = freezes = SqlFreezes(database)
-        self.use_key, self.unsettled_freezes, self.settle_freeze = freezes.use_key, freezes.unsettled, freezes.settle
+        self.open_freezes, self.use_key = freezes.open, freezes.use_key
+        self.unsettled_freezes, self.settle_freeze = freezes.unsettled, freezes.settle
         self.pauses = SqlPauses(database)
         self.threads = SqlThreads(database)
         self.announce = database.watchers.announce

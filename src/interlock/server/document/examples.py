@@ -38,6 +38,7 @@ BODIES: Mapping[str, object] = {
             {"id": "0192f0c1-2b3d-7c4e-9f60-718293a4b5c7", "kind": "reject", "reason": "Not this month."},
         ]
     },
+    "NewFreeze": {"scope": "tool", "name": "wire_*", "reason": "The bank asked us to stop."},
     "Nothing": {},
     "Delegate": {"users": ["eve"]},
     "Comment": {"text": "I have asked finance."},

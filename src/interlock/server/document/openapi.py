@@ -33,6 +33,7 @@ TAGS = {
     "people and keys": "Who may do what.",
     "policy": "Which calls are allowed, denied or asked about.",
     "grants": "Standing, scoped, expiring permissions.",
+    "freezes": "Stop a workspace, an agent, a key or a tool at once.",
     "agents and tools": "What is known of agents, and which of their tools ask.",
     "channels": "The ways to people, and what became of each message.",
     "audit": "The ledger of all that happened.",

@@ -77,6 +77,9 @@ const SAYS: Record<string, Said> = {
   channel_on: (e) => `switched the channel ${text(e, "channel")} on`,
   policy_changed: (e) => `put a policy in force${text(e, "version") && `, version ${text(e, "version")}`}`,
   agent_changed: (e) => `changed the settings of the agent ${text(e, "agent")}`,
+  frozen: (e) => `froze ${scope(e)}${because(e, "reason")}`,
+  unfrozen: (e) => `released ${scope(e)}${because(e, "reason")}`,
+  deferred: () => "moved its deadlines by the time for which it was frozen",
   erased: (e) => `erased the content of ${erasedWhat(e)}`,
 };
 
@@ -125,6 +128,9 @@ function because(entry: Entry, name: string): string {
   return typeof why === "string" && why ? `: ${visible(why)}` : "";
 }
 
+const scope = (entry: Entry): string =>
+  text(entry, "name") ? `the ${text(entry, "scope")} ${text(entry, "name")}` : "the workspace";
+
 const tool = (entry: Entry): string => text(entry, "tool") || "a tool";
 const rule = (entry: Entry): string => (text(entry, "rule") ? ` (rule “${text(entry, "rule")}”)` : "");
 const a = (role: string): string => (/^[aeiou]/.test(role) ? `an ${role}` : `a ${role || "person"}`);
@@ -154,6 +160,7 @@ const REFUSALS: Record<string, string> = {
   invalid_decision: "the answer did not fit",
   findings_not_acknowledged: "warnings were not acknowledged",
   expired: "it was too late",
+  denied_now: "the policy denies it by now",
 };
 
 function refusal(entry: Entry): string {

@@ -1,0 +1,61 @@
+"""An admin's brake: freeze a workspace, an agent, a key or a tool, and release it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from interlock.core.decision import Reviewer
+from interlock.core.errors import Forbidden
+from interlock.core.freeze import Freeze, Scope
+from interlock.core.identity import ADMIN
+from interlock.core.ports import Clock
+from interlock.gate import uuid7
+
+
+class FreezeStore(Protocol):
+    async def open(self, workspace: str) -> tuple[Freeze, ...]: ...
+    async def every(self, workspace: str) -> Sequence[Freeze]: ...
+    async def add(self, draft: Freeze) -> Freeze: ...
+    async def release(self, workspace: str, freeze_id: str, by: str, reason: str = "") -> Freeze: ...
+    async def settle(self, workspace: str, freeze_id: str) -> int: ...
+
+
+class Freezes:
+    def __init__(self, store: FreezeStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def on(self, workspace: str) -> Sequence[Freeze]:
+        return [freeze for freeze in await self._store.open(workspace) if freeze.is_on]
+
+    async def every(self, workspace: str) -> Sequence[Freeze]:
+        """The newest, also those that were released."""
+        return await self._store.every(workspace)
+
+    async def freeze(self, workspace: str, scope: str, name: str, reason: str, person: Reviewer) -> Freeze:
+        """Stops everything in the scope at once; the standing freeze if there is one."""
+        _check(person)
+        draft = Freeze(
+            id=uuid7(self._clock()),
+            workspace=workspace,
+            scope=cast(Scope, scope),
+            name=name,
+            reason=reason,
+            by=person.name,
+            at=0,
+        )
+        return await self._store.add(draft)
+
+    async def release(self, workspace: str, freeze_id: str, reason: str, person: Reviewer) -> Freeze:
+        """Lets calls start again, and moves the deadlines that were held up."""
+        _check(person)
+        freeze = await self._store.release(workspace, freeze_id, person.name, reason)
+        if freeze.settled_at is None:
+            await self._store.settle(workspace, freeze_id)
+        return freeze
+
+
+def _check(person: Reviewer) -> None:
+    if person.role != ADMIN:
+        raise Forbidden(f"{person.name} may not freeze or release anything. Ask an admin of the workspace.")

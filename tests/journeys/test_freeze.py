@@ -1,0 +1,29 @@
+"""The brake on the command line: freeze, what doctor says, unfreeze."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.wiring import wall_clock
+from tests.journeys.programs import Shell
+from tests.support import Clock, opened
+
+pytestmark = pytest.mark.smoke
+
+
+async def test_a_workspace_is_frozen_told_of_and_released(shell: Shell) -> None:  # R59
+    async with opened(shell.path, Clock(wall_clock())):
+        pass
+    assert "Frozen: the workspace default." in shell("freeze", "--reason", "A runaway agent.").out
+    assert "was frozen already by" in shell("freeze", "--reason", "Once more.").out
+    assert "A runaway agent." in shell("doctor").out
+    assert "Frozen: the tool pay_*." in shell("freeze", "--tool", "pay_*", "--reason", "The bank.").out
+    both = shell("freeze", "--tool", "a", "--agent", "b", "--reason", "x")
+    assert (both.code, "one of --agent, --key and --tool" in both.err) == (2, True)
+    assert "There is no key 'k'" in shell("freeze", "--key", "k", "--reason", "x").err
+    assert "Released: the workspace default." in shell("unfreeze", "--reason", "It was stopped.").out
+    again = shell("unfreeze", "--reason", "It was stopped.")
+    assert (again.code, "the tool pay_*" in again.err) == (1, True)
+    (item,) = shell("unfreeze", "--tool", "PAY_*", "--reason", "Mended.", "--json").json["items"]
+    assert item["released_by"]
+    assert "frozen" not in shell("doctor").out
