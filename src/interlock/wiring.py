@@ -77,7 +77,7 @@ class Parts:
         body = text if text is not None else (stored.body if stored else "")
         names = names_of(await self.store.users(workspace), reaching)
         loaded = load_policy(body, compile_condition, names, toggles, reaching.reminders)
-        self.gate.stops.freezes = await self.store.open_freezes(workspace)
+        self.inbox.stops.freezes = await self.store.open_freezes(workspace)
         if text is not None:
             await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
         self.gate.policy = self.inbox.policy = loaded.policy
@@ -85,7 +85,7 @@ class Parts:
 
     async def follow_policy(self, workspace: str, toggles: Toggles) -> None:
         """Takes up a policy that another process put in force, the last one wins, and the freezes that are on."""
-        self.gate.stops.freezes = await self.store.open_freezes(workspace)
+        self.inbox.stops.freezes = await self.store.open_freezes(workspace)
         stored = await self.store.policy(workspace)
         if stored is not None and stored.sha256 != self.gate.policy.sha256:
             await self.put_policy(workspace, None, "", toggles)

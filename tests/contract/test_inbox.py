@@ -9,6 +9,7 @@ from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Se
 from interlock.core.errors import (
     AlreadyDecided,
     Conflict,
+    DeniedNow,
     DigestMismatch,
     Error,
     Expired,
@@ -132,7 +133,7 @@ async def test_an_edit_is_checked_judged_and_runs_as_edited(bank: Parts) -> None
     ):
         with pytest.raises(InvalidDecision, match=where):
             await bank.inbox.decide("default", approval_id, Edit(bad, seen), BOB)
-    with pytest.raises(InvalidDecision, match="Nobody lives there"):
+    with pytest.raises(DeniedNow, match="Nobody lives there"):
         await bank.inbox.decide("default", approval_id, Edit(b'{"amount":1,"to":"moon"}', seen), BOB)
     assert await status(bank, approval_id) == "pending"
     done = await bank.inbox.decide("default", approval_id, Edit(b'{"amount":20,"to":"shop"}', seen), BOB)

@@ -41,13 +41,15 @@ def begin(begin: Begin, now: int) -> Work:
         if begin.fence is not None:
             check_held(tx, call.workspace, call.run_id, begin.fence)
         change = begin.step(tx.moment(call.workspace), lambda: tx.grants(*grants[1:]))
+        tx.freezes(call.workspace)
         tx.insert(change, proposal.spec)
         return Stored(change.state, change.payload or Payload())
 
     by_call = ("approval_by_call", call.workspace, call.run_id, call.call_id)
     by_id = (("approval", call.workspace, given),) if given else ()
+    freezes = ("freezes", call.workspace)  # known from then on, so that a start need not ask
     thread = (("thread", call.workspace, call.run_id),) if begin.fence is not None else ()
-    return Work(run, call.workspace, (by_call, grants, *by_id, *thread))
+    return Work(run, call.workspace, (by_call, grants, freezes, *by_id, *thread))
 
 
 def deny(workspace: str, events: Sequence[Event], spec: ToolSpec) -> Work:

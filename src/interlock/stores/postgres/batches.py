@@ -199,6 +199,8 @@ class Batches:
         known = self._memory.approvals
         wanted = []
         for read in reads:
+            if read[0] == "freezes" and read[1] in self._memory.freezes:
+                continue
             if read[0] not in ("approval", "stored") or read[1:] not in known:
                 wanted.append(read)
             elif read[0] == "stored":
@@ -210,7 +212,7 @@ class Batches:
         memory = self._memory
         self._alone = all(memory.heads.get(head.workspace, head) == head for head in heads)
         if not self._alone:
-            missing = [read for read in reads if read[1:] in memory.approvals]
+            missing = [read for read in reads if read[0] == "freezes" or read[1:] in memory.approvals]
             memory.forget()
             lookups = session.look_up(missing)
             session.sync()
