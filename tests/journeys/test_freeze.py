@@ -26,4 +26,4 @@ async def test_a_workspace_is_frozen_told_of_and_released(shell: Shell) -> None:
     assert (again.code, "the tool pay_*" in again.err) == (1, True)
     (item,) = shell("unfreeze", "--tool", "PAY_*", "--reason", "Mended.", "--json").json["items"]
     assert item["released_by"]
-    assert "frozen" not in shell("doctor").out
+    assert "A runaway agent." not in shell("doctor").out

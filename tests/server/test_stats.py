@@ -35,6 +35,7 @@ async def test_what_waits_and_how_it_ended_is_counted(
         "cancelled": 0,
         "allowed_reads": 0,
         "oldest_pending_seconds": 2.0,
+        "freezes": 0,
     }
     assert {status for status, count in by_status.items() if count} == {"pending", "approved", "rejected", "expired"}
     assert (await agent.get("/api/stats")).status_code == 403

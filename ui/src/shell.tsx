@@ -11,6 +11,7 @@ import { approvalAt, tokenFor } from "./live/link";
 import { useNotifications } from "./live/notify";
 import { Boundary } from "./parts/boundary";
 import { Connection } from "./parts/connection";
+import { Frozen } from "./parts/frozen";
 import { Person } from "./parts/person";
 import { SignedOut } from "./parts/signed_out";
 import { Loading, Problem } from "./parts/states";
@@ -48,6 +49,7 @@ function Inside({ me, children }: { me: Myself; children: ReactNode }) {
       <Ways me={me} path={path} />
       <main className={css.page} id="page" tabIndex={-1}>
         <SignedOut path={path} />
+        <Frozen me={me} />
         <Boundary of={path}>
           {way && !way.for(me) ? <NotForYou me={me} why={way.why ?? ""} /> : children}
         </Boundary>

@@ -1308,6 +1308,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/freeze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is frozen now, or the newest 1,000 freezes there ever were
+         * @description What is frozen now, or the newest 1,000 freezes there ever were.
+         */
+        get: operations["get_api_freeze"];
+        put?: never;
+        /**
+         * Lets nothing in the scope start, at once; a scope that is frozen already keeps its reason
+         * @description Lets nothing in the scope start, at once; a scope that is frozen already keeps its reason.
+         */
+        post: operations["post_api_freeze"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/freeze/{freeze_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Releases a freeze
+         * @description Releases a freeze. Deadlines of the calls that it covered move by the time for which it was on.
+         */
+        delete: operations["delete_api_freeze_freeze_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/questions": {
         parameters: {
             query?: never;
@@ -2930,6 +2974,8 @@ export interface components {
         /**
          * Counted
          * @description `waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
+         *
+         *     `freezes` are those that are on.
          */
         Counted: {
             pending: number;
@@ -2939,6 +2985,7 @@ export interface components {
             cancelled: number;
             allowed_reads: number;
             oldest_pending_seconds: number;
+            freezes: number;
             by_status: {
                 [key: string]: number;
             };
@@ -3169,6 +3216,29 @@ export interface components {
             pointer: string;
             /** @description In words. */
             message: string;
+        };
+        /**
+         * FreezeInfo
+         * @description Calls in its scope are refused and none starts until it is released.
+         */
+        FreezeInfo: {
+            id: string;
+            /** @enum {string} */
+            scope: "workspace" | "agent" | "key" | "tool";
+            name: string;
+            /** @description Why. */
+            reason: string;
+            created_by: string;
+            created_at: string;
+            released_at: string | null;
+            released_by: string | null;
+        };
+        /** FreezeList */
+        FreezeList: {
+            /** @description The page. */
+            items: components["schemas"]["FreezeInfo"][];
+            /** @description The cursor of the next page; null on the last. */
+            next?: string | null;
         };
         /**
          * FunctionCall
@@ -3643,6 +3713,18 @@ export interface components {
             workspace: string;
             /** @description The way they came: web, key, or a channel. */
             via: string;
+        };
+        /**
+         * NewFreeze
+         * @description `name` is the agent's, the id of the key, or the tool's, where * stands for any letters; none for a workspace.
+         */
+        NewFreeze: {
+            /** @enum {string} */
+            scope: "workspace" | "agent" | "key" | "tool";
+            /** @default  */
+            name: string;
+            /** @description Why. */
+            reason: string;
         };
         /**
          * NewFunctionCall
@@ -11366,6 +11448,248 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GrantInfo"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_freeze: {
+        parameters: {
+            query?: {
+                state?: "on" | "all";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FreezeList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_freeze: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "scope": "tool",
+                 *       "name": "wire_*",
+                 *       "reason": "The bank asked us to stop."
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewFreeze"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FreezeInfo"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_freeze_freeze_id: {
+        parameters: {
+            query?: {
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                freeze_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FreezeInfo"];
                 };
             };
             /** @description Bad Request */

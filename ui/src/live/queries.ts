@@ -10,6 +10,8 @@ const ABOUT: [beginning: string, key: string][] = [
   ["user_", "users"],
   ["away_", "users"],
   ["key_", "keys"],
+  ["frozen", "freezes"],
+  ["unfrozen", "freezes"],
 ];
 
 /** What was read is read again when the live connection says that it changed; counts once a second at most. */

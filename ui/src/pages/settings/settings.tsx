@@ -17,6 +17,7 @@ const TABS: Tab[] = [
   { id: "people", name: "People", page: lazy(() => import("./people/people_tab")) },
   { id: "teams", name: "Teams", page: lazy(() => import("./people/teams_tab")) },
   { id: "keys", name: "Keys", page: lazy(() => import("./keys/keys_tab")), for: isAdmin },
+  { id: "freeze", name: "Freeze", page: lazy(() => import("./freezes/freezes_tab")), for: isAdmin },
   { id: "grants", name: "Grants", page: lazy(() => import("./grants/grants_tab")) },
   { id: "channels", name: "Channels", page: lazy(() => import("./channels/channels_tab")) },
   { id: "about", name: "About", page: lazy(() => import("./about_tab")) },

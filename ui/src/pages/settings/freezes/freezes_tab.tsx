@@ -1,0 +1,66 @@
+import { Select, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { call } from "../../../api/client";
+import { scopeOf, useFreezes, type FreezeInfo } from "../../../parts/frozen";
+import { Confirm } from "../confirm";
+import { useSending } from "../data";
+import { Section } from "../section";
+
+type Scope = FreezeInfo["scope"];
+
+const SCOPES: { value: Scope; label: string; name: string }[] = [
+  { value: "workspace", label: "The whole workspace", name: "" },
+  { value: "agent", label: "One agent", name: "Name of the agent" },
+  { value: "key", label: "One key", name: "Id of the key" },
+  { value: "tool", label: "A tool", name: "Name of the tool; * stands for any letters" },
+];
+
+/** The brake, for admins. What is frozen is shown above every page. */
+export default function Freezes() {
+  const [scope, setScope] = useState<Scope>("workspace");
+  const [name, setName] = useState("");
+  const [reason, setReason] = useState("");
+  const freezes = useFreezes().data?.items ?? [];
+  const asks = SCOPES.find(({ value }) => value === scope)?.name ?? "";
+  const freeze = useSending(
+    (_: void) => call("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
+    ["freezes"],
+    () => setReason(""),
+  );
+  return (
+    <Section
+      title="Freeze"
+      about="Stops at once: nothing in the scope starts, and new calls are refused, reads too. Calls that run go on, people can still decide, and deadlines stand still until the release."
+    >
+      {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(scopeOf).join(" · ")}</Text>}
+      <Select
+        label="What"
+        data={SCOPES}
+        value={scope}
+        allowDeselect={false}
+        onChange={(value) => setScope((value ?? "workspace") as Scope)}
+      />
+      {asks && (
+        <TextInput
+          label={asks}
+          value={name}
+          maxLength={200}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+      )}
+      <TextInput
+        label="Reason (told to everybody who is stopped)"
+        value={reason}
+        maxLength={500}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+      <Confirm
+        verb="Freeze"
+        consequence="Agents in the scope are stopped until an admin releases it."
+        sending={freeze.isPending}
+        error={freeze.error}
+        onYes={() => freeze.mutate()}
+      />
+    </Section>
+  );
+}
