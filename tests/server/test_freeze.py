@@ -62,12 +62,12 @@ async def test_a_frozen_key_stops_those_who_come_with_it(
     ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, parts: Parts, client: As
 ) -> None:
     key, secret = await parts.accounts.create_key("default", "second", "agent", "ada")
-    approval_id = await approved(ada, agent)
+    stopped = client(secret)
+    theirs, approval_id = await approved(ada, stopped), await approved(ada, agent, call_id="two")
     assert (await ada.post("/api/freeze", json={**ALL, "scope": "key", "name": "nobody"})).status_code == 404
     assert (await ada.post("/api/freeze", json={**ALL, "scope": "key", "name": key.id})).status_code == 201
-    stopped = client(secret)
-    assert (await propose(stopped, call_id="two"))["outcome"] == "refused"
-    assert (await stopped.post(f"/api/calls/{approval_id}/start", json={})).json()["error"] == "frozen"
+    assert (await propose(stopped, call_id="three"))["outcome"] == "refused"
+    assert (await stopped.post(f"/api/calls/{theirs}/start", json={})).json()["error"] == "frozen"
     assert (await agent.post(f"/api/calls/{approval_id}/start", json={})).status_code == 200
 
 

@@ -8,7 +8,8 @@ from interlock.cli.output import print_json, say
 from interlock.cli.shared import Desk
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
-from interlock.core.freeze import Freeze, fold
+from interlock.core.freeze import Freeze
+from interlock.core.names import fold
 from interlock.freezes import Freezes
 from interlock.reports import freeze_json
 
