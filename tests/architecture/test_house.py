@@ -18,7 +18,7 @@ COMPONENTS = sorted((TOP / "ui" / "src").rglob("*.ts*"))
 TEST_FILES = sorted((TOP / "tests").rglob("test_*.py"))
 REQUIREMENTS = sorted((TOP / "requirements").glob("*.txt"))
 
-LONGEST_MODULE = 400
+LONGEST_MODULE = 500
 LONGEST_COMPONENT = 300  # the aim is 120
 LONGEST_FUNCTION = 60  # the aim is 20
 NOT_IN_CORE = {"asyncio", "os", "random", "secrets", "socket", "sqlite3", "subprocess", "threading", "time"}
@@ -36,7 +36,7 @@ FOLDERS_OF_ONE_MACHINE = re.compile(r"(?<![\w.~-])/(?:home|Users|root|work|works
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def test_every_module_is_at_most_400_lines_long() -> None:
+def test_every_module_is_at_most_500_lines_long() -> None:
     lengths = {shown(path): len(path.read_text().splitlines()) for path in MODULES}
     assert lengths, "there are no modules to look at"
     assert {name: n for name, n in lengths.items() if n > LONGEST_MODULE} == {}
