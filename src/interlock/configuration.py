@@ -46,6 +46,8 @@ MODEL_VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "OLLAMA_BASE_URL": ("ollama", "url"),
     }
 )
+Apply = Literal["changed", "always"]
+APPLY: tuple[Apply, ...] = get_args(Apply)
 LogWanted = Literal["none", "problems", "requests"]
 LOG_WANTED: tuple[LogWanted, ...] = get_args(LogWanted)
 
@@ -96,6 +98,14 @@ class InlinePolicy:
     """The policy stands in the configuration file; its text keeps the lines of that file."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """`apply: always` puts the file in force at every start; `changed`, which a path alone means, only a new text."""
+
+    file: Path
+    apply: Apply = "changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +208,7 @@ class Settings:
 
     storage: Storage = Storage()
     server: Server = Server()
-    policy: Path | InlinePolicy | None = None
+    policy: Path | PolicyFile | InlinePolicy | None = None
     actions: Mapping[str, Action] = field(default_factory=lambda: dict(READY_ACTIONS))
     routing: Routing = Routing()
     verification: Verification = Verification()

@@ -81,7 +81,11 @@ def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, 
             break
     by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
     imitated = claims.refusal_of(policy, call)
-    why = _conclusion(policy, judged.verdict, by, key) if imitated is None else f"denied: {imitated.reason}"
+    alone = claims.strictest(replace(policy, also=None), judged.readings, judged.effects, spec)
+    why = _conclusion(policy, alone, by, key) if imitated is None else f"denied: {imitated.reason}"
+    if policy.also is not None and imitated is None:
+        beside = explain(policy.also, call, spec).why
+        why = f"{why}. The process has an older policy file, by which it judges too; {beside}. The stricter holds"
     return Explanation(judged.verdict, tuple(steps), "" if imitated else by, why, _notes(judged))
 
 

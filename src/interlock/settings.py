@@ -13,6 +13,7 @@ from typing import cast
 
 from interlock.agents import read_agents
 from interlock.configuration import (
+    APPLY,
     DASHBOARD,
     DEFAULT,
     DEFAULT_MODELS,
@@ -30,6 +31,7 @@ from interlock.configuration import (
     InlinePolicy,
     LogWanted,
     Oidc,
+    PolicyFile,
     Server,
     Settings,
     Storage,
@@ -261,10 +263,18 @@ def _origins(read: Reader, fields: Fields) -> tuple[str, ...]:
     return origins
 
 
-def _policy(read: Reader, top: Fields, folder: Path) -> Path | InlinePolicy | None:
+def _policy(read: Reader, top: Fields, folder: Path) -> Path | PolicyFile | InlinePolicy | None:
+    """`file` and `apply` are no keys of a policy: a section that has one of them names a file."""
     if "policy" not in top:
         return None
-    if isinstance(top["policy"].value, dict):
+    value = top["policy"].value
+    if isinstance(value, dict) and {"file", "apply"} & value.keys():
+        fields = read.section(top, "policy", ("file", "apply"))
+        if "file" not in fields:
+            read.complain(top["policy"].line, "policy: apply goes with file: the path of a policy")
+        always = read.choice(fields, "apply", APPLY, "changed") == "always"
+        return PolicyFile(folder / read.text(fields, "file"), "always" if always else "changed")
+    if isinstance(value, dict):
         return InlinePolicy(to_json(top["policy"]))
     return folder / read.text(top, "policy")
 

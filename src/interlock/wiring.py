@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from interlock.conditions import compile_condition
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
-from interlock.core.ports import Clock, User
+from interlock.core.ports import Clock, PolicyVersion, User
 from interlock.faults import Point
 from interlock.gate import LOOK_AGAIN, Gate
 from interlock.runner import is_dead
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none o
     from interlock.accounts.accounts import Accounts
     from interlock.configuration import Settings
     from interlock.inbox import Inbox
+    from interlock.own_policy import OwnPolicy, StalePolicy
     from interlock.policy_file import Loaded, Names
     from interlock.worker import Worker
 
@@ -60,6 +61,7 @@ class Parts:
     worker: Worker
     accounts: Accounts
     clock: Clock
+    in_force: PolicyVersion | None = None  # what was taken up last
 
     async def put_policy(
         self,
@@ -79,16 +81,40 @@ class Parts:
         loaded = load_policy(body, compile_condition, names, toggles, reaching.reminders)
         self.inbox.stops.freezes = await self.store.open_freezes(workspace)
         if text is not None:
-            await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
-        self.gate.policy = self.inbox.policy = loaded.policy
+            stored = await self.store.put_policy(workspace, loaded.policy.sha256, body, author, reason)
+        self.in_force, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
         return loaded
 
-    async def follow_policy(self, workspace: str, toggles: Toggles) -> None:
+    async def apply_policy(
+        self, workspace: str, own: OwnPolicy | None, author: str, toggles: Toggles
+    ) -> StalePolicy | None:
+        """At a program's start: its own policy becomes a new version unless it was in force before."""
+        from interlock.policy_file import load_policy
+
+        if own is not None and (own.always or not await self.store.knows_policy(workspace, own.sha256)):
+            names = names_of(await self.store.users(workspace), Reaching())
+            load_policy(own.text, compile_condition, names, toggles)
+            await self.store.put_policy_file(workspace, own.sha256, own.text, author, again=own.always)
+        self.inbox.stops.freezes = await self.store.open_freezes(workspace)
+        return await self._take_up(await self.store.policy(workspace), own, toggles)
+
+    async def follow_policy(self, workspace: str, toggles: Toggles, own: OwnPolicy | None = None) -> StalePolicy | None:
         """Takes up a policy that another process put in force, the last one wins, and the freezes that are on."""
         self.inbox.stops.freezes = await self.store.open_freezes(workspace)
         stored = await self.store.policy(workspace)
-        if stored is not None and stored.sha256 != self.gate.policy.sha256:
-            await self.put_policy(workspace, None, "", toggles)
+        if stored is not None and stored != self.in_force:
+            return await self._take_up(stored, own, toggles)
+        return own.stale(stored) if own else None
+
+    async def _take_up(
+        self, stored: PolicyVersion | None, own: OwnPolicy | None, toggles: Toggles
+    ) -> StalePolicy | None:
+        from interlock.own_policy import load_with_own
+        from interlock.policy_file import load_policy
+
+        loaded, stale = load_with_own(stored, own, lambda text: load_policy(text, compile_condition, toggles=toggles))
+        self.in_force, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
+        return stale
 
 
 def names_of(users: Sequence[User], reaching: Reaching) -> Names:
@@ -148,14 +174,16 @@ def gate_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> 
     return Gate(store, policy, store.clock, compile_condition, validate, is_dead, look_again)
 
 
-async def stored_policy(store: SqlStore, workspace: str) -> Policy:
-    """The one in force; without any, the defaults."""
+async def stored_policy(store: SqlStore, workspace: str, own: OwnPolicy | None = None) -> Policy:
+    """The one in force, with the program's own beside it where that is stale; without any, the defaults."""
     stored = await store.policy(workspace)
     if stored is None:
         return Policy()
+    from interlock.own_policy import load_with_own
     from interlock.policy_file import load_policy
 
-    return load_policy(stored.body, compile_condition, names_of(await store.users(workspace), Reaching())).policy
+    names = names_of(await store.users(workspace), Reaching())
+    return load_with_own(stored, own, lambda text: load_policy(text, compile_condition, names))[0].policy
 
 
 def database_of(url: str, clock: Clock | None = None, point: Point | None = None) -> Database:

@@ -16,9 +16,11 @@ from interlock.core.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, User
 from interlock.gate import Gate
 from interlock.inbox import Inbox, covers_of
-from interlock.policy_file import Loaded, Names, load_policy
+from interlock.own_policy import OwnPolicy, StalePolicy, load_with_own
+from interlock.policy_file import Loaded, load_policy
 from interlock.wiring import Reaching, Toggles, names_of
 
+DEFAULT = "default"  # the workspace of the configuration
 FOLLOW_EVERY = 1.0  # seconds until what another process changed holds here
 MakeDoors = Callable[[Policy], tuple[Gate, Inbox]]
 ReachingOf = Callable[[str], Reaching]  # by workspace
@@ -26,9 +28,9 @@ ReachingOf = Callable[[str], Reaching]  # by workspace
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the store says of a workspace: the text of its policy, its people and its agents by name."""
+    """What the store says of a workspace: its policy, its people and its agents by name."""
 
-    body: str
+    policy: PolicyVersion | None
     people: Mapping[str, User]
     agents: Mapping[str, AgentVersion]
 
@@ -45,6 +47,7 @@ class Doors:
     inbox: Inbox
     loaded: Loaded
     known: Known
+    stale: StalePolicy | None = None
 
     def gate_for(self, principal: Principal) -> Gate:
         """As a program elsewhere may use it: an agent's key reaches its own calls, a person those of the workspace."""
@@ -52,7 +55,7 @@ class Doors:
 
     @property
     def body(self) -> str:
-        return self.known.body
+        return self.known.policy.body if self.known.policy else ""
 
     @property
     def people(self) -> Mapping[str, User]:
@@ -67,15 +70,16 @@ class Doors:
         covers = covers_of(self.people.values(), principal.name, principal.teams, now)
         return Reviewer(principal.name, principal.role, principal.teams, principal.via, covers)
 
-    def take_up(self, loaded: Loaded) -> None:
-        self.loaded = loaded
+    def take_up(self, loaded: Loaded, stale: StalePolicy | None = None) -> None:
+        self.loaded, self.stale = loaded, stale
         self.gate.policy = self.inbox.policy = loaded.policy
 
 
 class Workspaces:
     """`toggles` are those of the configuration; what is stored of an agent stands in their place.
 
-    `reaching` is what holds for one workspace, or the same for all.
+    `reaching` is what holds for one workspace, or the same for all. `own` is the configuration's policy, which is the
+    default workspace's; `tell` hears that it is not in force.
     """
 
     def __init__(
@@ -84,7 +88,11 @@ class Workspaces:
         make: MakeDoors,
         toggles: Toggles,
         reaching: Reaching | ReachingOf = Reaching(),  # noqa: B008  frozen
+        own: OwnPolicy | None = None,
+        tell: Callable[[StalePolicy], None] = lambda _: None,
     ) -> None:
+        self._own = own
+        self._tell = tell
         self._store = store
         self._make = make
         self._toggles = toggles
@@ -105,9 +113,7 @@ class Workspaces:
 
     async def draft(self, workspace: str, body: str) -> Loaded:
         """What a policy would be here. Raises Misconfigured with all that is wrong, names of teams included."""
-        doors = await self.doors(workspace)
-        there = [user for user in doors.people.values() if user.removed_at is None]
-        return await self._load(workspace, body, doors.agents, names_of(there, self._reaching(workspace)))
+        return await self._checked(workspace, body, (await self.doors(workspace)).known)
 
     async def put_policy(
         self, workspace: str, body: str, author: str, reason: str = "", seen: int | None = None
@@ -117,6 +123,14 @@ class Workspaces:
         version = await self._store.put_policy(workspace, loaded.policy.sha256, body, author, reason, seen)
         await self.refresh(workspace)
         return loaded, version
+
+    async def apply_own(self, author: str, reason: str) -> None:
+        """At the start: the configuration's policy becomes a new version unless it was in force before."""
+        own = self._own
+        if own is not None and (own.always or not await self._store.knows_policy(DEFAULT, own.sha256)):
+            await self._checked(DEFAULT, own.text, await self._read(DEFAULT))
+            await self._store.put_policy_file(DEFAULT, own.sha256, own.text, author, reason, again=own.always)
+        await self.refresh(DEFAULT)
 
     async def put_agent(
         self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
@@ -139,8 +153,11 @@ class Workspaces:
         async with self._refreshing:  # what was read earlier must not be taken up later
             doors.gate.stops.freezes = await self._store.open_freezes(workspace)
             known = await self._read(workspace)
-            if (known.body, known.agents) != (doors.body, doors.agents):
-                doors.take_up(await self._load(workspace, known.body, known.agents))
+            if (known.policy, known.agents) != (doors.known.policy, doors.agents):
+                loaded, stale = await self._load_known(workspace, known)
+                if stale is not None and stale != doors.stale:
+                    self._tell(stale)
+                doors.take_up(loaded, stale)
             doors.known = known
 
     def toggles(self, agents: Mapping[str, AgentVersion]) -> dict[str, Mapping[str, bool]]:
@@ -150,21 +167,33 @@ class Workspaces:
 
     async def _opened(self, workspace: str) -> Doors:
         known = await self._read(workspace)
-        loaded = await self._load(workspace, known.body, known.agents)
+        loaded, stale = await self._load_known(workspace, known)
+        if stale is not None:
+            self._tell(stale)
         gate, inbox = self._make(loaded.policy)
         gate.stops.freezes = await self._store.open_freezes(workspace)
-        return Doors(workspace, gate, inbox, loaded, known)
+        return Doors(workspace, gate, inbox, loaded, known, stale)
 
     async def _read(self, workspace: str) -> Known:
         stored = await self._store.policy(workspace)
         users = await self._store.users(workspace)
         agents = await self._store.agents(workspace)
         people = {user.name: user for user in users}
-        return Known(stored.body if stored else "", people, {agent.name: agent for agent in agents})
+        return Known(stored, people, {agent.name: agent for agent in agents})
 
-    async def _load(
-        self, workspace: str, body: str, agents: Mapping[str, AgentVersion], names: Names | None = None
-    ) -> Loaded:
-        """Beside the event loop. Without `names`, no look at teams and channels: one that is gone stops nothing."""
-        reminders = self._reaching(workspace).reminders
-        return await asyncio.to_thread(load_policy, body, compile_condition, names, self.toggles(agents), reminders)
+    async def _load_known(self, workspace: str, known: Known) -> tuple[Loaded, StalePolicy | None]:
+        """Beside the event loop. No look at teams and channels: one that is gone stops nothing."""
+        toggles, reminders = self.toggles(known.agents), self._reaching(workspace).reminders
+        own = self._own if workspace == DEFAULT else None
+
+        def load(text: str) -> Loaded:
+            return load_policy(text, compile_condition, None, toggles, reminders)
+
+        return await asyncio.to_thread(load_with_own, known.policy, own, load)
+
+    async def _checked(self, workspace: str, body: str, known: Known) -> Loaded:
+        """With a look at teams and channels."""
+        reaching = self._reaching(workspace)
+        names = names_of([user for user in known.people.values() if user.removed_at is None], reaching)
+        toggles = self.toggles(known.agents)
+        return await asyncio.to_thread(load_policy, body, compile_condition, names, toggles, reaching.reminders)

@@ -8,7 +8,11 @@ import json
 import httpx2
 import pytest
 
+from interlock.configuration import InlinePolicy, Settings
+from interlock.server.app import build
+from interlock.server.serve import site_of
 from interlock.web.site import Site
+from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose
 
@@ -91,6 +95,20 @@ async def test_what_is_no_policy_is_refused(ada: httpx2.AsyncClient) -> None:
     assert (plain.status_code, plain.json()["error"]) == (415, "unsupported_media_type")
     bytes_ = await ada.put("/api/policy", content=b"\xff\xfe", headers=YAML)
     assert (bytes_.status_code, bytes_.json()["error"]) == (400, "invalid_request")
+
+
+async def test_the_versions_say_that_the_servers_file_is_stale(
+    parts: Parts, keys: dict[str, str], ada: httpx2.AsyncClient
+) -> None:
+    assert (await ada.get("/api/policy/versions")).json()["stale"] is None
+    for text in (POLICY, "version: 1\n", POLICY):
+        started = await site_of(Settings(policy=InlinePolicy(text)), parts)
+    transport = httpx2.ASGITransport(app=build(started))
+    headers = {"authorization": f"Bearer {keys['admin']}"}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8321", headers=headers) as stale:
+        said = (await stale.get("/api/policy/versions")).json()["stale"]
+    assert (said["judged_too"], said["command"]) == (True, "interlock policy put FILE")
+    assert "version 2 by configuration replaced it" in said["message"]
 
 
 async def test_a_check_says_what_is_wrong_and_changes_nothing(ada: httpx2.AsyncClient) -> None:

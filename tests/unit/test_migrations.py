@@ -17,6 +17,7 @@ MADE = {
         "9fbd4139aaa8fdc0",  # 0008 owners
         "aaa8c78b7679ad27",  # 0009 channel switches
         "f646566633f17946",  # 0010 freezes
+        "98cfb398255ebd12",  # 0011 policy source
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -29,6 +30,7 @@ MADE = {
         "cd961b20ebdc895d",  # 0008 owners
         "de017603882c918a",  # 0009 channel switches
         "dc28cb99f0ed28c6",  # 0010 freezes
+        "e381074b66372e5d",  # 0011 policy source
     ],
 }
 

@@ -24,6 +24,7 @@ from interlock.core.policy import (
     Rule,
     Rung,
     Stage,
+    Then,
     Verdict,
     facts_of,
     terms_of,
@@ -114,6 +115,15 @@ def test_defaults_reach_the_terms() -> None:
 
 
 # R34
+# R5
+@pytest.mark.parametrize("first", ["allow", "deny"])
+def test_by_two_policies_the_stricter_verdict_holds(first: Then) -> None:
+    second: Then = "deny" if first == "allow" else "allow"
+    one, other = Policy((Rule("one", first),)), Policy((Rule("other", second),))
+    assert one.judge(call(), WRITE).kind == first
+    assert replace(one, also=other).judge(call(), WRITE).kind == "deny"
+
+
 def test_the_first_rule_that_matches_wins() -> None:
     allow, deny, ask = Rule("a", "allow"), Rule("d", "deny"), Rule("q", "ask")
     assert verdict(allow, deny, ask) == Allow("a")

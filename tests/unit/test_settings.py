@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.conditions import compile_condition
-from interlock.configuration import Action, Channel, McpServer, Oidc, QuietHours
+from interlock.configuration import Action, Channel, McpServer, Oidc, PolicyFile, QuietHours
 from interlock.core.errors import Misconfigured
 from interlock.policy_file import load_policy
 from interlock.schemas import check_schema, validate
@@ -295,6 +295,21 @@ def test_paths_count_from_the_folder_of_the_file(folder: Path) -> None:
     (folder / "conf" / "x.yaml").write_text("policy: policy.yaml\ndocuments: [handbook]")
     settings = load_settings(Path("conf/x.yaml"), {})
     assert (settings.policy, settings.documents) == (Path("conf/policy.yaml"), (Path("conf/handbook"),))
+
+
+def test_a_policy_file_may_say_when_it_is_applied(folder: Path) -> None:
+    assert load(folder, "policy: {file: p.yaml}").policy == PolicyFile(Path("p.yaml"), "changed")
+    assert load(folder, "policy: {file: p.yaml, apply: always}").policy == PolicyFile(Path("p.yaml"), "always")
+    assert load(folder, "policy: {file: p.yaml, apply: always}").public()["policy"] == {
+        "file": "p.yaml",
+        "apply": "always",
+    }
+    with pytest.raises(Misconfigured, match="apply"):
+        load(folder, "policy: {file: p.yaml, apply: never}")
+    with pytest.raises(Misconfigured, match="apply goes with file"):
+        load(folder, "policy: {apply: always}")
+    with pytest.raises(Misconfigured, match="rules"):
+        load(folder, "policy: {file: p.yaml, rules: []}")
 
 
 def test_a_policy_in_the_file_keeps_its_lines(folder: Path) -> None:

@@ -21,10 +21,12 @@ from interlock.cli.ways import reaching, workspaces
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
+from interlock.own_policy import configured_policy
 from interlock.settings import Settings
 from interlock.stores.health import Check, State
 from interlock.wiring import absent, names_of, reaching_of, wire
 from interlock.words import counted
+from interlock.workspaces import DEFAULT
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)
@@ -141,12 +143,26 @@ async def _policy(desk: Desk) -> AsyncIterator[Check]:
         yield Check("fail", "policy", error.message, "Correct it; while it does not load, nothing new is allowed.")
         return
     yield Check("ok", "policy", f"{counted(len(loaded.policy.rules), 'rule', 'rules')}, {source.origin}")
+    for line in await _own_policy(desk):
+        yield line
     for warning in loaded.warnings:
         yield Check("warn", "policy", warning, "See: interlock policy check FILE")
     there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
         todo = f"Add somebody: interlock users add NAME --team {visible(team)}"
         yield Check("warn", "teams", f"nobody is in the team {visible(team)}, which has to decide", todo)
+
+
+async def _own_policy(desk: Desk) -> list[Check]:
+    """Where the configuration's policy is not what is in force: it was replaced, or waits for the next start."""
+    own, store = configured_policy(desk.settings), desk.parts.store
+    stale = own.stale(await store.policy(desk.workspace)) if own and desk.workspace == DEFAULT else None
+    if own is None or stale is None:
+        return []
+    if own.always or not await store.knows_policy(desk.workspace, own.sha256):
+        todo = "The next start of the server puts it in force."
+        return [Check("warn", "policy", f"the policy of {own.origin} is not in force yet", todo)]
+    return [Check("warn", "policy", stale.message, f"To put it back: {stale.command}")]
 
 
 async def _in_force(desk: Desk) -> Policy:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from interlock.cli.hook_door import Local
 from interlock.cli.notes import Notes
@@ -24,6 +24,10 @@ from interlock.integrations.claude_code import GRACE, LOCAL, UNDECIDED, Door, Ho
 from interlock.integrations.parts.claude_code_words import AFTER, Answer, Event, event_of, reads_of, said
 from interlock.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
 from interlock.wiring import absent, in_working_folder, os_user
+
+if TYPE_CHECKING:
+    from interlock.configuration import Settings
+    from interlock.own_policy import OwnPolicy
 
 NOT_TOLD = 1  # after the tool there is nothing to block: shown to the user, and not to the model
 NO_RECORD = "Interlock has no record of how this call ended."
@@ -149,22 +153,33 @@ async def _hook(setup: Setup, wanted: Wanted) -> AsyncIterator[Hook]:
 @asynccontextmanager
 async def _database(setup: Setup, lease: int) -> AsyncIterator[Door]:
     """One that is not there is refused: people would look for the call in another one."""
-    url = setup.database
+    url, own = setup.database, None
     if not url or in_working_folder(url):
         from interlock.cli.sources import trusted_database, trusted_settings
 
         if setup.config is not None and not setup.config.is_absolute():
             raise Misconfigured(f"Every folder could hold {setup.config}. Write the whole path: --config /folder/FILE.")
-        url = trusted_database(trusted_settings(setup.config, url))
+        settings = trusted_settings(setup.config, url)
+        own = None if url else _own_policy(setup, settings)
+        url = trusted_database(settings)
     gone = absent(url)
     if gone is not None:
         raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: interlock migrate.")
-    door = Local(url, setup.workspace, setup.agent, lease)
+    door = Local(url, setup.workspace, setup.agent, lease, own)
     await door.open()
     try:
         yield door
     finally:
         await door.close()
+
+
+def _own_policy(setup: Setup, settings: Settings) -> OwnPolicy | None:
+    """The configuration's, which is the default workspace's."""
+    if settings.policy is None or setup.workspace != "default":
+        return None
+    from interlock.own_policy import configured_policy
+
+    return configured_policy(settings)
 
 
 @asynccontextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
@@ -10,21 +12,25 @@ from interlock.gate import Execution, Gate
 from interlock.stores.store import SqlStore
 from interlock.wiring import database_of, gate_of, stored_policy
 
+if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own
+    from interlock.own_policy import OwnPolicy
+
 RUNNER = "hook"  # no process, since this one is gone while the tool runs: the lease alone says that it lives
 
 
 class Local:
-    def __init__(self, url: str, workspace: str, agent: str, lease: int) -> None:
+    def __init__(self, url: str, workspace: str, agent: str, lease: int, own: OwnPolicy | None = None) -> None:
         self._store = SqlStore(database_of(url))
         self._gate: Gate = gate_of(self._store, Policy()).outside()
         self._workspace = workspace
         self._agent = agent
         self._lease = lease
+        self._own = own
 
     async def open(self) -> None:
         await self._store.open()
         try:
-            self._gate.policy = await stored_policy(self._store, self._workspace)
+            self._gate.policy = await stored_policy(self._store, self._workspace, self._own)
             self._gate.stops.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:
             await self._store.close()

@@ -13,7 +13,7 @@ import typer
 from interlock.cli.output import say
 from interlock.cli.shared import Options
 from interlock.cli.sources import trusted_database, trusted_settings
-from interlock.configuration import InlinePolicy, McpServer
+from interlock.configuration import InlinePolicy, McpServer, PolicyFile
 from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp import PATH, Door, McpGate, Offer, Waits, mcp_gate
 from interlock.library.interlock import Interlock
@@ -62,9 +62,19 @@ def _lock(options: Options, settings: Settings, wanted: Wanted) -> Interlock:
     if wanted.url:
         key = wanted.key or key_of_agent()
         return Interlock(wanted.url, agent=wanted.agent, run_id=run_id, key=key or None)
-    text = settings.policy.text if isinstance(settings.policy, InlinePolicy) else settings.policy
-    more: dict[str, Any] = {"workspace": options.workspace, "policy": text}
+    more: dict[str, Any] = {"workspace": options.workspace, "policy": _policy(settings)}
     return Interlock(options.database or trusted_database(settings), agent=wanted.agent, run_id=run_id, **more)
+
+
+def _policy(settings: Settings) -> str | Path | dict[str, str] | None:
+    """As the library takes it."""
+    match settings.policy:
+        case InlinePolicy(text):
+            return text
+        case PolicyFile(file, apply):
+            return {"file": str(file), "apply": apply}
+        case path:
+            return path
 
 
 def _servers(settings: Settings, wanted: Wanted, workspace: str) -> dict[str, McpServer]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from interlock.cli.shared import Desk
 from interlock.conditions import compile_condition
 from interlock.core.errors import Misconfigured, NotFound
 from interlock.core.ports import PolicyVersion
-from interlock.policy_file import Loaded, Names, load_policy, read_policy
-from interlock.settings import InlinePolicy, Settings
+from interlock.own_policy import configured_policy
+from interlock.policy_file import Loaded, Names, load_policy
+from interlock.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,10 @@ async def version_of(desk: Desk, number: int | None) -> PolicyVersion:
 
 
 def configured(settings: Settings) -> Source:
-    match settings.policy:
-        case InlinePolicy(text):
-            return Source(text, f"in {settings.file}")
-        case Path() as path:
-            return Source(read_policy(path), str(path))
-        case _:
-            return Source("", "the defaults: reads are allowed, all else asks")
+    own = configured_policy(settings)
+    if own is None:
+        return Source("", "the defaults: reads are allowed, all else asks")
+    return Source(own.text, own.origin if own.is_file else f"in {own.origin}")
 
 
 def load(source: Source, settings: Settings, names: Names | None = None) -> Loaded:

@@ -50,11 +50,15 @@ async def work(options: Options, *, demo: bool) -> None:
 async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -> AsyncIterator[list[Chore]]:
     """What advances threads and reaches people, under the policy that is in force at each moment."""
     from interlock.assistant import assistant_of
+    from interlock.own_policy import configured_policy
     from interlock.reach import reach_of
+    from interlock.server.serve import tell_stale
     from interlock.workspaces import Workspaces
 
+    own = configured_policy(settings)
+    toggles, reaching = settings.toggles(), partial(reaching_of, settings)
     workspaces = Workspaces(
-        parts.store, lambda policy: doors_of(parts.store, policy), settings.toggles(), partial(reaching_of, settings)
+        parts.store, partial(doors_of, parts.store), toggles, reaching, own, partial(tell_stale, log)
     )
     assistant = assistant_of(settings, parts.store, workspaces, log, demo=demo)
     reach = reach_of(settings, parts.store, workspaces, log)

@@ -111,18 +111,24 @@ def effects_of(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -
     """What the tool may do: one thing if it is known or believed, else anything, and then the strictest holds."""
     if not spec.declared:
         return (spec.effect,)
-    defaults = policy.defaults
-    believed = spec.effect and defaults.trust_declared and defaults.unknown_tools != "deny"
-    if not believed or any(policy.tightens_by_name(reading, ANY_EFFECT) for reading in readings):
+    if not spec.effect or not all(_believes(each, readings) for each in policy.both):
         return ANY_EFFECT
     return (spec.effect,)
+
+
+def _believes(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
+    """Whether what a program says of an unknown tool counts: where the policy trusts it, and does not name the tool."""
+    defaults = policy.defaults
+    if not defaults.trust_declared or defaults.unknown_tools == "deny":
+        return False
+    return not any(policy.tightens_by_name(reading, ANY_EFFECT) for reading in readings)
 
 
 def refusal_of(policy: Policy, call: ToolCall) -> Deny | None:
     """A name that only looks like one that is known is nobody's mistake."""
     if call.refusal:
         return Deny(call.refusal)
-    imitated = policy.imitated(call)
+    imitated = next(filter(None, (each.imitated(call) for each in policy.both)), "")
     return None if not imitated else Deny(imitation(imitated))
 
 
@@ -135,7 +141,8 @@ def imitation(name: str) -> str:
 
 def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
     """What is asked although a rule would let it pass, with the shortest time that any reading of the call gives."""
-    return reduce(joined, [policy.default_terms(reading, spec) for reading in readings_of(call)])
+    asked = [each.default_terms(reading, spec) for each in policy.both for reading in readings_of(call)]
+    return reduce(joined, asked)
 
 
 def strictest(
@@ -154,7 +161,7 @@ def _filled(verdict: Verdict, call: ToolCall, fill: Fill | None) -> Verdict:
 
 
 def _prioritised(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
-    if not isinstance(verdict, Ask) or verdict.rule in policy.prioritising:
+    if not isinstance(verdict, Ask) or any(verdict.rule in each.prioritising for each in policy.both):
         return verdict
     return replace(verdict, priority=priority)
 

@@ -208,9 +208,18 @@ class Policy:
     defaults: Defaults = Defaults()
     toggles: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     sha256: str = ""
+    also: Policy | None = None  # judged by as well: the stricter verdict holds
 
     def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
         """One call, taken at its word; `effect` is what its tool is believed to do, else what the tool says."""
+        verdict = self._judge(call, spec, effect)
+        return verdict if self.also is None else _stricter(verdict, self.also.judge(call, spec, effect))
+
+    @property
+    def both(self) -> tuple[Policy, ...]:
+        return (self,) if self.also is None else (self, *self.also.both)
+
+    def _judge(self, call: ToolCall, spec: ToolSpec, effect: str | None) -> Verdict:
         key = self._key(call, spec, effect)
         rule = self._first(call, key)
         return self._without_rule(call, spec, key) if rule is None else self._by(rule, call, spec, key)
@@ -473,6 +482,12 @@ def folded_facts(facts: Facts) -> Facts:
     """The same with names folded; the very same object where folding changes nothing."""
     names = {name: fold(cast(str, facts[name])) for name in ("tool", "agent", "user")}
     return {**facts, **names} if any(facts[name] != folded for name, folded in names.items()) else facts
+
+
+def _stricter(one: Verdict, other: Verdict) -> Verdict:
+    from interlock.core.voting import stricter_verdict  # noqa: PLC0415  it imports this module
+
+    return stricter_verdict(one, other)
 
 
 def _until_certain(rules: list[Rule]) -> tuple[Rule, ...]:

@@ -27,6 +27,7 @@ Step = Callable[[Approval, Moment], Change[Approval]]
 StoredStep = Callable[[Stored, Moment, Sequence[Freeze]], Change[Approval]]
 RunStep = Callable[[Run, Moment], Change[Run]]
 GrantStep = Callable[[Grant, Moment], Change[Grant]]
+PolicySource = Literal["file", "person"]
 
 
 Grants = Callable[[], Sequence[Grant]]
@@ -103,7 +104,10 @@ class EntriesOf:
 
 @dataclass(frozen=True, slots=True)
 class PolicyVersion:
-    """A policy as it was put in force: the text, by whom and when."""
+    """A policy as it was put in force: the text, by whom and when.
+
+    `source` says whether it is the text of a file that a process was started with, or a person put it there.
+    """
 
     version: int
     sha256: str
@@ -111,6 +115,7 @@ class PolicyVersion:
     author: str
     at: int
     reason: str = ""
+    source: PolicySource = "person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +218,10 @@ class Store(Protocol):
     async def policies(self, workspace: str, limit: int = 100) -> Sequence[PolicyVersion]: ...
     async def put_policy(
         self, workspace: str, sha256: str, body: str, author: str, reason: str = "", seen: int | None = None
+    ) -> PolicyVersion: ...
+    async def knows_policy(self, workspace: str, sha256: str) -> bool: ...
+    async def put_policy_file(
+        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", *, again: bool = False
     ) -> PolicyVersion: ...
     async def agents(self, workspace: str) -> Sequence[AgentVersion]: ...
     async def put_agent(

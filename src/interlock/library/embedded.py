@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,13 +15,14 @@ from interlock.bridge import Bridge
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import Error
+from interlock.core.errors import Error, Misconfigured
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
 from interlock.core.ports import Records
 from interlock.gate import Execution
 from interlock.library.sides import Program
+from interlock.own_policy import OwnPolicy, StalePolicy
 from interlock.policy_file import read_policy
 from interlock.runner import is_dead
 from interlock.runs import Holder, Runs
@@ -31,6 +33,7 @@ from interlock.wiring import Parts, Toggles
 FOLLOW_EVERY = 1.0  # seconds
 Policy = str | Path | Mapping[str, Any] | None
 Work = Coroutine[Any, Any, Approval]
+APPLY = ("changed", "always")
 
 
 class Embedded:
@@ -40,15 +43,17 @@ class Embedded:
         self._parts = replace(parts, gate=parts.gate.outside())
         self._program = program
         self._policy = policy
+        self._own: OwnPolicy | None = None
+        self._stale: StalePolicy | None = None
         self._toggles = dict(toggles)
         self._runs = Runs(parts.store, parts.clock, is_dead)
         self._holder = Holder(program.workspace, program.agent, program.runner, program.lease)
 
     async def open(self, bridge: Bridge) -> None:
-        """Opens the database and puts the policy in force."""
+        """Opens the database and puts the policy in force, unless it was and another replaced it."""
         await self._parts.store.open()
-        program = self._program
-        await self._parts.put_policy(program.workspace, self._policy_text(), program.user, self._toggles)
+        program, self._own = self._program, _own_policy(self._policy)
+        self._tell(await self._parts.apply_policy(program.workspace, self._own, program.user, self._toggles))
 
     async def close(self) -> None:
         await self._parts.store.close()
@@ -56,8 +61,9 @@ class Embedded:
     def switch(self, agent: str, tool_approvals: Mapping[str, bool]) -> None:
         """Counts from the next call on."""
         self._toggles[agent] = dict(tool_approvals)
-        policy = self._parts.gate.policy
-        self._parts.gate.policy = self._parts.inbox.policy = replace(policy, toggles=dict(self._toggles))
+        policy, toggles = self._parts.gate.policy, dict(self._toggles)
+        also = policy.also and replace(policy.also, toggles=toggles)
+        self._parts.gate.policy = self._parts.inbox.policy = replace(policy, toggles=toggles, also=also)
 
     def chores(self, stop: asyncio.Event) -> Sequence[Coroutine[Any, Any, None]]:
         return self._parts.worker.run(stop), self._follow()
@@ -140,16 +146,28 @@ class Embedded:
         while True:
             await asyncio.sleep(FOLLOW_EVERY)
             with suppress(Error):  # a policy that does not load here leaves the one in force that does
-                await self._parts.follow_policy(self._program.workspace, self._toggles)
+                self._tell(await self._parts.follow_policy(self._program.workspace, self._toggles, self._own))
 
-    def _policy_text(self) -> str | None:
-        """A path, or the text itself where it holds a line break."""
-        match self._policy:
-            case None:
-                return None
-            case Mapping():
-                return json.dumps(dict(self._policy))
-            case str() if "\n" in self._policy:
-                return self._policy
-            case file:
-                return read_policy(Path(file))
+    def _tell(self, stale: StalePolicy | None) -> None:
+        """Each change once."""
+        if stale is not None and stale != self._stale:
+            logging.getLogger("interlock").warning("%s To put it back: %s", stale.message, stale.command)
+        self._stale = stale
+
+
+def _own_policy(policy: Policy) -> OwnPolicy | None:
+    """A path, the text itself where it holds a line break, the content, or `{"file": …, "apply": …}`."""
+    match policy:
+        case None:
+            return None
+        case {"file": file, **more}:
+            apply = more.pop("apply", "changed")
+            if more or apply not in APPLY:
+                raise Misconfigured('policy= is {"file": PATH, "apply": "changed" or "always"}, or the policy itself.')
+            return OwnPolicy(read_policy(Path(file)), str(file), always=apply == "always")
+        case Mapping():
+            return OwnPolicy(json.dumps(dict(policy)), "policy=", is_file=False)
+        case str() if "\n" in policy:
+            return OwnPolicy(policy, "policy=", is_file=False)
+        case file:
+            return OwnPolicy(read_policy(Path(file)), str(file))

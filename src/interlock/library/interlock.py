@@ -58,6 +58,9 @@ class Interlock:
     ) -> None:
         """`policy` is a file, its text or its content; without it the policy that the database holds stays in force.
 
+        A text that was in force before and was replaced is not put back, unless it says so:
+        `{"file": "policy.yaml", "apply": "always"}`.
+
         `retention`, such as "30d": how long the content of what has ended is kept. Without it nothing is erased here.
         A server's address needs a `key`; its own policy counts. `insecure` allows http:// to another machine.
         """

@@ -16,6 +16,7 @@ from interlock.core.ports import PolicyVersion
 from interlock.difference import compare, defaults_of
 from interlock.durations import parse_duration
 from interlock.explain import explain, read_call
+from interlock.own_policy import StalePolicy
 from interlock.reading.yaml_lines import plain, read_yaml
 from interlock.rehearse import rehearse
 from interlock.reports import difference_json, explanation_json, rehearsal_json, version_json
@@ -41,9 +42,22 @@ class Version(BaseModel):
     sha256: str
 
 
+class StaleFile(BaseModel):
+    """The policy file that this server was started with is not in force; `command` would put it back.
+
+    `judged_too` if another file's text is in force instead: the server then judges by both, and the stricter holds.
+    """
+
+    file: str
+    message: str
+    command: str
+    judged_too: bool
+
+
 class VersionList(BaseModel):
     items: list[Version]
     next: str | None = None
+    stale: StaleFile | None = None
 
 
 class PutVersion(Version):
@@ -114,7 +128,8 @@ async def put_policy(
 async def list_versions(site: Here, who: Caller, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> VersionList:
     """Every version that was put in force: when, by whom and why. The newest first."""
     versions = await site.store.policies(who.workspace, limit)
-    return VersionList(items=[_version(version) for version in versions])
+    stale = _stale((await site.workspaces.doors(who.workspace)).stale)
+    return VersionList(items=[_version(version) for version in versions], stale=stale)
 
 
 @router.post("/api/policy/check", responses=fails(415), **taking(YAML, "application/json"))
@@ -181,6 +196,12 @@ async def rehearse_policy(
             lambda done, _: done < MOST_CALLS and loop.time() < end,
         )
     return {**rehearsal_json(rehearsed, site.clock()), "diff": difference_json(compare(old, new))}
+
+
+def _stale(found: StalePolicy | None) -> StaleFile | None:
+    if found is None:
+        return None
+    return StaleFile(file=found.own.origin, message=found.message, command=found.command, judged_too=found.both)
 
 
 def _draft(asked: Asked) -> str:

@@ -8,24 +8,22 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 import uvicorn
 
 from interlock import __version__
 from interlock.assistant import assistant_of
-from interlock.configuration import InlinePolicy, Settings
+from interlock.configuration import Settings
 from interlock.core.call import ToolSpec
 from interlock.core.policy import Policy
 from interlock.gate import Gate
 from interlock.inbox import Inbox
-from interlock.policy_file import read_policy
+from interlock.own_policy import StalePolicy, configured_policy
 from interlock.reach import reach_of
 from interlock.server.app import build
 from interlock.server.connection import MOST, Connection
 from interlock.server.demo import fill
 from interlock.server.listening import listen
-from interlock.stores.store import SqlStore
 from interlock.web.logs import Log
 from interlock.web.running import GRACE, on_signal, take_logs, working
 from interlock.web.site import Site
@@ -37,7 +35,6 @@ SPARE_FILES = 200
 LOOK_AGAIN = 10.0  # seconds: a thousand agents may wait, and each is woken when there is something for it
 WORKSPACE = "default"
 AUTHOR = "configuration"
-VERSIONS = 1_000  # of a policy, that are looked through for the last one of the configuration
 DEMO = (
     "There is an agent to talk to, on the page. And there are a few calls to decide, which are made up: nothing "
     "happens when they are approved."
@@ -94,33 +91,19 @@ async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Si
     def specs(workspace: str, tool: str) -> ToolSpec | None:
         return assistant.toolbox.spec(workspace, tool)
 
-    workspaces = Workspaces(store, make, settings.toggles(), partial(reaching_of, settings))
-    await _put_configured(settings, store, workspaces)
     log = Log(wall_clock, settings.server.log)
+    own = configured_policy(settings)
+    workspaces = Workspaces(
+        store, make, settings.toggles(), partial(reaching_of, settings), own, partial(tell_stale, log)
+    )
+    await workspaces.apply_own(AUTHOR, "The configuration changed.")
     assistant = assistant_of(settings, store, workspaces, log, demo=demo)
     reach = reach_of(settings, store, workspaces, log)
     return Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant, reach)
 
 
-async def _put_configured(settings: Settings, store: SqlStore, workspaces: Workspaces) -> None:
-    """A file that changed is a new version; one that did not must not undo what somebody put in force since."""
-    text = _configured(settings)
-    if text is None:
-        return
-    versions = await store.policies(WORKSPACE, VERSIONS)
-    last = next((version.body for version in versions if version.author == AUTHOR), None)
-    if text != last:
-        await workspaces.put_policy(WORKSPACE, text, AUTHOR, "The configuration changed.")
-
-
-def _configured(settings: Settings) -> str | None:
-    match settings.policy:
-        case InlinePolicy(text):
-            return text
-        case Path() as path:
-            return read_policy(path)
-        case _:
-            return None
+def tell_stale(log: Log, stale: StalePolicy) -> None:
+    log.tell("warning", "policy_stale", message=stale.message, command=stale.command, version=stale.version)
 
 
 class Server(uvicorn.Server):

@@ -259,13 +259,18 @@ select id from approvals where workspace = ? and status = 'pending'
 union all select id from approvals where {odd} and status in ('approved', 'running') and workspace = ?
 
 -- name: policy
-select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit 1
+select version, sha256, body, author, at, reason, source from policies where workspace = ?
+order by version desc limit 1
 
 -- name: policies
-select version, sha256, body, author, at, reason from policies where workspace = ? order by version desc limit ?
+select version, sha256, body, author, at, reason, source from policies where workspace = ?
+order by version desc limit ?
+
+-- name: known_policy
+select version from policies where workspace = ? and sha256 = ? limit 1
 
 -- name: insert_policy
-insert into policies (workspace, version, sha256, body, author, at, reason) values (?, ?, ?, ?, ?, ?, ?)
+insert into policies (workspace, version, sha256, body, author, at, reason, source) values (?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: agents
 select name, version, body, author, at from agents where workspace = ? order by name

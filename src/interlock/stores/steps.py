@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
+from typing import NamedTuple
 
 from interlock.core import freeze
 from interlock.core.approval import Approval
@@ -12,7 +13,17 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, Stale
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
-from interlock.core.ports import AgentVersion, Begin, GrantStep, PolicyVersion, RunStep, Step, StoredStep, User
+from interlock.core.ports import (
+    AgentVersion,
+    Begin,
+    GrantStep,
+    PolicySource,
+    PolicyVersion,
+    RunStep,
+    Step,
+    StoredStep,
+    User,
+)
 from interlock.core.request import id_taken, same_call
 from interlock.core.routing import due_at
 from interlock.core.run import Run
@@ -23,6 +34,14 @@ from interlock.stores.writer import Work
 
 MINUTE = 60_000
 SNOOZE = 10 * MINUTE  # until time looks again at what a freeze holds up; its release looks at once
+
+
+class NewPolicy(NamedTuple):
+    sha256: str
+    body: str
+    author: str
+    reason: str
+    source: PolicySource = "person"
 
 
 def begin(begin: Begin, now: int) -> Work:
@@ -128,22 +147,30 @@ def step_grant(workspace: str, grant_id: str, step: GrantStep) -> Work:
     return Work(run, workspace, (("grant", workspace, grant_id),))
 
 
-def put_policy(workspace: str, sha256: str, body: str, author: str, reason: str, seen: int | None = None) -> Work:
+def put_policy(workspace: str, put: NewPolicy, seen: int | None = None, *, again: bool = True) -> Work:
+    """Without `again`, a text that was in force before changes nothing."""
+
     def run(tx: Transaction) -> PolicyVersion:
         tx.alone(f"policy of {workspace}")
         found = tx.fetch("policy", workspace)
         last = rows.policy_of(found[0]) if found else None
         _check_seen(last.version if last else 0, seen)
-        if last is not None and last.sha256 == sha256:
+        if last is not None and (last.sha256 == put.sha256 or not (again or _is_new(tx, workspace, put))):
             return last
         number = last.version + 1 if last else 1
-        version = PolicyVersion(number, sha256, body, author, tx.moment(workspace).now, reason)
-        tx.write("insert_policy", workspace, version.version, sha256, body, author, version.at, reason)
-        content = {"reason": reason} if reason else None
-        tx.tell(workspace, [Event("policy_changed", author, {"version": number, "policy": sha256}, "", content)])
+        now = tx.moment(workspace).now
+        version = PolicyVersion(number, put.sha256, put.body, put.author, now, put.reason, put.source)
+        tx.write("insert_policy", workspace, *astuple(version))
+        content = {"reason": put.reason} if put.reason else None
+        data = {"version": number, "policy": put.sha256, **({"source": put.source} if put.source == "file" else {})}
+        tx.tell(workspace, [Event("policy_changed", put.author, data, "", content)])
         return version
 
     return Work(run, workspace)
+
+
+def _is_new(tx: Transaction, workspace: str, put: NewPolicy) -> bool:
+    return not tx.fetch("known_policy", workspace, put.sha256)
 
 
 def put_agent(workspace: str, name: str, body: str, author: str, reason: str, seen: int | None = None) -> Work:

@@ -269,8 +269,19 @@ class SqlStore:
         self, workspace: str, sha256: str, body: str, author: str, reason: str = "", seen: int | None = None
     ) -> PolicyVersion:
         """The last one wins, unless a `seen` version is given; putting the one in force again changes nothing."""
-        work = steps.put_policy(workspace, sha256, body, author, reason, seen)
+        work = steps.put_policy(workspace, steps.NewPolicy(sha256, body, author, reason), seen)
         return cast(PolicyVersion, await self._database.write(work))
+
+    async def knows_policy(self, workspace: str, sha256: str) -> bool:
+        """Whether this text is, or ever was, in force."""
+        return bool(await self._database.fetch("known_policy", workspace, sha256))
+
+    async def put_policy_file(
+        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", *, again: bool = False
+    ) -> PolicyVersion:
+        """A file's text becomes a new version unless it was in force before; gives the one that is in force then."""
+        put = steps.NewPolicy(sha256, body, author, reason, "file")
+        return cast(PolicyVersion, await self._database.write(steps.put_policy(workspace, put, again=again)))
 
     async def agents(self, workspace: str) -> Sequence[AgentVersion]:
         return [AgentVersion(*row) for row in await self._database.fetch("agents", workspace)]

@@ -1,0 +1,227 @@
+"""Whose text a policy's version is, and that an older one of a file does not come back by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.cli.doctor import examine
+from interlock.cli.hook_door import Local
+from interlock.cli.shared import Options
+from interlock.configuration import InlinePolicy, PolicyFile, Settings
+from interlock.core.outcome import Outcome, Proceed, Refused, Waiting
+from interlock.explain import explain
+from interlock.library.interlock import Interlock
+from interlock.own_policy import OwnPolicy
+from interlock.server.serve import site_of
+from interlock.web.site import Site
+from interlock.wiring import Parts, wire
+from tests.places import Place
+from tests.support import WRITE, Clock, call, opened
+
+ALLOW = "version: 1\nrules: [{name: free, tools: ['*'], then: allow}]\n"
+DENY = "version: 1\nrules: [{name: closed, tools: ['*'], then: deny, reason: Closed.}]\n"
+ASK = "version: 1\nrules: [{name: two people, tools: ['*'], then: ask, quorum: 2}]\n"
+
+
+async def started(parts: Parts, text: str, **more: Any) -> Site:
+    """A server's start, with this policy in its configuration file."""
+    return await site_of(Settings(policy=InlinePolicy(text), **more), parts)
+
+
+async def judged(site: Site, number: int) -> Outcome:
+    return await (await site.workspaces.doors("default")).gate.check(call(number), WRITE)
+
+
+async def texts(parts: Parts) -> list[tuple[str, str]]:
+    """Of every version, the oldest first."""
+    return [(each.body, each.source) for each in reversed(await parts.store.policies("default"))]
+
+
+async def test_a_files_text_is_put_in_force_once_and_says_that_it_is_a_files(parts: Parts) -> None:  # R63
+    first = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration")
+    person = await parts.store.put_policy("default", "2" * 64, DENY, "ada")
+    again = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration")
+    assert (first.version, first.source) == (1, "file")
+    assert (person.version, person.source) == (2, "person")
+    assert again == person == await parts.store.policy("default")
+    assert await parts.store.knows_policy("default", "1" * 64)
+    assert not await parts.store.knows_policy("default", "3" * 64)
+    assert not await parts.store.knows_policy("other", "1" * 64)
+
+
+async def test_a_file_that_is_always_applied_is_put_in_force_again(parts: Parts) -> None:
+    await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration")
+    await parts.store.put_policy("default", "2" * 64, DENY, "ada")
+    again = await parts.store.put_policy_file("default", "1" * 64, ALLOW, "configuration", again=True)
+    assert (again.version, again.source) == (3, "file")
+
+
+async def test_of_many_starts_with_a_new_text_one_puts_it_in_force(parts: Parts) -> None:
+    puts = [parts.store.put_policy_file("default", str(n % 2) * 64, ALLOW, "configuration") for n in range(10)]
+    await asyncio.gather(*puts)
+    assert len(await texts(parts)) == 2
+
+
+async def test_restarting_the_server_with_the_older_file_changes_nothing_in_force(parts: Parts) -> None:  # R5, R63
+    """Two servers with different files: the older one must not roll the policy back on both."""
+    await started(parts, ALLOW)
+    newer = await started(parts, DENY)
+    older = await started(parts, ALLOW)
+    assert await texts(parts) == [(ALLOW, "file"), (DENY, "file")]
+    assert isinstance(await judged(newer, 1), Refused)
+    assert isinstance(await judged(older, 2), Refused)
+
+
+async def test_a_server_with_an_older_stricter_file_judges_by_both(parts: Parts) -> None:  # R5
+    await started(parts, DENY)
+    newer = await started(parts, ALLOW)
+    older = await started(parts, DENY)
+    assert isinstance(await judged(newer, 1), Proceed)
+    assert isinstance(await judged(older, 2), Refused)
+    stale = (await older.workspaces.doors("default")).stale
+    assert stale is not None
+    assert stale.both
+    assert "judges by both" in stale.message
+    assert (await newer.workspaces.doors("default")).stale is None
+
+
+async def test_two_files_that_ask_are_joined(parts: Parts) -> None:  # R48
+    await started(parts, ASK)
+    await started(parts, "version: 1\ndefaults: {expires_in: 5m}\n")
+    older = await started(parts, ASK)
+    outcome = await judged(older, 1)
+    assert isinstance(outcome, Waiting)
+    terms = (await parts.store.get("default", outcome.approval_id)).approval.terms
+    assert (terms.stages[0].quorum, terms.expires_in) == (2, 300_000)
+
+
+async def test_a_running_server_judges_by_both_once_another_file_is_in_force(parts: Parts) -> None:  # R5
+    running = await started(parts, DENY)
+    await started(parts, ALLOW)
+    await running.workspaces.refresh("default")
+    assert isinstance(await judged(running, 1), Refused)
+
+
+async def test_a_policy_that_a_person_put_counts_alone_and_the_file_is_said_to_be_stale(parts: Parts) -> None:  # R63
+    site = await started(parts, DENY)
+    await site.workspaces.put_policy("default", ALLOW, "ada")
+    again = await started(parts, DENY)
+    assert await texts(parts) == [(DENY, "file"), (ALLOW, "person")]
+    assert isinstance(await judged(again, 1), Proceed)
+    stale = (await again.workspaces.doors("default")).stale
+    assert stale is not None
+    assert not stale.both
+    assert "counts alone" in stale.message
+
+
+async def test_a_file_that_says_always_wins_at_every_start(parts: Parts, tmp_path: Path) -> None:  # R63
+    file = tmp_path / "policy.yaml"
+    file.write_text(DENY)
+    settings = Settings(policy=PolicyFile(file, "always"))
+    site = await site_of(settings, parts)
+    await site.workspaces.put_policy("default", ALLOW, "ada")
+    again = await site_of(settings, parts)
+    assert isinstance(await judged(again, 1), Refused)
+    assert [source for _, source in await texts(parts)] == ["file", "person", "file"]
+
+
+async def test_an_explanation_tells_of_both_policies(parts: Parts) -> None:
+    await started(parts, DENY)
+    await started(parts, ALLOW)
+    loaded = (await (await started(parts, DENY)).workspaces.doors("default")).loaded
+    explained = explain(loaded.policy, call(1), WRITE, loaded.lines)
+    assert explained.verdict.kind == "deny"
+    assert 'by the rule "free": allowed' in explained.why
+    assert 'by the rule "closed": denied' in explained.why
+
+
+async def test_the_doctor_says_that_a_file_is_stale_or_not_in_force_yet(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, configuration = tmp_path / "policy.yaml", tmp_path / "interlock.yaml"
+    configuration.write_text("policy: policy.yaml\n")
+    options = Options(database=place.url, config=configuration)
+    parts = wire(place.url)
+    await parts.store.open()
+    file.write_text(ALLOW)
+    await site_of(Settings(policy=file), parts)
+    await examine(options)
+    assert "policy put" not in capsys.readouterr().out
+    file.write_text(DENY)
+    await examine(options)
+    assert "The next start of the server puts it in force." in capsys.readouterr().out
+    await site_of(Settings(policy=file), parts)
+    await parts.store.close()
+    file.write_text(ALLOW)
+    await examine(options)
+    assert f"To put it back: interlock policy put {file}" in capsys.readouterr().out
+
+
+async def test_a_hook_with_a_stale_file_judges_by_both(place: Place, desk: Parts) -> None:
+    for text in (DENY, ALLOW):
+        await started(desk, text)
+    for own, expected in ((None, Proceed), (OwnPolicy(DENY, "policy.yaml"), Refused)):
+        door = Local(place.url, "default", "hook", 1_000, own)
+        await door.open()
+        assert isinstance(await door.check(call(expected.__name__), WRITE), expected)
+        await door.close()
+
+
+async def test_the_start_logs_that_its_file_is_stale_and_what_would_put_it_back(
+    parts: Parts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(ALLOW)
+    await site_of(Settings(policy=file), parts)
+    assert "policy_stale" not in capsys.readouterr().err
+    await started(parts, DENY)
+    assert "policy_stale" not in capsys.readouterr().err, "a new text is in force, not stale"
+    await site_of(Settings(policy=file), parts)
+    line = capsys.readouterr().err
+    assert "policy_stale" in line
+    assert f"interlock policy put {file}" in line
+
+
+async def test_a_program_with_an_older_policy_does_not_put_it_back(
+    place: Place, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:  # R5, R63
+    async with opened(place, clock) as parts:
+        for text in (DENY, ALLOW):
+            async with Interlock(place.url, agent="a", policy=text):
+                pass
+        with caplog.at_level(logging.WARNING, "interlock"):
+            async with Interlock(place.url, agent="a", policy=DENY) as older:
+                assert isinstance(await older.check(call(1), WRITE), Refused)
+        assert await texts(parts) == [(DENY, "file"), (ALLOW, "file")]
+        assert "judges by both" in caplog.text
+        await parts.put_policy("default", ASK, "ada", {})
+        async with Interlock(place.url, agent="a", policy=ALLOW) as older:
+            assert isinstance(await older.check(call(2), WRITE), Waiting)
+        assert (await parts.store.policy("default")).source == "person"  # type: ignore[union-attr]
+
+
+async def test_a_program_whose_policy_always_applies_puts_it_back(place: Place, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(DENY)
+    always = {"file": str(file), "apply": "always"}
+    for policy in (always, ALLOW):
+        async with Interlock(place.url, agent="a", policy=policy):
+            pass
+    async with Interlock(place.url, agent="a", policy=always) as lock:
+        assert isinstance(await lock.check(call(1), WRITE), Refused)
+
+
+async def test_a_switch_of_a_program_counts_for_both_of_its_policies(place: Place) -> None:
+    loose = "version: 1\ndefaults: {unknown_tools: ask}\n"
+    for text in ("version: 1\n", loose):
+        async with Interlock(place.url, agent="a", policy=text):
+            pass
+    async with Interlock(place.url, agent="a", policy="version: 1\n", tool_approvals={WRITE.name: False}) as lock:
+        assert isinstance(await lock.check(call(1, agent="a"), WRITE), Proceed)
+        lock.agent("a", {WRITE.name: True})
+        assert isinstance(await lock.check(call(2, agent="a"), WRITE), Waiting)
