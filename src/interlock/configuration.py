@@ -16,7 +16,6 @@ from interlock.durations import parse_duration, show_duration
 DASHBOARD = "dashboard"  # the inbox itself, which is always there
 HIDDEN = "***"
 FOREVER = "forever"
-RETENTION = parse_duration("24h")
 PACKS = ("agent", "cms", "documents", "github", "http", "linear", "okr", "request")  # what our own tools begin with
 PACK_SETTINGS: Mapping[str, tuple[str, ...]] = {  # what `tools` may say to each pack; the first one is what it needs
     "ask_human": (),
@@ -57,7 +56,12 @@ class Storage:
     """`retention` is None where everything is kept."""
 
     url: str = "sqlite:///interlock.db"
-    retention: int | None = RETENTION
+    retention: int | None = None
+
+    @property
+    def kept(self) -> str:
+        """For how long, in words."""
+        return FOREVER if self.retention is None else show_duration(self.retention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +127,16 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """`team_routing` leads from a team or an action to channels, or to a place in Slack such as `#finance-ops`."""
+    """`team_routing` leads from a team or an action to channels, or to a place in Slack such as `#finance-ops`.
+
+    Without `reminders` there is one at half time; an empty list says that there are none.
+    """
 
     default_channel: str = DASHBOARD
     priority_map: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     team_routing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quiet_hours: QuietHours | None = None
-    reminders: tuple[int, ...] = ()
+    reminders: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +313,7 @@ _SECRET_KEY = re.compile(r"secret|token|passw|credential|authorization|cookie|(^
 _PASSWORD = re.compile(
     r"(://[^:/?#@\s]*:)[^\s]*@|([?&][^=&]*(?:secret|token|passw|key|sig)[^=&]*=)[^&\s]*", re.IGNORECASE
 )
+_NOT_SAID = {"retention": FOREVER, "reminders": "at half time"}  # what holds where a setting is not given
 _DURATIONS = ("retention", "auto_reject_after", "reminders")
 
 
@@ -335,8 +343,8 @@ def _masked(value: object, section: str, key: str, shown: Mapping[str, str]) -> 
             return [_masked(inner, section, key, shown) for inner in value]
         case int() if key in _DURATIONS:
             return show_duration(value)
-        case None if key == "retention":
-            return FOREVER
+        case None if key in _NOT_SAID:
+            return _NOT_SAID[key]
         case str() if value in shown:
             return shown[value]
         case str() if value:

@@ -217,4 +217,4 @@ def _windows(windows: Mapping[str, int]) -> str:
 
 
 def _times(times: tuple[int, ...]) -> str:
-    return ", ".join(map(show_duration, times))
+    return ", ".join(show_duration(after) if after else "half of the time" for after in times)

@@ -81,11 +81,11 @@ def load_policy(
     compile_condition: Conditions,
     names: Names | None = None,
     toggles: Mapping[str, Mapping[str, bool]] | None = None,
-    reminders: tuple[int, ...] = (),
+    reminders: tuple[int, ...] | None = None,
 ) -> Loaded:
     """All or nothing: raises one Misconfigured with every complaint. `toggles` come from the agents' configuration.
 
-    `reminders` are those of the configuration, for a policy that says nothing of them.
+    `reminders` are those of the configuration, for a policy that says nothing of them; None where it does not either.
     """
     with _collector_paused():
         return _load(text, _Draft(names or Names(), compile_condition, reminders), toggles or {})
@@ -119,7 +119,7 @@ def _collector_paused() -> Iterator[None]:
 class _Draft:
     names: Names
     compile: Conditions
-    reminders: tuple[int, ...] = ()
+    reminders: tuple[int, ...] | None = None
     read: Reader = field(default_factory=Reader)
     warnings: list[tuple[int, str]] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
@@ -140,7 +140,7 @@ def _defaults(draft: _Draft, top: Fields) -> Defaults:
         cast(OnExpiry, on_expiry),
         read.duration(fields, "undo_window", base.undo_window),
         read.duration(fields, "start_within", base.start_within, 1),
-        _remind(draft, fields, draft.reminders),
+        _remind(draft, fields, base.remind if draft.reminders is None else draft.reminders),
         ladder,
         read.truth(fields, "trust_declared", default=trust) and trust,
     )

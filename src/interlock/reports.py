@@ -160,7 +160,8 @@ def _facets_json(facets: tuple[Facet, ...]) -> list[dict[str, object]]:
 # Rehearsals
 
 
-def rehearsal_json(rehearsed: Rehearsed, now: int) -> dict[str, object]:
+def rehearsal_json(rehearsed: Rehearsed, now: int, kept: str) -> dict[str, object]:
+    """`kept` says for how long the content of finished calls is; `first` is how far back it reaches."""
     report = rehearsed.report
     return {
         "calls": report.calls,
@@ -172,6 +173,7 @@ def rehearsal_json(rehearsed: Rehearsed, now: int) -> dict[str, object]:
         "loosened": report.loosened,
         "outdated": report.outdated,
         "erased": rehearsed.erased,
+        "retention": kept,
         "allowed_reads": rehearsed.allowed_reads,
         "left_out": rehearsed.left_out,
         "causes": [_cause_json(cause, count) for cause, count in report.causes.items()],

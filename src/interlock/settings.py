@@ -22,7 +22,6 @@ from interlock.configuration import (
     LOG_WANTED,
     MODEL_VARIABLES,
     READY_ACTIONS,
-    RETENTION,
     SECTIONS,
     Action,
     Audit,
@@ -204,9 +203,9 @@ def _storage(read: Reader, top: Fields) -> Storage:
     fields, base = read.section(top, "storage", ("url", "retention")), Storage()
     url = read.text(fields, "url", base.url)
     kept = fields.get("retention")
-    if kept is not None and kept.value == FOREVER:
+    if kept is None or kept.value == FOREVER:
         return Storage(url, None)
-    return Storage(url, read.duration(fields, "retention", RETENTION))
+    return Storage(url, read.duration(fields, "retention", 0))
 
 
 def _server(read: Reader, top: Fields) -> Server:

@@ -36,7 +36,7 @@ Toggles = Mapping[str, Mapping[str, bool]]
 class Reaching(NamedTuple):
     """What the configuration says to the policies of a workspace: reminders, and which channels there are."""
 
-    reminders: tuple[int, ...] = ()
+    reminders: tuple[int, ...] | None = None
     channels: frozenset[str] | None = None
     places: bool = True
 

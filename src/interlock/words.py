@@ -26,7 +26,7 @@ def terms_lines(terms: Ask) -> Iterator[tuple[str, str]]:
         channels = f" by {', '.join(map(visible, rung.channels))}" if rung.channels else ""
         yield "escalates", f"after {show_duration(rung.after)} to {who(rung.to) or 'nobody new'}{channels}"
     if terms.remind:
-        yield "reminds", "after " + ", ".join(map(show_duration, terms.remind))
+        yield "reminds", "after " + ", ".join(show_duration(after or terms.expires_in // 2) for after in terms.remind)
     yield "undo", f"a rejection can be taken back for {show_duration(terms.undo_window)}"
     yield "start", f"within {show_duration(terms.start_within)} of the approval"
 

@@ -60,7 +60,7 @@ def _routing(read: Reader, top: Fields, targets: set[str]) -> Routing:
         {name: _targets(read, priorities, name, targets) for name in priorities},
         {name: _targets(read, teams, name, targets) for name in teams},
         _quiet_hours(read, fields),
-        tuple(sorted(read.time(item, "reminders", 1) for item in read.entries(fields, "reminders"))),
+        _reminders(read, fields),
     )
 
 
@@ -70,6 +70,13 @@ def target(read: Reader, fields: Fields, key: str, targets: set[str]) -> str:
     if len(found) > 1:
         read.complain(fields[key].line, f"{key} is one channel")
     return found[0] if found else ""
+
+
+def _reminders(read: Reader, fields: Fields) -> tuple[int, ...] | None:
+    """An empty list says that there are none."""
+    if "reminders" not in fields:
+        return None
+    return tuple(sorted(read.time(item, "reminders", 1) for item in read.entries(fields, "reminders")))
 
 
 def _targets(read: Reader, fields: Fields, key: str, targets: set[str]) -> tuple[str, ...]:

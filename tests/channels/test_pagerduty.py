@@ -194,7 +194,7 @@ async def test_whatever_becomes_of_a_call_no_incident_stays_open(
         case "respond":
             await parts.inbox.decide("default", approval_id, Respond("no", seen=seen), BOB)
         case "expire":
-            clock.forward(400_000)
+            clock.forward(86_400_000)
             await parts.worker.sweep()
         case _:
             await parts.gate.cancel("default", approval_id, "bot")

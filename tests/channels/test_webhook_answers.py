@@ -115,7 +115,7 @@ async def test_who_comes_too_late_is_told_who_was_first(
     assert late.json()["decision"]["kind"] == "reject"
     assert late.json()["decision"]["at"].endswith("Z")
     forgotten = await decision(parts, await pending(parts, 2))
-    clock.forward(400_000)
+    clock.forward(86_400_000)
     expired = await say(app, clock, forgotten, "msg_3")
     assert (expired.status, expired.error) == (410, "expired")
 

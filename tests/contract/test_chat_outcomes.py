@@ -119,7 +119,7 @@ async def test_a_rejection_that_was_taken_back_can_be_approved(place: Place, clo
 async def test_a_card_that_nobody_answers_has_timed_out(place: Place, clock: Clock) -> None:
     async with chatting(place, clock, calls(send())) as chat:
         thread = await chat.say("Send it")
-        await chat.forward(119_000)
+        await chat.forward(599_000)
         assert await chat.status(thread) == "waiting"
         await chat.forward(2_000)
         told = chat.model.told["c1"]

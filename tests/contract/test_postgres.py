@@ -126,7 +126,7 @@ async def test_a_waiter_is_woken_after_its_listener_lost_the_connection(place: P
 async def test_several_workers_share_what_is_due(place: Place, clock: Clock) -> None:
     async with opened(place, clock) as one, opened(place, clock) as two:
         for number in range(20):
-            await pending(one, number)
+            await pending(one, number, expires_in=60_000)
         clock.forward(10 * 60_000)
         first = await one.store.due(clock(), 12)
         second = await two.store.due(clock(), 12)

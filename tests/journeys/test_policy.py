@@ -303,6 +303,8 @@ async def test_a_rehearsal_is_told_to_people(shell: Shell) -> None:
         "2 calls would get another verdict, and 0 would be asked about on other terms.",
         "LOOSENED: 1 call could run without the people who have to agree now.",
         "Pay 5 to bob",
+        "Content reaches back to 20",
+        "it is kept for ever (storage.retention).",
         "Reads that were allowed are only counted (0 so far): they cannot be rehearsed.",
     ):
         assert words in told

@@ -19,7 +19,7 @@ async def test_about_says_which_version_runs_on_which_database(client: As, keys:
     assert told == {
         "version": __version__,
         "database": "PostgreSQL",
-        "retention": "1d",
+        "retention": "forever",
         "provider": False,
         "workspace": "default",
     }

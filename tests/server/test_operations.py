@@ -82,7 +82,7 @@ async def test_decisions_are_counted_and_timed(client: As, keys: dict[str, str],
 
 async def test_expiries_are_counted(client: As, keys: dict[str, str], clock: Clock, parts: Parts) -> None:
     await metrics(client, keys["viewer"])
-    await pending(parts)
+    await pending(parts, expires_in=3_600_000)
     clock.forward(3_600_000)
     await parts.worker.sweep()
     assert (await metrics(client, keys["viewer"]))['interlock_expired_total{workspace="default"}'] == 1

@@ -140,7 +140,7 @@ async def test_a_draft_is_rehearsed_over_what_was_recorded(
     for n in range(3):
         await propose(agent, call_id=f"call{n}")
     body = (await ada.post("/api/policy/rehearse", content=POLICY, headers=YAML, params={"limit": "1"})).json()
-    assert (body["calls"], body["turned"], body["left_out"]) == (3, 3, 0)
+    assert (body["calls"], body["turned"], body["left_out"], body["retention"]) == (3, 3, 0, "forever")
     assert body["verdicts"]["ask"]["deny"] == 3
     assert len(body["changed"]) == 1
     assert body["diff"]["rules"][0]["kind"] == "added"

@@ -179,7 +179,7 @@ async def test_a_verdict_comes_with_its_reasons_and_the_terms_of_the_question(ad
     )
     assert (rest["verdict"], rest["by"], rest["rule"], rest["conditional"]) == ("ask", "default", "", False)
     [legal] = reasons["okr_create_objective"]
-    assert (legal["needs"], legal["expires_in"]) == ("1 person: team legal", "2m")
+    assert (legal["needs"], legal["expires_in"]) == ("1 person: team legal", "10m")
     assert legal["answers"] == ["approve", "edit", "respond", "reject"]
     [switched] = reasons["okr_list_objectives"]
     assert (switched["verdict"], switched["by"]) == ("ask", "switch")

@@ -47,7 +47,7 @@ from tests.unit.builders import (
     users,
 )
 
-END = NOW + 300_000
+END = NOW + Ask().expires_in
 WRONG = Seen("f" * 64)
 
 

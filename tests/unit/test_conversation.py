@@ -21,6 +21,7 @@ from interlock.core.decision import Reviewer
 from interlock.core.errors import AlreadyDecided, Conflict, Expired, Forbidden, InvalidRequest, NotFound
 from interlock.core.event import Change
 from interlock.core.outcome import Waiting, outcome_of
+from interlock.core.policy import Ask
 from tests.unit.builders import (
     ADMIN,
     AGENT,
@@ -36,7 +37,7 @@ from tests.unit.builders import (
     requested,
 )
 
-END = NOW + 300_000
+END = NOW + Ask().expires_in
 RITA = Reviewer("rita", "user")  # the requester, who is no reviewer
 ATTEMPTS = {
     "claim": claim,

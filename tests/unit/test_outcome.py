@@ -20,7 +20,7 @@ from interlock.core.outcome import (
 from interlock.core.policy import Ask
 from tests.unit.builders import LEASE, NOW, in_status, pending
 
-END = NOW + 300_000
+END = NOW + Ask().expires_in
 PAYLOAD = Payload(args=b'{"a":1}', result=b'{"id":7}', error="Boom.")
 TIMED_OUT = "The call timed out: nobody decided or started it in time."
 

@@ -13,6 +13,7 @@ from interlock.core import policy as policies
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.policy import (
     FACTS,
+    HALF_TIME,
     Allow,
     Ask,
     Defaults,
@@ -33,6 +34,7 @@ from tests.properties import examples
 from tests.unit.builders import FINANCE, asks, call
 
 READ, WRITE, DESTROY = ToolSpec("look", "read"), ToolSpec("pay", "write"), ToolSpec("drop", "destructive")
+DAY = 86_400_000
 UNKNOWN = ToolSpec("odd")
 
 
@@ -88,11 +90,11 @@ def test_a_claim_about_the_effect_counts_only_where_the_policy_trusts_it() -> No
 
 
 # R5
-@pytest.mark.parametrize(("setting", "window"), [("chat", 120_000), ("queue", 300_000), ("paused", 1_800_000)])
+@pytest.mark.parametrize(("setting", "window"), [("chat", 600_000), ("queue", DAY), ("paused", DAY)])
 def test_each_setting_has_its_time_limit(setting: str, window: int) -> None:
     terms = verdict(setting=setting)
     assert isinstance(terms, Ask)
-    assert terms.expires_in == window
+    assert (terms.expires_in, terms.remind) == (window, (HALF_TIME,))
 
 
 def test_defaults_reach_the_terms() -> None:
@@ -268,7 +270,7 @@ def test_without_a_rule_the_toggle_decides(spec: ToolSpec, toggle: bool, asks: b
 def test_a_toggle_turns_a_rules_allow_into_a_question_and_weakens_no_rule() -> None:
     on, off = {"helper": {"pay": True}}, {"helper": {"pay": False}}
     allow = Rule("a", "allow", expires_in={"queue": 5})
-    assert verdict(allow, toggles=on) == Ask("a", expires_in=5)
+    assert verdict(allow, toggles=on) == Ask("a", expires_in=5, remind=(HALF_TIME,))
     assert verdict(allow, toggles=off) == Allow("a")
     assert isinstance(verdict(Rule("d", "deny"), toggles=on), Deny)
     assert isinstance(verdict(Rule("d", "deny"), toggles=off), Deny)
@@ -343,7 +345,7 @@ def test_a_call_can_only_shorten_the_time_that_the_rule_gives() -> None:
     rule = Rule("r", "ask", expires_in={"queue": 1_000})
     for wanted, given_time in ((None, 1_000), (5, 5), (0, 0), (2_000, 1_000)):
         assert verdict(rule, expires_in=wanted) == Ask("r", expires_in=given_time)
-    assert verdict(rule, setting="chat") == Ask("r", expires_in=120_000)
+    assert verdict(rule, setting="chat") == Ask("r", expires_in=600_000)
 
 
 # R11
@@ -373,7 +375,7 @@ def test_a_rule_that_asks_sets_the_priority(rules: tuple[Rule, ...], wanted: str
 
 def test_the_rules_terms_are_kept() -> None:
     own = Ask("x", (Stage(FINANCE, 2),), frozenset({"requester"}), ("approve",), "high", 1, "approve", remind=(4,))
-    expected = replace(own, rule="r", expires_in=300_000)
+    expected = replace(own, rule="r", expires_in=DAY)
     assert verdict(Rule("r", "ask", ask=own)) == expected
 
 

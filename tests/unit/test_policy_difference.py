@@ -159,9 +159,9 @@ def test_a_changed_default_is_told_once_and_not_in_every_rule() -> None:
     assert found.rules == ()
     assert found.defaults == (
         Facet("unknown_tools", "ask", "deny"),
-        Facet("expires_in", "chat 2m, paused 30m, queue 5m", "7m"),
+        Facet("expires_in", "chat 10m, paused 1d, queue 1d", "7m"),
         Facet("undo_window", "8s", "9s"),
-        Facet("remind", "", "1m"),
+        Facet("remind", "half of the time", "1m"),
         Facet("trust_declared", "true", "false"),
     )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from interlock.conditions import compile_condition
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rung, Stage
+from interlock.core.policy import HALF_TIME, Allow, Ask, Defaults, Deny, People, Policy, Rung, Stage
 from interlock.durations import MAX_DURATION, parse_duration, show_duration
 from interlock.explain import explain
 from interlock.policy_file import Loaded, Names, load_policy
@@ -74,6 +74,7 @@ def test_the_first_example_means_what_it_says() -> None:  # R34, R38, R48
         30 * MINUTE,
         "escalate",
         (Rung(10 * MINUTE, People(teams=frozenset({"finance-leads"})), ("pagerduty",)),),
+        (HALF_TIME,),
     )
     assert loaded.judge(call("drop_users"), ToolSpec("drop_users", "destructive")) == Deny(
         "Dropping tables is not allowed.", "nobody drops tables"
@@ -206,12 +207,12 @@ rules:
         ("then: ask, expires_in: 9999d", "too long"),
         ("then: ask, on_expiry: escalate", "on_expiry: escalate needs escalate steps in the rule or the defaults"),
         (
-            "then: ask, escalate: [{after: 40m, channels: [x]}]",
-            "escalate after 40m never happens: the request expires after 30m",
+            "then: ask, escalate: [{after: 25h, channels: [x]}]",
+            "escalate after 25h never happens: the request expires after 1d",
         ),
         ("then: ask, escalate: [{after: 1m}]", "an escalate step reaches nobody"),
         ("then: ask, escalate: [{channels: [x]}]", "an escalate step needs after"),
-        ("then: ask, remind: [31m]", "remind after 31m never happens"),
+        ("then: ask, remind: [25h]", "remind after 25h never happens"),
         ("then: ask, mode: dry", 'mode is "dry"; it is one of enforce, shadow'),
         ("tools: [x]", "a rule needs then: allow, deny or ask"),
     ],
@@ -350,8 +351,8 @@ def test_a_rule_that_is_never_reached_is_a_warning(first: str, second: str, unre
 
 
 def test_a_step_that_comes_too_late_for_some_is_a_warning() -> None:
-    loaded = load(text_of("then: ask, remind: 4m"))
-    assert loaded.warnings == ("line 3: remind after 4m never happens in chat, where requests expire earlier",)
+    loaded = load(text_of("then: ask, remind: 11m"))
+    assert loaded.warnings == ("line 3: remind after 11m never happens in chat, where requests expire earlier",)
 
 
 # --- why -------------------------------------------------------------------------------------------------------------

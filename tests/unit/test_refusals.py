@@ -50,6 +50,7 @@ from tests.unit.builders import (
 )
 
 Act = Callable[[], object]
+END = NOW + Ask().expires_in
 FINANCE_THEN_LEGAL = Ask("both", (Stage(FINANCE), Stage(LEGAL)))
 GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", 0, NOW + 1)
 COUNTED = replace(GRANT, budget="5", budget_of="amount")
@@ -336,12 +337,10 @@ def edited_without_a_vote(moment: Moment) -> Change[Approval]:
 
 def test_what_time_decided_says_so() -> None:
     timed_out, approved = (
-        expire(pending(terms), at(NOW + 300_000)).state.decision for terms in (Ask(), Ask(on_expiry="approve"))
+        expire(pending(terms), at(END)).state.decision for terms in (Ask(), Ask(on_expiry="approve"))
     )
-    assert timed_out == Decided("expire", "interlock", NOW + 300_000, "", "The call timed out: nobody decided in time.")
-    assert approved == Decided(
-        "approve", "interlock", NOW + 300_000, "", "The rule approves when nobody answers in time."
-    )
+    assert timed_out == Decided("expire", "interlock", END, "", "The call timed out: nobody decided in time.")
+    assert approved == Decided("approve", "interlock", END, "", "The rule approves when nobody answers in time.")
 
 
 def test_a_run_that_is_somebody_elses_says_so() -> None:

@@ -68,7 +68,7 @@ def chat(terms: Ask = FINANCE_ONE) -> Approval:
 
 
 def expired(terms: Ask = FINANCE_ONE) -> Approval:
-    return expire(pending(terms), at(NOW + 300_000)).state
+    return expire(pending(terms), at(NOW + Ask().expires_in)).state
 
 
 # Where
@@ -313,10 +313,10 @@ def test_where_there_is_a_message_that_one_says_it() -> None:
 def test_no_notice_for_what_ended_otherwise_or_in_front_of_the_requester() -> None:
     routes = replace(BY_MAIL, escalation="mail")
     lapsed = in_status("expired", decision=Decided("approve", "bob", NOW))
-    by_rule = expire(pending(replace(FINANCE_ONE, on_expiry="approve")), at(NOW + 300_000)).state
+    by_rule = expire(pending(replace(FINANCE_ONE, on_expiry="approve")), at(NOW + Ask().expires_in)).state
     assert (by_rule.status, ways(by_rule, routes), ways(lapsed, routes)) == ("approved", [], [])
     assert ways(in_status("expired"), routes) == []
-    ended = expire(chat(), at(NOW + 300_000)).state
+    ended = expire(chat(), at(NOW + Ask().expires_in)).state
     assert ways(ended, BY_MAIL) == []
 
 

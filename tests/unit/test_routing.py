@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interlock.core.approval import Approval
 from interlock.core.event import TIME, Change
-from interlock.core.policy import Ask, Rung
+from interlock.core.policy import HALF_TIME, Ask, Rung
 from interlock.core.routing import Due, due_at, tick, timetable
 from tests.unit.builders import FINANCE, LEASE, NOW, at, in_status, pending, users
 
@@ -83,12 +83,22 @@ def test_nothing_happens_a_millisecond_too_early(approval: Approval, first: int)
     assert tick(approval, at(first)).state.status in {"expired", "unknown"}
 
 
+# R5, R28
+@pytest.mark.parametrize("window", [600_000, 86_400_000])
+def test_people_are_reminded_once_when_half_of_the_time_has_passed(window: int) -> None:
+    waiting = pending(Ask(expires_in=window, remind=(HALF_TIME,)))
+    assert [(due.at - NOW, due.what) for due in timetable(waiting)] == [(window // 2, "remind"), (window, "expire")]
+    reminded = tick(waiting, at(NOW + window // 2))
+    assert [event.kind for event in reminded.events] == ["reminded"]
+    assert [due.what for due in timetable(reminded.state)] == ["expire"]
+
+
 # R28
 def test_time_ends_what_nobody_ended() -> None:
-    assert tick(pending(), at(NOW + 300_000)).events[0].kind == "expired"
+    assert tick(pending(), at(NOW + Ask().expires_in)).events[0].kind == "expired"
     assert tick(in_status("approved"), at(NOW + 3_600_000)).events[0].kind == "lapsed"
     assert tick(in_status("running"), at(NOW + LEASE)).events[0].kind == "lost"
-    assert tick(pending(Ask(on_expiry="approve")), at(NOW + 300_000)).state.status == "approved"
+    assert tick(pending(Ask(on_expiry="approve")), at(NOW + Ask().expires_in)).state.status == "approved"
 
 
 # R46

@@ -45,7 +45,7 @@ def test_without_a_file_everything_has_a_default(folder: Path) -> None:  # R30
     assert settings == Settings()
     assert settings.storage.url == "sqlite:///interlock.db"
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8321)
-    assert (settings.storage.retention, settings.escalation.auto_reject_after) == (24 * HOUR, 48 * HOUR)
+    assert (settings.storage.retention, settings.escalation.auto_reject_after) == (None, 48 * HOUR)
     assert settings.routing.default_channel == "dashboard"
     assert list(folder.iterdir()) == []
 
@@ -66,8 +66,10 @@ def test_the_agents_of_the_example_load(folder: Path) -> None:  # R9, R30
 def test_what_is_finished_can_be_kept_for_ever(folder: Path) -> None:  # R30
     settings = load(folder, "storage: {retention: forever}")
     assert settings.storage.retention is None
-    assert settings.public()["storage"] == {"url": "sqlite:///interlock.db", "retention": "forever"}
+    said = {"url": "sqlite:///interlock.db", "retention": "forever"}
+    assert settings.public()["storage"] == load(folder, "").public()["storage"] == said
     assert load(folder, "storage: {retention: 0s}").storage.retention == 0
+    assert load(folder, "storage: {retention: 30d}").public()["storage"] == {**said, "retention": "30d"}
 
 
 def test_an_empty_file_is_the_defaults(folder: Path) -> None:
@@ -493,7 +495,7 @@ policy: {rules: []}
     shown = settings.public()
     assert "hunter2" not in json.dumps(shown)
     assert "hunter2" not in repr(settings.shown.values())
-    assert shown["storage"] == {"url": "postgresql://app:***@db.example/x", "retention": "1d"}
+    assert shown["storage"] == {"url": "postgresql://app:***@db.example/x", "retention": "forever"}
     assert shown["channels"] == {
         "slack": {"kind": "slack", "settings": {"token": "***", "room": "***"}},
         "hook": {"kind": "webhook", "settings": {"url": "https://***"}},

@@ -12,7 +12,7 @@ from interlock.conditions import compile_condition
 from interlock.core.call import ToolSpec, propose
 from interlock.core.claims import judge
 from interlock.core.errors import NotFound
-from interlock.core.policy import Ask, People, Policy, Verdict
+from interlock.core.policy import HALF_TIME, Ask, Defaults, People, Policy, Verdict
 from interlock.policy_file import Names, load_policy
 from interlock.templates import NAMES, summary, template
 from tests.properties import examples
@@ -124,6 +124,9 @@ def test_no_switch_of_an_agent_loosens_a_template(name: str, effect: str) -> Non
         ("balanced", "delete_page", "destructive", 1, {"requester"}),
         ("balanced", "drop_table", "destructive", 2, {"requester"}),
         ("balanced", "delete_all", "destructive", 2, {"requester"}),
+        ("balanced", "delete_all_posts", "destructive", 2, {"requester"}),
+        ("balanced", "cms_delete_all", "destructive", 2, {"requester"}),
+        ("balanced", "list_all", "destructive", 1, {"requester"}),
         ("balanced", "drop_table", "write", 1, set()),
         ("strict", "create_page", "write", 1, {"editor"}),
         ("strict", "delete_page", "destructive", 2, {"requester"}),
@@ -134,6 +137,13 @@ def test_four_eyes_are_asked_where_it_pays(name: str, tool: str, effect: str, qu
     verdict = judged(name, tool, effect, {})
     assert isinstance(verdict, Ask)
     assert ([stage.quorum for stage in verdict.stages], set(verdict.exclude)) == ([quorum], excluded)
+
+
+# R5
+@pytest.mark.parametrize("name", NAMES)
+def test_the_templates_give_people_the_time_of_the_defaults_and_remind_them(name: str) -> None:
+    assert POLICIES[name].defaults.expires_in == Defaults().expires_in
+    assert POLICIES[name].defaults.remind == (HALF_TIME,)
 
 
 # R1

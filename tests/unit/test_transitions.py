@@ -243,9 +243,15 @@ def test_what_is_final_has_no_way_out() -> None:
 
 PEOPLE = (ALICE, BOB, CAROL, DAVE, ADMIN, VIEWER, AGENT, Reviewer("rita", "user"))
 TERMS = (
-    Ask("plain"),
-    Ask("two", (Stage(FINANCE, 2),), frozenset({"requester", "editor"})),
-    Ask("stages", (Stage(FINANCE), Stage(LEGAL)), ladder=(Rung(9_000, users("dave")),), remind=(5_000,)),
+    Ask("plain", expires_in=300_000),
+    Ask("two", (Stage(FINANCE, 2),), frozenset({"requester", "editor"}), expires_in=300_000),
+    Ask(
+        "stages",
+        (Stage(FINANCE), Stage(LEGAL)),
+        expires_in=300_000,
+        ladder=(Rung(9_000, users("dave")),),
+        remind=(5_000,),
+    ),
     Ask("auto", expires_in=20_000, on_expiry="approve", start_within=30_000),
     Ask("short", decisions=("approve", "edit", "reject"), expires_in=20_000, undo_window=30_000),
 )

@@ -66,13 +66,13 @@ async def rehearse_draft(
         rehearsed = await rehearse(desk.parts.store, desk.workspace, (old, new), begin, limit, told)
     difference = compare(old, new)
     if desk.json:
-        body = rehearsal_json(rehearsed, desk.now())
+        body = rehearsal_json(rehearsed, desk.now(), desk.settings.storage.kept)
         print_json({"in_force": in_force.origin, "draft": draft.origin, **body, "diff": difference_json(difference)})
     else:
         say(f"In force: {visible(in_force.origin)}")
         say(f"Draft:    {visible(draft.origin)}: {summed_up(difference) or 'no rule differs'}")
         show_difference(difference)
-        show_rehearsal(rehearsed, desk.now(), show_duration(window))
+        show_rehearsal(rehearsed, desk.now(), show_duration(window), desk.settings.storage)
     if fail_on_loosened and rehearsed.report.loosened:
         raise typer.Exit(1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from interlock.cli.output import clock_time, say, short, short_id, show, table
+from interlock.configuration import Storage
 from interlock.core.card import visible
 from interlock.core.policy import Then
 from interlock.core.rehearsal import Cause, Changed, Report
@@ -17,7 +18,7 @@ MAX_RULE = 60  # characters of its name in a row
 ALARM = "bold red"
 
 
-def show_rehearsal(rehearsed: Rehearsed, now: int, window: str) -> None:
+def show_rehearsal(rehearsed: Rehearsed, now: int, window: str, storage: Storage) -> None:
     report = rehearsed.report
     if report.calls:
         between = f"{clock_time(report.first)} to {clock_time(report.last)}"
@@ -29,7 +30,7 @@ def show_rehearsal(rehearsed: Rehearsed, now: int, window: str) -> None:
         _show_changed(report)
     else:
         say(f"\nThere is no call of the last {window} to rehearse.")
-    _tell_limits(rehearsed)
+    _tell_limits(rehearsed, storage)
 
 
 def _matrix_row(report: Report, old: Then) -> list[str]:
@@ -93,8 +94,11 @@ def _changed_row(changed: Changed) -> list[Text | str]:
     return [short_id(each.approval_id) or "-", *where, turn, _rule(changed.new.rule)]
 
 
-def _tell_limits(rehearsed: Rehearsed) -> None:
+def _tell_limits(rehearsed: Rehearsed, storage: Storage) -> None:
     say("")
+    if rehearsed.report.calls:
+        kept = "for ever" if storage.retention is None else f"for {storage.kept} after the end of a call"
+        say(f"Content reaches back to {clock_time(rehearsed.report.first)}; it is kept {kept} (storage.retention).")
     if rehearsed.erased:
         erased = counted(rehearsed.erased, "call", "calls")
         say(f"{erased} could not be rehearsed: their arguments were erased.", style="yellow")

@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from interlock.configuration import FOREVER, Server, Settings
-from interlock.durations import show_duration
+from interlock.configuration import Server, Settings, Storage
 from interlock.stores.health import Check
 
 FEW_FILES = 4_096  # every connection is an open file
@@ -28,8 +27,14 @@ def surroundings(settings: Settings) -> Iterator[Check]:
         yield _port(settings.server)
         yield from _provider(settings.server.oidc.issuer if settings.server.oidc else "")
     yield _files()
-    kept = settings.storage.retention
-    yield Check("ok", "retention", FOREVER if kept is None else show_duration(kept))
+    yield _retention(settings.storage)
+
+
+def _retention(storage: Storage) -> Check:
+    """Always said: what is erased cannot be shown, searched or rehearsed any more."""
+    if storage.retention is None:
+        return Check("ok", "retention", "forever: the content of finished calls is kept")
+    return Check("ok", "retention", f"{storage.kept}: the content of finished calls is erased after that")
 
 
 def _address(server: Server) -> Check:

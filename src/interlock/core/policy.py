@@ -21,6 +21,7 @@ Then = Literal["allow", "deny", "ask"]
 FACTS = ("args", "tool", "effect", "agent", "user", "teams", "priority")
 MEMO = 10_000
 UNKNOWN = ToolSpec("unknown")
+HALF_TIME = 0  # as a time of a reminder: when half of the time to decide has passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Ask:
     exclude: frozenset[str] = frozenset()
     decisions: tuple[str, ...] = KINDS
     priority: str = "medium"
-    expires_in: int = 300_000
+    expires_in: int = 86_400_000
     on_expiry: OnExpiry = "reject"
     ladder: tuple[Rung, ...] = ()
     remind: tuple[int, ...] = ()
@@ -192,12 +193,12 @@ class Key(NamedTuple):
 class Defaults:
     unknown_tools: Literal["ask", "deny"] = "ask"
     expires_in: Mapping[str, int] = field(
-        default_factory=lambda: {"chat": 120_000, "queue": 300_000, "paused": 1_800_000}
+        default_factory=lambda: {"chat": 600_000, "queue": 86_400_000, "paused": 86_400_000}
     )
     on_expiry: OnExpiry = "reject"
     undo_window: int = 8_000
     start_within: int = 3_600_000
-    remind: tuple[int, ...] = ()
+    remind: tuple[int, ...] = (HALF_TIME,)
     ladder: tuple[Rung, ...] = ()
     trust_declared: bool = True
 

@@ -38,12 +38,12 @@ def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) ->
     """Does the first thing that is due; a Change without events when nothing is."""
     if runner_is_dead and approval.status == "running" and not execution.may_repeat(approval, moment.now):
         return execution.lose(approval, moment)
+    if approval.status == "pending" and moment.now >= approval.expires_at:
+        return expire(approval, moment)  # a reminder or a step that nobody was in time for does not come any more
     plan = timetable(approval)
     if not plan or moment.now < plan[0].at:
         return Change(approval)
     match plan[0].what:
-        case "expire":
-            return expire(approval, moment)
         case "lapse":
             return execution.lapse(approval, moment)
         case "lose":
@@ -58,7 +58,8 @@ def _pending(approval: Approval) -> tuple[Due, ...]:
     created, end = approval.created_at + approval.deferred, approval.expires_at
     if not approval.terms.remind and not approval.terms.ladder:
         return (Due(end, "expire"),)
-    reminders = [Due(created + after, "remind") for after in approval.terms.remind[approval.reminded :]]
+    half = (end - created) // 2
+    reminders = [Due(created + (after or half), "remind") for after in approval.terms.remind[approval.reminded :]]
     rungs = [Due(created + rung.after, "escalate") for rung in approval.terms.ladder[approval.escalated :]]
     early = [due for due in (*reminders, *rungs) if due.at < end]
     return (*sorted(early, key=lambda due: (due.at, due.what)), Due(end, "expire"))

@@ -6,8 +6,6 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from interlock import __version__
-from interlock.configuration import FOREVER
-from interlock.durations import show_duration
 from interlock.web.routing import LOOKERS, Caller, Here, fails, may
 
 router = APIRouter(tags=["operations"])
@@ -26,11 +24,10 @@ class About(BaseModel):
 @router.get("/api/about", responses=fails(), **may(LOOKERS))
 async def about(site: Here, who: Caller) -> About:
     """Which version runs, and on what."""
-    kept = site.settings.storage.retention
     return About(
         version=__version__,
         database="PostgreSQL" if site.settings.storage.url.startswith("postgres") else "SQLite",
-        retention=FOREVER if kept is None else show_duration(kept),
+        retention=site.settings.storage.kept,
         provider=site.settings.server.oidc is not None,
         workspace=who.workspace,
     )

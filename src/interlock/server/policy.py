@@ -195,7 +195,10 @@ async def rehearse_policy(
             limit,
             lambda done, _: done < MOST_CALLS and loop.time() < end,
         )
-    return {**rehearsal_json(rehearsed, site.clock()), "diff": difference_json(compare(old, new))}
+    return {
+        **rehearsal_json(rehearsed, site.clock(), site.settings.storage.kept),
+        "diff": difference_json(compare(old, new)),
+    }
 
 
 def _stale(found: StalePolicy | None) -> StaleFile | None:

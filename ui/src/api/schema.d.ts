@@ -4779,6 +4779,19 @@ export interface components {
             have: number;
             done: boolean;
         };
+        /**
+         * StaleFile
+         * @description The policy file that this server was started with is not in force; `command` would put it back.
+         *
+         *     `judged_too` if another file's text is in force instead: the server then judges by both, and the stricter holds.
+         */
+        StaleFile: {
+            file: string;
+            /** @description In words. */
+            message: string;
+            command: string;
+            judged_too: boolean;
+        };
         /** Start */
         Start: {
             /**
@@ -5087,6 +5100,7 @@ export interface components {
             items: components["schemas"]["Version"][];
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
+            stale?: components["schemas"]["StaleFile"] | null;
         };
         /** Vote */
         Vote: {

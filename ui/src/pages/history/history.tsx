@@ -1,6 +1,8 @@
-import { Tabs } from "@mantine/core";
+import { Tabs, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { useSearchParams } from "wouter";
+import { call } from "../../api/client";
 import { Page } from "../../parts/page";
 import { Loading } from "../../parts/states";
 import { Calls } from "./calls";
@@ -13,6 +15,7 @@ export default function History() {
   const tab = params.get("tab") === "ledger" ? "ledger" : "calls";
   return (
     <Page title="History">
+      <Retention />
       <Tabs
         value={tab}
         onChange={(next) => setParams(next === "ledger" ? { tab: "ledger" } : {})}
@@ -36,5 +39,20 @@ export default function History() {
         </Tabs.Panel>
       </Tabs>
     </Page>
+  );
+}
+
+/** Said where contents are not kept for ever: what is missing below was erased, not lost. */
+function Retention() {
+  const about = useQuery({
+    queryKey: ["about", "retention"],
+    queryFn: ({ signal }) => call("get", "/api/about", { signal }),
+    staleTime: Infinity,
+  });
+  if (!about.data || about.data.retention === "forever") return null;
+  return (
+    <Text size="sm" c="dimmed" mb="sm">
+      Arguments and results are erased {about.data.retention} after the end of a call; the ledger stays.
+    </Text>
   );
 }

@@ -143,6 +143,8 @@ export interface Rehearsal {
   loosened: number;
   outdated: number;
   erased: number;
+  /** How long the content of finished calls is kept: forever, or a duration. */
+  retention: string;
   allowed_reads: number;
   left_out: number;
   causes: Cause[];

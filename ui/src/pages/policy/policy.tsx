@@ -1,10 +1,10 @@
-import { Tabs } from "@mantine/core";
+import { Alert, Code, Tabs } from "@mantine/core";
 import { lazy, Suspense, useState, type ComponentType } from "react";
 import { useSearchParams } from "wouter";
 import { isAdmin, useMe } from "../../api/me";
 import { Page } from "../../parts/page";
 import { Empty, Loading, Problem } from "../../parts/states";
-import { useInForce, type Stored } from "./data";
+import { useInForce, useVersions, type Stored } from "./data";
 import { useDesk, type Desk } from "./draft";
 import { DraftBar } from "./draft_bar";
 import { Rules } from "./rules";
@@ -54,6 +54,7 @@ function Workplace({ inForce }: { inForce: Stored }) {
   const [, Tab] = TABS[tab] ?? ["", Rules];
   return (
     <>
+      <StaleFile />
       <Tabs value={tab} onChange={(next) => next && go(next)} keepMounted={false}>
         <Tabs.List aria-label="Parts of the policy">
           {Object.entries(TABS).map(([key, [name]]) => (
@@ -76,6 +77,23 @@ function Workplace({ inForce }: { inForce: Stored }) {
       </Tabs>
       {desk.draft && tab !== "review" && <DraftBar desk={desk} go={go} />}
     </>
+  );
+}
+
+/** The file that the server was started with was replaced: which counts, and what would put it back. */
+function StaleFile() {
+  const stale = useVersions().data?.stale;
+  if (!stale) return null;
+  return (
+    <Alert
+      color="yellow"
+      variant="outline"
+      mb="md"
+      role="note"
+      title="The server's policy file is not in force"
+    >
+      {stale.message} To put it back: <Code>{stale.command}</Code>
+    </Alert>
   );
 }
 

@@ -140,6 +140,7 @@ function Notes({ found }: { found: Rehearsal }) {
       `${found.outdated.toLocaleString("en")} calls got another verdict when they were made, by the policy of that time.`,
     found.erased &&
       `The arguments of ${found.erased.toLocaleString("en")} calls were erased, so those cannot be judged.`,
+    found.first && reach(found.first, found.retention),
     found.allowed_reads &&
       `Allowed reads are only counted (${found.allowed_reads.toLocaleString("en")} so far) and cannot be rehearsed.`,
   ].filter(Boolean) as string[];
@@ -161,3 +162,9 @@ function headline({ calls, turned, other_terms }: Rehearsal): string {
 const rule = (name: string) => (name ? `“${name}”` : "the defaults");
 const turn = (from: Verdict, to: Verdict) =>
   from === to ? `${VERDICTS[to].done} on other terms` : `${VERDICTS[from].done} → ${VERDICTS[to].done}`;
+
+function reach(first: string, retention: string): string {
+  const since = new Date(first).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+  const kept = retention === "forever" ? "for ever" : `for ${retention} after the end of a call`;
+  return `Content reaches back to ${since}; it is kept ${kept}.`;
+}
