@@ -97,7 +97,7 @@ async def test_text_and_html_say_the_same(mailing: Mailing) -> None:  # R25
         "rita",
         "path",
         "two words",
-        "until 2027-01-15 08:05 UTC",
+        "until 2027-01-16 08:00 UTC",
         "Forwarding this mail lets nobody else decide.",
     ):
         assert said in mail.text, said

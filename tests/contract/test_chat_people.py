@@ -316,5 +316,5 @@ async def test_a_question_can_be_answered_and_never_approved(place: Place, clock
         card = (await chat.store.get("default", await asked(chat, question="Sure?"))).approval
         with pytest.raises(InvalidDecision):
             await chat.approve(card)
-        await chat.forward(121_000)
+        await chat.forward(601_000)
         assert "timed out" in chat.model.told["c1"]["reason"]

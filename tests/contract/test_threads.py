@@ -321,7 +321,7 @@ async def test_time_wakes_a_thread_too(parts: Parts, clock: Clock) -> None:
     held = await taken(parts)
     await card(parts)
     await park(parts, held.fence)
-    clock.forward(10_000_000)
+    clock.forward(86_400_000)
     await parts.worker.sweep()
     assert (await parts.store.threads.due(clock.now, 10)) == [("default", "thread-1")]
 

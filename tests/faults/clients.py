@@ -22,7 +22,7 @@ from tests.models.model import Answer, Op, Terms
 
 POLICY = """
 version: 1
-defaults: {expires_in: 3s, undo_window: 2s, start_within: 3s}
+defaults: {remind: [], expires_in: 3s, undo_window: 2s, start_within: 3s}
 rules:
   - {name: two, tools: [pay], then: ask, quorum: 2}
   - {name: free, tools: [note], then: allow}

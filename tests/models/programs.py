@@ -16,7 +16,7 @@ from tests.support import Clock
 
 SECOND = 1_000
 EXPIRES, UNDO, START = 60 * SECOND, 8 * SECOND, 30 * SECOND  # as the policies say
-DEFAULTS = "version: 1\ndefaults: {expires_in: 60s, undo_window: 8s, start_within: 30s}\nrules:\n"
+DEFAULTS = "version: 1\ndefaults: {expires_in: 60s, remind: [], undo_window: 8s, start_within: 30s}\nrules:\n"
 POLICIES = (
     DEFAULTS + "  - {name: two, tools: [pay], then: ask, quorum: 2}\n  - {name: free, tools: [note], then: allow}\n"
     "  - {name: silent, tools: [post], then: ask, on_expiry: approve}\n"
