@@ -24,6 +24,7 @@ from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
+from interlock.core.masking import masked
 from interlock.core.misfit import error_of, findings_of
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
 from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
@@ -69,6 +70,7 @@ class Gate:
         self._check_run: Callable[[ToolCall], None] = _any_run
         self._own: Callable[[Approval], Approval] = _any_call
         self._fence: int | None = None
+        self._masks_reports = False
 
     def outside(self, owners: frozenset[str] | None = None) -> Gate:
         """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there.
@@ -78,7 +80,7 @@ class Gate:
         gate = copy.copy(self)
         gate._check_run, gate._own = _check_outside, _own_outside
         if owners is not None:
-            gate._own = lambda approval: _owned(approval, owners)
+            gate._own, gate._masks_reports = lambda approval: _owned(approval, owners), True
         return gate
 
     def within(self, fence: int) -> Gate:
@@ -182,11 +184,17 @@ class Gate:
         )
 
     async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
-        return await self._store.transition(
-            workspace,
-            approval_id,
-            lambda approval, moment: execution.finish(self._own(approval), fence, payload, moment, ok=ok),
-        )
+        """What a program elsewhere reports is kept without the secret arguments that it repeats."""
+
+        def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
+            return execution.finish(self._own(approval), fence, report, moment, ok=ok)
+
+        def masked_step(stored: Stored, moment: Moment) -> Change[Approval]:
+            return step(stored.approval, moment, masked(payload, stored.payload))
+
+        if self._masks_reports:
+            return (await self._store.transition_stored(workspace, approval_id, masked_step)).approval
+        return await self._store.transition(workspace, approval_id, step)
 
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The runner was interrupted inside the tool and says so: nobody knows how far it came."""

@@ -1,0 +1,176 @@
+"""A program's report of how a call ended, without the secret arguments that it may repeat in it.
+
+Work is bounded, since the program sizes the arguments and the report: past the bound all of the report is hidden.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+from urllib.parse import quote, quote_plus
+
+from interlock.core.canonical import canonical, read
+from interlock.core.errors import InvalidRequest
+from interlock.core.event import Payload
+
+MARK = "[hidden]"
+SHORTEST = 4  # characters of a secret that is looked for inside of texts; a shorter one has to be all of the text
+MOST_SCANNED = 64_000_000  # characters to look through, once for each spelling of each secret
+MOST_REPLACED = 200_000  # looks into the single texts of a result in which a secret was found
+
+
+def masked(report: Payload, stored: Payload) -> Payload:
+    """`stored` has the call's arguments; once they were erased nothing of a report is kept, as nothing can be told."""
+    if stored.args is None:
+        return _hidden(report)
+    if stored.shown is None:
+        return report
+    wanted = _spelled(_secrets(read(stored.args), read(stored.shown)))
+    said = (report.error or "", (report.result or b"").decode())
+    if sum(map(len, said)) * len(wanted.all) > MOST_SCANNED:
+        return _hidden(report)
+    if wanted.is_in(said[0]):
+        report = report._replace(error=wanted.text(said[0]))
+    return report._replace(result=_result(said[1], wanted)) if wanted.is_in(said[1]) else report
+
+
+def masked_text(text: str, args: bytes, shown: bytes) -> str:
+    """The same for words about the call; `shown` are its arguments as people see them."""
+    seen = None if shown == args else shown
+    return masked(Payload(error=text), Payload(args, seen)).error or ""
+
+
+class _Spellings(NamedTuple):
+    """`inside` are replaced wherever they stand, the longest first; `whole` only where they are all of a text."""
+
+    inside: Sequence[str]
+    whole: frozenset[str]
+    numbers: frozenset[str]
+
+    @property
+    def all(self) -> Sequence[str]:
+        return (*self.inside, *self.whole, *self.numbers)
+
+    def is_in(self, text: str) -> bool:
+        """Also as the canonical JSON of a result spells them."""
+        return any(each in text or json.dumps(each, ensure_ascii=False)[1:-1] in text for each in self.all)
+
+    def text(self, text: str) -> str:
+        if text in self.whole:
+            return MARK
+        for each in self.inside:
+            text = text.replace(each, MARK)
+        return text
+
+    def value(self, value: object) -> object:
+        match value:
+            case str():
+                return self.text(value)
+            case Mapping():
+                made: dict[str, object] = {}
+                for name, inner in value.items():
+                    made[_free(self.text(name), made)] = self.value(inner)
+                return made
+            case list():
+                return [self.value(inner) for inner in value]
+            case bool() | None:
+                return value
+            case _:
+                return MARK if canonical(value).decode() in self.numbers else value
+
+
+def _result(text: str, wanted: _Spellings) -> bytes:
+    value = read(text.encode())
+    if _count(value) * len(wanted.all) > MOST_REPLACED:
+        return canonical(MARK)
+    try:
+        return canonical(wanted.value(value))
+    except InvalidRequest:  # the marks made it too large to be kept
+        return canonical(MARK)
+
+
+def _hidden(report: Payload) -> Payload:
+    return report._replace(
+        error=MARK if report.error else report.error,
+        result=canonical(MARK) if report.result is not None else None,
+    )
+
+
+def _secrets(value: object, shown: object) -> Iterator[object]:
+    """The texts and numbers in the places where people see a mark instead."""
+    match shown:
+        case {"$secret": str()} if len(cast(Mapping[str, object], shown)) == 1 and value != shown:
+            yield from _leaves(value)
+        case Mapping() if isinstance(value, Mapping):
+            for name, inner in shown.items():
+                yield from _secrets(value.get(name), inner)
+        case list() if isinstance(value, list):
+            for one, seen in zip(value, shown, strict=False):
+                yield from _secrets(one, seen)
+        case _:
+            pass
+
+
+def _leaves(value: object) -> Iterator[object]:
+    match value:
+        case Mapping():
+            for inner in value.values():
+                yield from _leaves(inner)
+        case list():
+            for inner in value:
+                yield from _leaves(inner)
+        case bool() | None | "":
+            pass
+        case _:
+            yield value
+
+
+def _spelled(secrets: Iterable[object]) -> _Spellings:
+    inside: set[str] = set()
+    whole: set[str] = set()
+    numbers: set[str] = set()
+    for secret in secrets:
+        text = secret if isinstance(secret, str) else canonical(secret).decode()
+        if not isinstance(secret, str):
+            numbers.add(text)
+        if len(text) < SHORTEST:
+            whole.add(text)
+        else:
+            inside.update(_spellings(text))
+    return _Spellings(sorted(inside, key=len, reverse=True), frozenset(whole), frozenset(numbers))
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """As it is, inside of JSON, percent-encoded and in base64."""
+    yield secret
+    yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    for encoded in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+        yield from (encoded, _lower_case(encoded))
+    for data in (b64encode(secret.encode()), urlsafe_b64encode(secret.encode())):
+        yield from (data.decode(), data.decode().rstrip("="))
+
+
+def _lower_case(encoded: str) -> str:
+    """The hexadecimal digits alone: %2F and %2f are the same."""
+    head, *rest = encoded.split("%")
+    return "%".join([head, *(part[:2].lower() + part[2:] for part in rest)])
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    """Two names that are hidden stay two."""
+    number = len(taken)
+    while name in taken:
+        name, number = f"{name} {number}", number + 1
+    return name
+
+
+def _count(value: object) -> int:
+    match value:
+        case Mapping():
+            return len(value) + sum(map(_count, value.values()))
+        case list():
+            return 1 + sum(map(_count, value))
+        case _:
+            return 1

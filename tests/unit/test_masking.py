@@ -1,0 +1,117 @@
+"""A report of a program is kept without the secret arguments that it repeats."""
+
+from base64 import b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.call import ToolSpec, redact
+from interlock.core.canonical import canonical, read
+from interlock.core.event import Payload
+from interlock.core.masking import MARK, masked, masked_text
+
+SECRET = 's3cret/päss\n"word"'
+
+
+def payload_of(args: dict[str, object], *secret: str) -> Payload:
+    data = canonical(args)
+    shown = redact(data, ToolSpec("login", "write", secret=secret), b"key").data
+    return Payload(data, None if shown == data else shown)
+
+
+STORED = payload_of({"user": "ann", "password": SECRET}, "password")
+
+
+def result_of(value: object, stored: Payload = STORED) -> object:
+    return read(masked(Payload(result=canonical(value)), stored).result or b"")
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        SECRET,
+        's3cret/p\\u00e4ss\\n\\"word\\"',
+        's3cret/päss\\n\\"word\\"',
+        "s3cret%2Fp%C3%A4ss%0A%22word%22",
+        "s3cret/p%c3%a4ss%0a%22word%22",
+        b64encode(SECRET.encode()).decode(),
+        b64encode(SECRET.encode()).decode().rstrip("="),
+    ],
+)
+def test_every_spelling_of_a_secret_is_hidden_in_error_and_result(spelled: str) -> None:
+    told = masked(Payload(error=f"401 for {spelled}."), STORED)
+    assert told.error == f"401 for {MARK}."
+    assert result_of({"log": [f"-> {spelled} <-", 1]}) == {"log": [f"-> {MARK} <-", 1]}
+
+
+def test_names_in_a_result_are_hidden_as_well_and_stay_apart() -> None:
+    assert result_of({f"a {SECRET}": 1, f"a {MARK}": 2, "b": 3}) == {f"a {MARK}": 2, f"a {MARK} 1": 1, "b": 3}
+
+
+def test_what_repeats_no_secret_is_kept_byte_for_byte() -> None:
+    report = Payload(result=b'{"b":[true,null,1.5,"ann"]}', error="none of it")
+    assert masked(report, STORED) == report
+    assert masked(report, payload_of({"user": "ann"})) == report
+
+
+def test_a_short_secret_is_hidden_only_where_it_is_all_of_a_text() -> None:
+    stored = payload_of({"pin": "abc"}, "pin")
+    assert result_of(["abc", "abcd", {"abc": 1}], stored) == [MARK, "abcd", {MARK: 1}]
+
+
+def test_numbers_and_what_is_inside_of_a_secret_are_hidden() -> None:
+    card = {"number": 4111111111111111, "owners": ["Ann Lee", True, None, ""], "cvc": 123}
+    stored = payload_of({"card": card}, "card")
+    report = ["4111111111111111 of Ann Lee", 4111111111111111, 123, "123", 1234, True]
+    assert result_of(report, stored) == [f"{MARK} of {MARK}", MARK, MARK, MARK, 1234, True]
+
+
+def test_only_what_people_do_not_see_is_a_secret() -> None:
+    mark = {"$secret": "not a fingerprint"}
+    stored = payload_of({"all": [{"key": "hidden-one", "mark": mark}, 5], "mark": mark}, "/all/*/key")
+    assert result_of(["hidden-one", "not a fingerprint"], stored) == [MARK, "not a fingerprint"]
+
+
+def test_where_shown_and_stored_arguments_differ_in_shape_nothing_is_taken_for_a_secret() -> None:
+    stored = Payload(b'{"a":1,"b":2}', b'{"a":{"c":3},"b":[4]}')
+    assert result_of({"x": 1}, stored) == {"x": 1}
+
+
+def test_of_a_longer_secret_nothing_is_left_by_a_shorter_one_inside_it() -> None:
+    stored = payload_of({"a": "token", "b": "token-and-more"}, "*")
+    assert masked(Payload(error="token-and-more, token"), stored).error == f"{MARK}, {MARK}"
+
+
+def test_once_the_arguments_were_erased_nothing_of_a_report_is_kept() -> None:
+    assert masked(Payload(result=b'"x"'), Payload()) == Payload(result=canonical(MARK))
+    assert masked(Payload(error="x"), Payload()) == Payload(error=MARK)
+
+
+def test_more_than_can_be_looked_through_is_hidden_as_a_whole() -> None:
+    many = payload_of({"keys": [f"secret-{number}" for number in range(9_000)]}, "keys")
+    assert masked(Payload(error="x" * 20_000), many).error == MARK
+    assert result_of(["secret-1"] * 69_000, payload_of({"key": "secret-1"}, "key")) == MARK
+
+
+def test_a_result_that_the_marks_would_make_too_large_is_hidden_as_a_whole() -> None:
+    assert result_of(["key" for _ in range(100_000)], payload_of({"key": "key"}, "key")) == MARK
+
+
+def test_words_about_a_call_are_kept_without_its_secrets() -> None:
+    args, shown = STORED.args or b"", STORED.shown or b""
+    assert masked_text(f"Log in with {SECRET}", args, shown) == f"Log in with {MARK}"
+    assert masked_text("Log in", args, shown) == "Log in"
+    assert masked_text("Log in", args, args) == "Log in"
+    assert masked_text("", args, shown) == ""
+
+
+@given(
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=4, max_size=30),
+    st.text(max_size=20),
+    st.text(max_size=20),
+)
+def test_no_secret_is_left_in_any_text_around_it(secret: str, before: str, after: str) -> None:
+    stored = Payload(canonical({"key": secret}), b'{"key":{"$secret":"f"}}')
+    told = masked(Payload(error=before + secret + after), stored).error or ""
+    assert secret not in told.replace(MARK, "\0")
