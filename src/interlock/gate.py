@@ -16,9 +16,9 @@ from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
 from interlock.core.call import ANYBODY, Args, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read
-from interlock.core.card import find
 from interlock.core.claims import Fill, Judgement
 from interlock.core.conversation import Question
+from interlock.core.declared import findings_in, kept_preview, sentence_of
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.freeze import Freeze
@@ -189,12 +189,12 @@ class Gate:
         def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
             return execution.finish(self._own(approval), fence, report, moment, ok=ok)
 
-        def masked_step(stored: Stored, moment: Moment) -> Change[Approval]:
-            return step(stored.approval, moment, masked(payload, stored.payload))
-
-        if self._masks_reports:
-            return (await self._store.transition_stored(workspace, approval_id, masked_step)).approval
-        return await self._store.transition(workspace, approval_id, step)
+        if not self._masks_reports:
+            return await self._store.transition(workspace, approval_id, step)
+        stored = await self._store.transition_stored(
+            workspace, approval_id, lambda old, moment: step(old.approval, moment, masked(payload, old.payload))
+        )
+        return stored.approval
 
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
@@ -352,19 +352,20 @@ class Gate:
     ) -> Proposal:
         size, key = len(call.args), await self._store.secret_key(call.workspace)
         shown = await beside(size, lambda: redact(call.args, spec, key))
-        findings = await beside(size, lambda: find(shown.value, spec.known_arguments, shown.secrets))
+        findings = await beside(size, lambda: findings_in(spec, shown.value, shown.secrets))
         if misfits:
             findings += findings_of(misfits)
         chance = secrets.token_hex(26)
+        preview = await preview_of(spec, call) if isinstance(verdict, Ask) and not misfits else ""
         return Proposal(
             given or uuid7(self._clock(), chance[:20]),
             chance[20:],
             call,
             spec,
             shown,
-            spec.sentence(shown.value),
+            await beside(size, lambda: sentence_of(spec, shown)),
             tuple(finding.id for finding in findings if finding.level == "alarm"),
-            await preview_of(spec, call) if isinstance(verdict, Ask) and not misfits else "",
+            await beside(size, lambda: kept_preview(spec, call.args, shown, preview)),
             self.policy.sha256,
             self.policy.shadows(call, spec),
             bool(given),

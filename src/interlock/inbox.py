@@ -15,10 +15,11 @@ from interlock.core import approval as approvals
 from interlock.core import conversation
 from interlock.core import grant as grants
 from interlock.core.approval import Approval, Edited
-from interlock.core.call import Args, ToolSpec, redact, restore
+from interlock.core.call import Args, Shown, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
-from interlock.core.card import Card, find, make_card, risk_of
+from interlock.core.card import Card, make_card, risk_of
 from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
+from interlock.core.declared import findings_in, sentence_of, words_of
 from interlock.core.edits import changes_of
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
@@ -310,13 +311,14 @@ class Inbox:
         verdict = await self.stops.judge(self.policy, approval, args, spec)
         if isinstance(verdict, Deny):
             return denial(verdict, approval).deciding()
+        findings = findings_in(spec, shown.value, shown.secrets)
         return Edited(
             approval.args_sha256,
             args,
             shown.data if shown.data != args else None,
             shown.sha256,
-            self._at_home(approval, spec).sentence(shown.value),
-            tuple(f.id for f in find(shown.value, spec.known_arguments, shown.secrets) if f.level == "alarm"),
+            sentence_of(self._at_home(approval, spec), shown),
+            tuple(finding.id for finding in findings if finding.level == "alarm"),
             verdict if isinstance(verdict, Ask) else approval.terms,
             changes_of(redact(stored.payload.args or b"{}", spec, key), shown),
         )
@@ -357,6 +359,7 @@ def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
     shown = payload.shown if payload.shown is not None else payload.args
     value = cast(Args, read(shown or b"{}"))
     secrets = redact(payload.args or b"{}", spec, key).secrets
+    said = words_of(spec, payload, Shown(shown or b"{}", value, approval.args_sha256, secrets))
     facts = {
         "requester": subject.requester,
         "agent": " > ".join(subject.agent_path) or subject.agent,
@@ -368,14 +371,16 @@ def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
     }
     return make_card(
         tool=subject.tool,
-        sentence=payload.sentence or (ERASED if approval.erased_by else f"Execute {subject.tool}?"),
+        sentence=said.sentence or (ERASED if approval.erased_by else f"Execute {subject.tool}?"),
         risk=risk_of(subject.effect, subject.priority),
         facts=tuple((label, text) for label, text in facts.items() if text),
         args=value,
-        findings=find(value, spec.known_arguments, secrets) + findings_of(approval.misfits),
+        findings=findings_in(spec, value, secrets) + findings_of(approval.misfits),
         secrets=secrets,
-        preview=payload.preview or "",
+        preview=said.preview,
         agent_says=payload.agent_says or "",
+        agent_description=said.agent_description,
+        agent_preview=said.agent_preview,
     )
 
 

@@ -10,6 +10,7 @@ from interlock.core.approval import Approval, Decided
 from interlock.core.canonical import read
 from interlock.core.card import Card, Field, Finding, risk_of, visible
 from interlock.core.decision import Reviewer
+from interlock.core.declared import shown_schema
 from interlock.core.event import Payload, Stored
 from interlock.core.ledger import Entry
 from interlock.core.options import options
@@ -65,8 +66,10 @@ def view_json(view: View, now: int, reviewer: Reviewer | None = None) -> dict[st
     return {
         **item_json(view.stored, now),
         "status": view.status,
+        "sentence": view.card.sentence,
         "args": shown_args(payload),
-        "schema": view.spec.schema,
+        "schema": shown_schema(view.spec),
+        "declared": view.spec.declared,
         "card": _card(view.card),
         "findings": [_finding(finding) for finding in view.card.findings],
         "decisions": list(approval.terms.decisions),
@@ -208,6 +211,8 @@ def _card(card: Card) -> dict[str, object]:
         "facts": [{"label": label, "text": text} for label, text in card.facts],
         "fields": [_field(field) for field in card.fields],
         "preview": card.preview,
+        "agent_description": card.agent_description,
+        "agent_preview": card.agent_preview,
         "agent_says": card.agent_says,
     }
 

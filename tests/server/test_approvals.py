@@ -150,10 +150,13 @@ async def test_one_approval_shows_all_that_it_takes_to_decide(client: As, keys: 
     assert "sk-very-secret" not in answer.text
     assert shown["args"]["amount"] == 12345678901234567890123
     assert "\u202e" not in shown["card"]["fields"][1]["text"] + shown["card"]["fields"][2]["text"]
-    assert [finding["level"] for finding in shown["findings"]] == ["alarm"]
+    assert [(each["kind"], each["level"]) for each in shown["findings"]] == [
+        ("bidi", "alarm"),
+        ("agent_secret", "alarm"),
+    ]
     assert (shown["rule"], shown["seconds_left"], shown["needed"]) == ("two of finance", 90.0, "team finance")
     assert shown["stages"] == [{"approvers": {"users": [], "teams": ["finance"]}, "need": 2, "have": 0, "done": False}]
-    assert (shown["card"]["preview"], shown["card"]["agent_says"]) == ("Ann gets it.", "Trust me.")
+    assert (shown["card"]["agent_preview"], shown["card"]["agent_says"]) == ("Ann gets it.", "Trust me.")
     assert shown["may_decide"] == ["approve", "edit", "respond", "reject"]
     assert shown["timeline"][0]["kind"] == "proposed"
 

@@ -106,7 +106,7 @@ async def test_without_a_key_nothing_is_told(client: As) -> None:
 async def test_a_description_is_never_a_template(client: As, keys: dict[str, str]) -> None:
     told = await propose(client(keys["agent"]), description="Delete {path} {path.__class__}")
     shown = await decide(client(keys["reviewer"]), told, "reject")
-    assert shown.json()["sentence"] == "Delete {path} {path.__class__}"
+    assert shown.json()["card"]["agent_description"] == "Delete {path} {path.__class__}"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_a_key_for_one_person_asks_in_no_other_name(client: As, keys: dict
 async def test_lists_in_a_body_are_taken(client: As, keys: dict[str, str]) -> None:
     lists = {"secret": ["path"], "agent_path": ["planner", "worker"], "decisions": ["approve", "reject"]}
     told = await propose(client(keys["agent"]), **lists)
-    shown = (await decide(client(keys["reviewer"]), told)).json()
+    shown = (await decide(client(keys["reviewer"]), told, acknowledged=["agent_secret:"])).json()
     assert shown["agent_path"] == ["planner", "worker"]
     assert shown["decisions"] == ["approve", "reject"]
     assert "/tmp/x" not in str(shown)

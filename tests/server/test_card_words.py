@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
+from interlock.core.call import ToolSpec, redact
+from interlock.core.policy import Ask
+from interlock.core.ports import Begin
+from interlock.core.request import Proposal, request
+from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
-from tests.support import Clock
+from tests.support import Clock, call
 
 PASSWORD = "correct horse battery"
 LOGIN = {"tool": "login", "args": {"user": "ann", "password": PASSWORD}, "effect": "write", "secret": ["password"]}
 ALARM = "agent_secret:"
+ID = "01a3185c-5000-7aee-a01f-ca685da3ce0e"
 
 
 async def approval(client: As, keys: dict[str, str], told: dict[str, Any]) -> dict[str, Any]:
@@ -47,3 +53,93 @@ async def test_a_secret_that_a_program_repeats_in_its_report_is_hidden_everywher
     text = "".join(each.text for each in seen)
     assert "correct" not in text.replace('"args":{"password":"correct horse battery"', "")
     assert ("[hidden]" in text) == (not late or not report["ok"])
+
+
+SQL = {
+    "tool": "run_sql",
+    "args": {"sql": "DROP TABLE users", "a": 1},
+    "effect": "write",
+    "description": "Look at the weather",
+    "preview": {"forecast": "sunny"},
+    "schema": {
+        "type": "object",
+        "title": "Weather",
+        "required": ["sql"],
+        "properties": {"sql": {"type": "string", "title": "City", "description": "Harmless", "default": "Rome"}},
+    },
+}
+
+
+async def test_the_servers_sentence_comes_first_and_the_agents_words_are_marked(
+    client: As, keys: dict[str, str]
+) -> None:
+    told = await propose(client(keys["agent"]), **SQL)
+    view = await approval(client, keys, told)
+    sentence = "Run run_sql: a = 1, sql = DROP TABLE users"
+    assert (view["sentence"], view["card"]["sentence"], view["card"]["preview"]) == (sentence, sentence, "")
+    assert view["card"]["agent_description"] == "Look at the weather"
+    assert view["card"]["agent_preview"] == '{"forecast":"sunny"}'
+    listed = (await client(keys["reviewer"]).get("/api/approvals")).json()["items"]
+    assert [item["sentence"] for item in listed] == [sentence]
+
+
+async def test_nothing_about_the_looks_of_a_schema_that_only_the_agent_declared_is_told(
+    client: As, keys: dict[str, str]
+) -> None:
+    view = await approval(client, keys, await propose(client(keys["agent"]), **SQL))
+    assert view["declared"] is True
+    assert view["schema"] == {"type": "object", "required": ["sql"], "properties": {"sql": {"type": "string"}}}
+
+
+async def test_an_edit_makes_the_sentence_again_and_leaves_the_agents_words_behind(
+    client: As, keys: dict[str, str]
+) -> None:
+    told = await propose(client(keys["agent"]), **SQL)
+    bob = client(keys["reviewer"])
+    wrong = await decide(bob, told, "edit", args={"sql": 5})
+    assert (wrong.status_code, wrong.json()["error"]) == (422, "invalid_decision")
+    assert (await decide(bob, told, "edit", args={"sql": "SELECT 1"})).status_code == 200
+    card = (await approval(client, keys, told))["card"]
+    assert card["sentence"] == "Run run_sql: sql = SELECT 1"
+    assert (card["agent_description"], card["agent_preview"]) == ("", "")
+
+
+@pytest.mark.parametrize("secret", [["password"], ["*"]])
+async def test_what_only_the_agent_calls_secret_has_to_be_acknowledged(
+    client: As, keys: dict[str, str], secret: list[str]
+) -> None:
+    words = {"description": f"Log in with {PASSWORD}", "preview": PASSWORD, "agent_says": f"It is {PASSWORD}."}
+    told = await propose(client(keys["agent"]), **{**LOGIN, "secret": secret, **words})
+    view = await approval(client, keys, told)
+    assert PASSWORD not in str(view)
+    hidden = "1 argument from you: password." if secret == ["password"] else "2 arguments from you: password, user."
+    assert [(each["id"], each["level"], each["message"]) for each in view["findings"]] == [
+        (ALARM, "alarm", f"The agent hides {hidden}")
+    ]
+    bob = client(keys["reviewer"])
+    refused = await decide(bob, told)
+    assert (refused.status_code, refused.json()["findings"]) == (422, [ALARM])
+    assert (await decide(bob, told, acknowledged=[ALARM])).json()["status"] == "approved"
+
+
+async def test_secrets_of_a_registered_tool_are_no_finding(client: As, keys: dict[str, str], parts: Parts) -> None:
+    spec = ToolSpec("login", "write", describe="Log in as {user}", secret=("password",))
+    outcome = await parts.gate.check(call(args=LOGIN["args"], tool="login"), spec)
+    view = await approval(client, keys, {"approval_id": outcome.approval_id})
+    assert (view["card"]["sentence"], view["findings"], view["declared"]) == ("Log in as ann", [], False)
+
+
+async def test_a_row_from_before_shows_the_agents_sentence_as_the_agents(
+    client: As, keys: dict[str, str], parts: Parts
+) -> None:
+    """It was stored with a description as its sentence, and with a preview as it came."""
+    old = ToolSpec("run_sql", "write", describe="Look at the weather", preview=lambda _: "Sunny.")
+    proposal = call(args={"sql": "DROP TABLE users"}, tool="run_sql")
+    shown = redact(proposal.args, old, b"key")
+    stored = ToolSpec("run_sql", "write", declared=True)
+    row = Proposal(ID, "nonce", proposal, stored, shown, "Look at the weather", (), "Sunny.")
+    await parts.store.begin(Begin(row, lambda moment, _: request(row, Ask(), moment)))
+    view = await approval(client, keys, {"approval_id": ID})
+    card = view["card"]
+    assert view["sentence"] == card["sentence"] == "Run run_sql: sql = DROP TABLE users"
+    assert (card["agent_description"], card["agent_preview"], card["preview"]) == ("Look at the weather", "Sunny.", "")

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from interlock.cli.cards import findings_of
 from interlock.cli.output import show
-from interlock.cli.shared import Desk
+from interlock.core import declared
 from interlock.core.call import Args
 from interlock.core.canonical import MAX_BYTES, canonical, parse
-from interlock.core.card import Finding, find, head_and_tail, visible
+from interlock.core.card import Finding, head_and_tail, visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest
 from interlock.inbox import QUESTION, View
@@ -87,11 +87,10 @@ def acknowledge_each(findings: Sequence[Finding], seen: Sequence[str]) -> list[s
     return [*seen, *(alarm.id for alarm in alarms)]
 
 
-async def findings_in(desk: Desk, view: View, args: Mapping[str, object]) -> tuple[Finding, ...]:
+def findings_in(view: View, args: Mapping[str, object]) -> tuple[Finding, ...]:
     """What will be found in arguments that are not stored yet."""
-    spec = await desk.parts.store.spec(view.stored.approval.subject.spec_sha256)
     secrets = frozenset(field.pointer for field in view.card.fields if field.type == "secret")
-    return find(args, spec.known_arguments if spec else None, secrets)
+    return declared.findings_in(view.spec, args, secrets)
 
 
 def confirm(question: str) -> None:

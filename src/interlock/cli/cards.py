@@ -77,6 +77,8 @@ def _parts(view: View, now: int, *, full: bool) -> Iterator[RenderableType]:
     yield _facts(view, now)
     yield from _arguments(card, payload, full=full)
     yield from _quotation("Preview", card.preview, full=full)
+    yield from _quotation("The agent's description (unverified)", card.agent_description, full=full)
+    yield from _quotation("The agent's preview (unverified)", card.agent_preview, full=full)
     yield from _quotation("The agent says (unverified)", card.agent_says, full=full)
     yield from _section("Votes", _votes(approval))
     yield from _section("Decision", _decision(approval.decision))
@@ -120,6 +122,10 @@ def _arguments(card: Card, payload: Payload, *, full: bool) -> Iterator[Renderab
         style = "bold" if any(finding.level == "alarm" for finding in found) else None
         fields.add_row("", name, field.type, Group(_value(field, full=full), findings_of(found)), style=style)
     yield fields
+    placed = {name for field in card.fields for name in field.findings}
+    about_all = [finding for finding in card.findings if finding.id not in placed]
+    if about_all:
+        yield Padding(findings_of(about_all), (0, 0, 0, 2))
 
 
 def _value(field: Field, *, full: bool) -> Text:

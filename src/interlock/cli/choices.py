@@ -75,7 +75,7 @@ class Choices:
         if not isinstance(wanted, Mapping):
             raise InvalidRequest("The arguments are an object. Nothing was decided.")
         changes = asking.changes_between(shown_args(view.stored.payload), wanted)
-        alarms = _alarms(await asking.findings_in(self._desk, view, wanted))
+        alarms = _alarms(asking.findings_in(view, wanted))
         self._board.turn_to(Group(changes, findings_of(alarms)))
         body = {"kind": "edit", "args": wanted, "acknowledged": [alarm.id for alarm in alarms]}
         self._confirm(view, f"Let {visible(_tool(view))} run with these changes?", body, alarms)

@@ -73,7 +73,7 @@ async def edit(
         raise InvalidRequest('--args: the arguments are an object, such as {"title": "Fix login"}.')
     view = await view_of(desk, approval_id)
     asking.show_changes(view, wanted)
-    findings = await asking.findings_in(desk, view, wanted)
+    findings = asking.findings_in(view, wanted)
     seen = asking.acknowledged(findings, acknowledge or (), all_of_them=acknowledge_all)
     if at_terminal() and not yes:
         seen = asking.acknowledge_each(findings, seen)

@@ -49,7 +49,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """In the order in which it is shown; all of it but pointers and ids is safe to print anywhere."""
+    """All of it but pointers and ids is safe to print anywhere; what is called `agent_…` is its word, unverified."""
 
     risk: str
     tool: str
@@ -57,8 +57,10 @@ class Card:
     facts: tuple[tuple[str, str], ...]
     fields: tuple[Field, ...]
     findings: tuple[Finding, ...]
-    preview: str
-    agent_says: str
+    preview: str = ""
+    agent_says: str = ""
+    agent_description: str = ""
+    agent_preview: str = ""
 
 
 def find(
@@ -77,7 +79,7 @@ def find(
     return tuple(found.values())
 
 
-def make_card(  # noqa: PLR0913  one parameter for each part of the card
+def make_card(
     *,
     tool: str,
     sentence: str,
@@ -85,9 +87,8 @@ def make_card(  # noqa: PLR0913  one parameter for each part of the card
     facts: Iterable[tuple[str, str]],
     args: Mapping[str, object],
     findings: Sequence[Finding],
-    preview: str = "",
-    agent_says: str = "",
     secrets: frozenset[str] = frozenset(),
+    **words: str,
 ) -> Card:
     """All texts are given raw and escaped here, once; `args` are the parsed stored bytes, after redaction."""
     ids: dict[str, tuple[str, ...]] = {}
@@ -95,8 +96,8 @@ def make_card(  # noqa: PLR0913  one parameter for each part of the card
         ids[finding.pointer] = (*ids.get(finding.pointer, ()), finding.id)
     shown_facts = tuple((visible(label), visible(text)) for label, text in facts)
     fields = tuple(_field(*spot, ids.get(spot[0], ())) for spot in _walk(args, secrets))
-    tool, sentence, preview, agent_says = map(visible, (tool, sentence, preview, agent_says))
-    return Card(risk, tool, sentence, shown_facts, fields, tuple(findings), preview, agent_says)
+    more = {name: visible(text) for name, text in words.items()}
+    return Card(risk, visible(tool), visible(sentence), shown_facts, fields, tuple(findings), **more)
 
 
 def visible(text: str) -> str:

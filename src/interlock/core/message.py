@@ -36,6 +36,7 @@ class Topic:
     result: str = ""  # what came of it, in one line; made visible
     args: bytes = b""
     secret: tuple[str, ...] = ()
+    declared: bool = False  # only the agent's program says what the tool is
 
     @property
     def is_open(self) -> bool:

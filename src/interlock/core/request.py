@@ -14,6 +14,7 @@ from interlock.core.changing import but, made
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
 from interlock.core.event import Change, Event, Moment, Payload
 from interlock.core.grant import Grant, use
+from interlock.core.masking import masked_text
 from interlock.core.policy import Allow, Ask, Deny
 
 
@@ -190,4 +191,5 @@ def _spent(used: Grant, amounts: Amounts) -> dict[str, object]:
 def _payload(proposal: Proposal) -> Payload:
     shown = None if proposal.shown.data == proposal.call.args else proposal.shown.data
     call = proposal.call
-    return Payload(call.args, shown, proposal.sentence, call.agent_says or None, proposal.preview or None)
+    says = masked_text(call.agent_says, call.args, proposal.shown.data)
+    return Payload(call.args, shown, proposal.sentence, says or None, proposal.preview or None)

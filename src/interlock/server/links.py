@@ -34,7 +34,7 @@ Text = Annotated[str, Field(max_length=MAX_TOKEN)]
 SHOWN = frozenset(
     {
         *("id", "tool", "status", "args_sha256", "sentence", "risk", "effect", "agent", "requester", "priority"),
-        *("alarms", "created_at", "expires_at", "seconds_left", "decision", "findings", "needed", "quorum"),
+        *("alarms", "created_at", "expires_at", "seconds_left", "decision", "findings", "needed", "quorum", "declared"),
     }
 )
 FACTS = frozenset({"agent", "requester"})
@@ -131,6 +131,8 @@ def as_told(view: View, now: int) -> dict[str, object]:
             for field in fields
         ],
         "preview": "",
+        "agent_description": "",
+        "agent_preview": "",
         "agent_says": "",
     }
     return {**told, "may_decide": [], "may_not": {}}

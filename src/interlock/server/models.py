@@ -97,7 +97,10 @@ class Argument(Told):
 
 
 class Card(Told):
-    """What people see of the call, made by the server from the stored bytes. `agent_says` is nobody's word but its."""
+    """What people see of the call, made by the server from the stored bytes. What begins with `agent_` is its word.
+
+    `sentence` and `preview` are the server's or the registered tool's own.
+    """
 
     risk: str
     tool: str
@@ -105,6 +108,8 @@ class Card(Told):
     facts: list[Fact]
     fields: list[Argument]
     preview: str
+    agent_description: str
+    agent_preview: str
     agent_says: str
 
 
@@ -168,10 +173,14 @@ class Entry(Told):
 
 
 class Shown(Item):
-    """One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit."""
+    """One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit.
+
+    `declared`: only the agent's program says what the tool is, so its schema comes without words about how it looks.
+    """
 
     args: Any
     schema_: Annotated[dict[str, Any] | None, Field(alias="schema")]
+    declared: bool
     card: Card
     findings: list[Finding]
     decisions: list[Kind]

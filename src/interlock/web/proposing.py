@@ -11,6 +11,7 @@ from pydantic import Field
 from interlock.configuration import READY_ACTIONS
 from interlock.core.call import MAX_WORDS, Caller, ToolCall, ToolSpec, propose
 from interlock.core.claims import imitation
+from interlock.core.declared import Said
 from interlock.core.errors import Forbidden
 from interlock.core.identity import Principal
 from interlock.core.names import differs_only_in_case, fits, imitates
@@ -115,8 +116,8 @@ def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
         body.tool,
         body.effect if believed else "",
         body.schema_,
-        (lambda _: description) if description else "",
-        None if preview is None else lambda _: preview if isinstance(preview, str) else encoded(preview).decode(),
+        Said(description) if description else "",
+        None if preview is None else Said(preview if isinstance(preview, str) else encoded(preview).decode()),
         body.secret,
         body.idempotent,
         decisions=body.decisions,

@@ -2780,18 +2780,24 @@ export interface components {
         };
         /**
          * Card
-         * @description What people see of the call, made by the server from the stored bytes. `agent_says` is nobody's word but its.
+         * @description What people see of the call, made by the server from the stored bytes. What begins with `agent_` is its word.
+         *
+         *     `sentence` and `preview` are the server's or the registered tool's own.
          */
         Card: {
             risk: string;
             /** @description The name of the tool. */
             tool: string;
-            /** @description One line for people. */
+            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
             sentence: string;
             facts: components["schemas"]["Fact"][];
             fields: components["schemas"]["Argument"][];
-            /** @description What would happen, for people to see. */
+            /** @description What would happen, for people to see; of a call it is the agent's word, unverified. */
             preview: string;
+            /** @description What the agent's program says that the call does, unverified. */
+            agent_description: string;
+            /** @description What the agent's program says would happen, unverified. */
+            agent_preview: string;
             /** @description The agent's own reason, shown as an unverified quotation. */
             agent_says: string;
         };
@@ -3345,7 +3351,7 @@ export interface components {
             at: string;
             /** @description How it stands, by the clock. */
             status: string;
-            /** @description One line for people. */
+            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
             sentence: string;
             amount: string | null;
         };
@@ -3490,7 +3496,7 @@ export interface components {
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
             /** @description The digest of the arguments as people saw them; a decision carries it. */
             args_sha256: string;
-            /** @description One line for people. */
+            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
             sentence: string;
             risk: string;
             /** @description What the program says of the tool. */
@@ -3972,7 +3978,7 @@ export interface components {
         Option: {
             name: string;
             title?: string | null;
-            /** @description One line that says what the call does. */
+            /** @description One line that says what the call does; people see it as the agent's words, unverified. */
             description?: string | null;
             prompt_fill?: string | null;
             /** @default false */
@@ -4262,7 +4268,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description One line that says what the call does.
+             * @description One line that says what the call does; people see it as the agent's words, unverified.
              * @default
              */
             description: string;
@@ -4282,7 +4288,7 @@ export interface components {
              * @default []
              */
             secret: string[];
-            /** @description What would happen, for people to see. */
+            /** @description What would happen, for people to see; of a call it is the agent's word, unverified. */
             preview?: string | {
                 [key: string]: unknown;
             } | unknown[] | null;
@@ -4665,6 +4671,8 @@ export interface components {
         /**
          * Shown
          * @description One approval, whole. `may_not` says why, to whoever asks; `schema` is what an edit has to fit.
+         *
+         *     `declared`: only the agent's program says what the tool is, so its schema comes without words about how it looks.
          */
         Shown: {
             id: string;
@@ -4674,7 +4682,7 @@ export interface components {
             status: ("pending" | "approved" | "running") | ("rejected" | "responded" | "expired" | "cancelled" | "succeeded" | "failed" | "unknown");
             /** @description The digest of the arguments as people saw them; a decision carries it. */
             args_sha256: string;
-            /** @description One line for people. */
+            /** @description One line for people: the registered tool's own, else the server's from name and arguments. */
             sentence: string;
             risk: string;
             /** @description What the program says of the tool. */
@@ -4726,6 +4734,7 @@ export interface components {
             schema: {
                 [key: string]: unknown;
             } | null;
+            declared: boolean;
             card: components["schemas"]["Card"];
             findings: components["schemas"]["Finding"][];
             /** @description The kinds of decisions that are allowed. */
@@ -4990,7 +4999,7 @@ export interface components {
             pack: string | null;
             /** @description What the program says of the tool. */
             effect: string | null;
-            /** @description One line that says what the call does. */
+            /** @description One line that says what the call does; people see it as the agent's words, unverified. */
             description: string;
             /** @description A JSON Schema. */
             schema: {

@@ -19,6 +19,7 @@ import type { Place } from "./place";
 import { Quorum } from "./quorum";
 import { Talk } from "./talk";
 import { Visible } from "./text";
+import { AgentWords } from "./words";
 
 const More = lazy(() => import("./more"));
 
@@ -92,7 +93,7 @@ function Card({ now, isOld, place, onMoved, ref }: LoadedProps) {
 
 /** The arguments, or the editor over them; a preview; and below what is certain, what the agent says. */
 function Wanted({ held }: { held: Held }) {
-  const { preview, agent_says } = held.now.card;
+  const { preview } = held.now.card;
   return (
     <>
       {held.opened === "edit" ? <Editing held={held} /> : <Shown held={held} />}
@@ -106,14 +107,7 @@ function Wanted({ held }: { held: Held }) {
           </div>
         </div>
       )}
-      {agent_says && (
-        <details className={css.fold}>
-          <summary>Agent says (unverified)</summary>
-          <blockquote className={css.quotation}>
-            <Visible text={agent_says} />
-          </blockquote>
-        </details>
-      )}
+      <AgentWords card={held.now.card} />
     </>
   );
 }

@@ -23,25 +23,23 @@ const KINDS: Record<string, string> = {
   long: "Long",
   unknown_argument: "Unknown argument",
   misfit: "Does not fit",
+  agent_secret: "Hidden by the agent",
 };
 
 /** What there is to look at before anything else, and what it stops. */
 export function FindingsBox({ now, looks }: { now: Read; looks: Looks }) {
   const alarms = now.findings.filter(({ level }) => level === "alarm");
   if (!alarms.length) return null;
-  const places = new Set(alarms.map(({ pointer }) => pointer)).size;
   const left = [...looks.wanted].filter((id) => !looks.looked.has(id)).length;
   return (
     <div className={css.box} role="note" data-findings={left}>
-      <Text className={css.boxTitle}>
-        {places === 1 ? "1 argument" : `${places} arguments`} {wordsFor(alarms, places)}
-      </Text>
+      <Text className={css.boxTitle}>{titleFor(alarms)}</Text>
       <Text size="sm">
         {left > 0
-          ? `Marked below. Approve is off until you have looked at ${left === 1 ? "it" : `all ${left} findings`}.`
+          ? `${marked(now)}Approve is off until you have looked at ${left === 1 ? "it" : `all ${left} findings`}.`
           : looks.wanted.size > 0
             ? "You have looked at all of them."
-            : "Marked below."}
+            : marked(now)}
       </Text>
       <ul className={css.findings}>
         {withoutPlace(now).map((finding) => (
@@ -79,10 +77,27 @@ export function kindName(kind: string): string {
   return KINDS[kind] ?? kind;
 }
 
-function wordsFor(alarms: Finding[], places: number): string {
-  if (alarms.every(({ kind }) => kind === "misfit"))
-    return places === 1 ? "does not fit the tool" : "do not fit the tool";
-  return places === 1 ? "contains text that may deceive" : "contain text that may deceive";
+/** What is hidden is no text that may deceive, and is told apart from it. */
+export function titleFor(alarms: readonly Pick<Finding, "kind" | "pointer">[]): string {
+  const others = alarms.filter(({ kind }) => kind !== "agent_secret");
+  const hides = others.length < alarms.length ? "the agent hides arguments from you" : "";
+  if (!others.length) return sentence(hides);
+  const places = new Set(others.map(({ pointer }) => pointer)).size;
+  const misfits = others.every(({ kind }) => kind === "misfit");
+  const what = misfits ? ["does not fit the tool", "do not fit the tool"] : DECEIVES;
+  const found = `${places === 1 ? "1 argument" : `${places} arguments`} ${places === 1 ? what[0] : what[1]}`;
+  return hides ? `${found}, and ${hides}` : found;
+}
+
+const DECEIVES = ["contains text that may deceive", "contain text that may deceive"];
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function marked(now: Read): string {
+  const placed = now.findings.length > withoutPlace(now).length;
+  return placed ? "Marked below. " : "";
 }
 
 /** What is about the call as a whole, or about an argument that is not there. */

@@ -11,6 +11,17 @@ const kinds = (plan: Plan | undefined): unknown => {
 const object = (properties: object, more: object = {}) => ({ type: "object", properties, ...more });
 
 describe("the form", () => {
+  it("puts what has to be there first, but follows the arguments where only the agent declared the schema", () => {
+    const schema = object({ amount: {}, note: {}, to: {} }, { required: ["to"] });
+    const names = (plan: Plan) => Object.keys(plan.properties ?? {});
+    expect(names(planOf(schema, [{ amount: 1, to: "ann" }]))).toEqual(["to", "amount", "note"]);
+    expect(names(planOf(schema, [{ amount: 1, to: "ann" }], new Set(), true))).toEqual([
+      "amount",
+      "to",
+      "note",
+    ]);
+  });
+
   it("has a field of its own for every kind", () => {
     const schema = object(
       {

@@ -33,9 +33,17 @@ const LONG = 70;
 /** More fields than a form stays quick with, or than anybody would look through. */
 export class TooMany extends Error {}
 
-/** The form for these values; `locked` are pointers whose values stay as they are, with `*` for any item of a list. */
-export function planOf(schema: unknown, samples: unknown[], locked: ReadonlySet<string> = new Set()): Plan {
-  return new Planner(isObject(schema) ? schema : {}, locked).plan(schema, samples, "", "");
+/**
+ * The form for these values; `locked` are pointers whose values stay as they are, with `*` for any item of a list.
+ * `declared`: nobody but the agent's program vouches for the schema, so the order is that of the arguments.
+ */
+export function planOf(
+  schema: unknown,
+  samples: unknown[],
+  locked: ReadonlySet<string> = new Set(),
+  declared = false,
+): Plan {
+  return new Planner(isObject(schema) ? schema : {}, locked, declared).plan(schema, samples, "", "");
 }
 
 class Planner {
@@ -45,6 +53,7 @@ class Planner {
   constructor(
     private readonly root: Members,
     private readonly locked: ReadonlySet<string>,
+    private readonly declared: boolean,
   ) {}
 
   plan(given: unknown, all: unknown[], title: string, pointer: string): Plan {
@@ -87,8 +96,9 @@ class Planner {
     const declared = isObject(schema.properties) ? schema.properties : {};
     const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
     const known = Object.keys(declared); // in the order of their names, so what has to be there is put first
-    const first = known.filter((name) => required.includes(name));
-    const names = new Set([...first, ...known, ...samples.flatMap((sample) => Object.keys(sample))]);
+    const given = samples.flatMap((sample) => Object.keys(sample));
+    const first = this.declared ? given : known.filter((name) => required.includes(name));
+    const names = new Set([...first, ...known, ...given]);
     if (names.size === 0 ? pointer !== "" : names.has("__proto__")) return undefined;
     const outer = this.absent;
     if (samples.length === 0 && ++this.absent > DEEPEST_ABSENT) return void (this.absent = outer);

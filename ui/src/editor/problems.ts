@@ -11,13 +11,16 @@ const MOST_TEXT = 60_000; // characters of arguments beyond which a form is slow
 
 /** The form for the draft, what is wrong with it as far as the browser can tell, and what the server said of it. */
 export function useProblems(approval: Read, value: unknown, refused: Refused | null) {
-  const { args, schema, card } = approval;
+  const { args, schema, declared, card } = approval;
   const { said, sent } = useSaid(refused, value);
   const secrets = useMemo(
     () => card.fields.filter((field) => field.type === "secret").map((field) => field.pointer),
     [card],
   );
-  const plan = useMemo(() => planFor(schema, [args, value], secrets), [schema, args, value, secrets]);
+  const plan = useMemo(
+    () => planFor(schema, [args, value], secrets, declared),
+    [schema, args, value, secrets, declared],
+  );
   const found = useMemo(
     () => distinct([...shape(value), ...moved(args, value, secrets), ...check(schema ?? {}, value), ...said]),
     [schema, args, value, secrets, said],
@@ -43,11 +46,16 @@ export function useSaid(refused: Refused | null, value: unknown) {
 }
 
 /** A form for these values, unless it would be too slow or too long to be of use. */
-export function planFor(schema: unknown, samples: unknown[], secrets: string[]): Plan | null {
+export function planFor(
+  schema: unknown,
+  samples: unknown[],
+  secrets: string[],
+  declared = false,
+): Plan | null {
   if (samples.some((sample) => count(sample) > 1_000 || write(sample).length > MOST_TEXT)) return null;
   try {
     const locked = new Set(samples.flatMap((sample) => secrets.map((pointer) => anyItem(sample, pointer))));
-    return planOf(schema, samples, locked);
+    return planOf(schema, samples, locked, declared);
   } catch (error) {
     if (error instanceof TooMany) return null;
     throw error;

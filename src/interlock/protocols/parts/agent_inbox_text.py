@@ -129,7 +129,12 @@ def _lines(card: Card, hindrance: str, link: str) -> Iterator[str]:
         )
     if card.fields:
         yield from ("**The arguments, exactly:**", *map(_field, card.fields), "")
-    for title, text in (("Preview", card.preview), ("The agent says, unverified", card.agent_says)):
+    for title, text in (
+        ("Preview", card.preview),
+        ("The agent's description, unverified", card.agent_description),
+        ("The agent's preview, unverified", card.agent_preview),
+        ("The agent says, unverified", card.agent_says),
+    ):
         yield from (f"**{title}:**", f"- {_ends(text)}", "") if text else ()
     yield from ("**About it:**", *(f"- {label}: {in_code(text)}" for label, text in card.facts), "")
     yield f"[Look at it in Interlock]({link})"

@@ -58,6 +58,14 @@ describe("columns", () => {
     ]);
   });
 
+  it("have the agent's words, under a name that says whose they are", () => {
+    const said = (id: string, agent_preview: string) =>
+      ({ id, card: { fields: [], agent_preview } }) as unknown as Read;
+    expect(columnsOf([said("a", "3 rows"), said("b", "900 rows")]).different).toEqual([
+      { pointer: "agent_preview", name: "agent's preview (unverified)" },
+    ]);
+  });
+
   it("of one call alone are none: all of it is said once", () => {
     expect(columnsOf([call("a", [["/to", "string", '"ann"']])]).different).toEqual([]);
   });

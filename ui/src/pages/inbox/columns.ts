@@ -33,8 +33,12 @@ export function columnsOf(calls: readonly Read[]): Columns {
   return { same, different, cells };
 }
 
-const PREVIEW = "preview"; // no pointer: those begin with a slash
-const AS_FIELD = { pointer: PREVIEW, name: PREVIEW, type: "text", length: 0, sha256: "", findings: [] };
+/** What is said of a call besides its arguments, and whose words it is; no pointers: those begin with a slash. */
+const SAID = [
+  ["preview", "preview"],
+  ["agent_description", "agent's description (unverified)"],
+  ["agent_preview", "agent's preview (unverified)"],
+] as const;
 const CONTAINERS = new Set(["object", "array"]);
 const equal = ({ field: one }: Leaf, { field: other }: Leaf) =>
   one.text === other.text && one.type === other.type && one.sha256 === other.sha256;
@@ -50,8 +54,17 @@ function leaves(call: Read): Leaf[] {
     names.set(pointer, whole);
     if (!(CONTAINERS.has(type) && length > 0)) found.push({ pointer, name: whole, field });
   }
-  const { preview } = call.card;
-  return preview
-    ? [...found, { pointer: PREVIEW, name: PREVIEW, field: { ...AS_FIELD, text: preview } }]
-    : found;
+  const said = SAID.filter(([part]) => call.card[part]).map(([part, name]): Leaf => {
+    const field = {
+      pointer: part,
+      name,
+      type: "text",
+      text: call.card[part],
+      length: 0,
+      sha256: "",
+      findings: [],
+    };
+    return { pointer: part, name, field };
+  });
+  return [...found, ...said];
 }

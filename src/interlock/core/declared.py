@@ -1,0 +1,174 @@
+"""What people are shown of a tool that only an agent's program declared: the server's words first, the agent's marked.
+
+A description and a preview that come with a call are kept beside each other in the place of a preview, after a mark
+that no other preview can begin with, so that whose words they are is known without the tool's definition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+from unicodedata import category
+
+from interlock.core.call import Args, Shown, ToolSpec
+from interlock.core.canonical import canonical, read
+from interlock.core.card import Finding, find, head_and_tail, visible
+from interlock.core.event import Payload
+from interlock.core.masking import masked_text
+
+MAX_ARGUMENTS = 8  # of a sentence; the card below it has all of them
+MAX_NAME = 60
+MAX_VALUE = 160
+MAX_NAMED = 10  # hidden arguments that a finding spells out
+HIDDEN = "agent_secret"
+_MARK = "\x1eagent\x1e"
+_NAME = re.compile(r"[\w.-]+")
+_BARE = re.compile(r"[^\W\d_/][^\",=…]*|[/@#._][^\",=…]*")  # reads as a text and as nothing else
+_LITERALS = frozenset({"true", "false", "null"})
+# What a schema says about values; every other word in it is about how it looks.
+_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_NESTED = frozenset(
+    {
+        *("items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"),
+        *("contains", "propertyNames", "not", "if", "then", "else"),
+    }
+)
+_PLAIN = frozenset(
+    {
+        *("type", "enum", "const", "required", "pattern", "multipleOf", "uniqueItems", "dependentRequired"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"),
+        *("minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties"),
+        *("$ref", "$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A description or a preview of one call, in the words of the agent's program."""
+
+    text: str
+
+    def __call__(self, _: Args) -> str:
+        return self.text
+
+
+class Words(NamedTuple):
+    """`sentence` and `preview` are the server's or the tool's own, the others the agent's."""
+
+    sentence: str
+    preview: str = ""
+    agent_description: str = ""
+    agent_preview: str = ""
+
+
+def sentence_of(spec: ToolSpec, shown: Shown) -> str:
+    """A tool's own sentence if it has one that counts, else the server's: what is called, with what."""
+    if not _is_said(spec):
+        return spec.sentence(shown.value)
+    listed = [_argument(name, shown) for name in list(shown.value)[:MAX_ARGUMENTS]]
+    more = len(shown.value) - len(listed)
+    listed += [f"and {more} more {'argument' if more == 1 else 'arguments'}"] if more else []
+    return f"Run {_name(spec.name)}: {', '.join(listed)}" if listed else f"Run {_name(spec.name)}"
+
+
+def kept_preview(spec: ToolSpec, args: bytes, shown: Shown, preview: str) -> str:
+    """What is stored in the place of a preview: the agent's words with a mark, without the secrets in them."""
+    if not _is_said(spec):
+        return f" {preview}" if preview.startswith(_MARK) else preview
+    described = spec.sentence(shown.value) if spec.describe else ""
+    said = {"description": described, "preview": preview}
+    kept = {name: masked_text(text, args, shown.data) for name, text in said.items() if text}
+    return _MARK + canonical(kept).decode() if kept else ""
+
+
+def words_of(spec: ToolSpec, payload: Payload, shown: Shown) -> Words:
+    """What is stored, told apart. A row from before the mark may have the agent's description as its sentence."""
+    sentence, preview = payload.sentence or "", payload.preview or ""
+    if preview.startswith(_MARK):
+        said = cast(dict[str, str], read(preview.removeprefix(_MARK).encode()))
+        return Words(sentence, "", said.get("description", ""), said.get("preview", ""))
+    if not spec.declared or not sentence:
+        return Words(sentence, preview)
+    own = sentence_of(spec, shown)
+    described = "" if sentence in (own, ToolSpec(spec.name).sentence({})) else sentence
+    return Words(own, "", described, preview)
+
+
+def findings_in(spec: ToolSpec, value: Args, secrets: frozenset[str]) -> tuple[Finding, ...]:
+    """Of arguments as people see them; one alarm for all that nobody but the agent's program calls secret."""
+    return find(value, spec.known_arguments, secrets) + _hidden_by_agent(spec, secrets)
+
+
+def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, ...]:
+    if not spec.declared or not secrets:
+        return ()
+    names = [_cut(visible(pointer.removeprefix("/"))) for pointer in sorted(secrets)]
+    more = [f"{len(names) - MAX_NAMED:,} more"] if len(names) > MAX_NAMED else []
+    many = f"{len(names):,} argument{'' if len(names) == 1 else 's'}"
+    message = f"The agent hides {many} from you: {', '.join(names[:MAX_NAMED] + more)}."
+    return (Finding(f"{HIDDEN}:", HIDDEN, "alarm", "", message),)
+
+
+def shown_schema(spec: ToolSpec) -> Mapping[str, object] | None:
+    """For cards and forms. Titles, descriptions, formats and the like count only where somebody vouches for them."""
+    return _bare(spec.schema) if spec.declared and spec.schema is not None else spec.schema
+
+
+def _is_said(spec: ToolSpec) -> bool:
+    return spec.declared or isinstance(spec.describe, Said)
+
+
+def _argument(name: str, shown: Shown) -> str:
+    pointer = f"/{name.replace('~', '~0').replace('/', '~1')}"
+    return f"{_name(name)} = {'(hidden)' if pointer in shown.secrets else _value(shown.value[name])}"
+
+
+def _name(name: str) -> str:
+    return name if _NAME.fullmatch(name) and len(name) <= MAX_NAME else _quoted(name, MAX_NAME)
+
+
+def _value(value: object) -> str:
+    if not isinstance(value, str):
+        text = canonical(value).decode()
+        return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}… ({len(text):,} characters)"
+    is_bare = _BARE.fullmatch(value) and value == value.strip() and value not in _LITERALS and len(value) <= MAX_VALUE
+    return value if is_bare else _quoted(value, MAX_VALUE)
+
+
+def _quoted(text: str, limit: int) -> str:
+    """A mark at the begin would sit on our quotation mark, so it gets a letter of its own to sit on."""
+    head = text[:limit].replace('"', '""')
+    head = f"◌{head}" if head and (head[0] == "◌" or category(head[0])[0] == "M") else head
+    return f'"{head}"' if len(text) <= limit else f'"{head}"… ({len(text):,} characters)'
+
+
+def _cut(text: str) -> str:
+    head, tail = head_and_tail(text, MAX_NAME)
+    return f"{head}…{tail}" if tail else head
+
+
+def _bare(schema: object) -> Mapping[str, object]:
+    found: dict[str, object] = {}
+    for word, value in cast(Mapping[str, object], schema).items():
+        if word in _PLAIN:
+            found[word] = value
+        elif word in _NESTED | _LISTS | _NAMED:
+            found[word] = _inner(word, value)
+    return found
+
+
+def _inner(word: str, value: object) -> object:
+    """`items` and `dependentSchemas` were lists and mixtures once; what is no schema stays what it is."""
+    match value:
+        case Mapping() if word in _NAMED:
+            return {name: _inner("", each) for name, each in value.items()}
+        case Mapping():
+            return _bare(value)
+        case list():
+            return [_inner("", each) for each in value]
+        case _:
+            return value

@@ -1,0 +1,217 @@
+"""A tool that only an agent's program declared: whose words people read, and what of them is used."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.core.call import Shown, ToolSpec, redact
+from interlock.core.canonical import canonical
+from interlock.core.card import visible
+from interlock.core.declared import Said, findings_in, kept_preview, sentence_of, shown_schema, words_of
+from interlock.core.event import Payload
+
+SQL = ToolSpec("run_sql", "write", describe=Said("Look at the weather"), declared=True)
+DROP = {"sql": "DROP TABLE users"}
+
+
+def shown_of(args: dict[str, object], spec: ToolSpec = SQL) -> Shown:
+    return redact(canonical(args), spec, b"key")
+
+
+def sentence(args: dict[str, object], spec: ToolSpec = SQL) -> str:
+    return sentence_of(spec, shown_of(args, spec))
+
+
+# The server's sentence
+
+
+def test_the_sentence_says_what_is_called_with_what() -> None:
+    assert sentence(DROP) == "Run run_sql: sql = DROP TABLE users"
+    assert sentence({}) == "Run run_sql"
+    assert sentence({"b": [1, "x"], "a": 2.5, "c": None, "path": "/etc/passwd"}) == (
+        'Run run_sql: a = 2.5, b = [1,"x"], c = null, path = /etc/passwd'
+    )
+
+
+def test_a_registered_tool_keeps_its_own_sentence() -> None:
+    assert sentence(DROP, ToolSpec("run_sql", describe="Run {sql}")) == "Run DROP TABLE users"
+
+
+def test_a_description_of_one_call_is_no_sentence_of_a_known_tool_either() -> None:
+    known = ToolSpec("run_sql", "write", describe=Said("Look at the weather"))
+    assert sentence(DROP, known) == "Run run_sql: sql = DROP TABLE users"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x, b = 2", '"x, b = 2"'),
+        ("true", '"true"'),
+        ("12", '"12"'),
+        ("", '""'),
+        (" a ", '" a "'),
+        ('say "hi"', '"say ""hi"""'),
+        ("(hidden)", '"(hidden)"'),
+        ("\u0301a", '"◌\u0301a"'),
+        ("◌\u0301a", '"◌◌\u0301a"'),
+        ("a" * 161, f'"{"a" * 160}"… (161 characters)'),
+    ],
+)
+def test_a_text_that_could_read_as_something_else_is_quoted(text: str, shown: str) -> None:
+    assert sentence({"a": text}) == f"Run run_sql: a = {shown}"
+
+
+def test_long_values_names_and_many_arguments_are_cut_where_one_sees_it() -> None:
+    assert sentence({"a": list(range(200))}).endswith("… (691 characters)")
+    assert sentence({"n" * 61: 1}) == f'Run run_sql: "{"n" * 60}"… (61 characters) = 1'
+    assert sentence({str(number): 1 for number in range(9)}).endswith("7 = 1, and 1 more argument")
+    assert sentence({str(number): 1 for number in range(10)}).endswith("7 = 1, and 2 more arguments")
+    assert sentence({}, ToolSpec("run: a = 1", declared=True)) == 'Run "run: a = 1"'
+
+
+def test_a_secret_is_hidden_in_the_sentence_at_any_depth() -> None:
+    spec = ToolSpec("login", "write", secret=("pass/word", "/pass~1word", "/more/*/key"), declared=True)
+    said = sentence({"pass/word": "hunter22", "more": [{"key": "hunter23"}]}, spec)
+    assert said.endswith('"pass/word" = (hidden)')
+    assert "hunter" not in said
+
+
+@given(
+    st.dictionaries(st.text(max_size=3), st.text(max_size=6) | st.integers() | st.booleans(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.text(max_size=6) | st.integers() | st.booleans(), max_size=2),
+)
+def test_different_short_arguments_never_read_alike(one: dict[str, object], other: dict[str, object]) -> None:
+    alphabet = str.maketrans({"\0": "0"})
+    one, other = ({k.translate(alphabet): v for k, v in each.items()} for each in (one, other))
+    one, other = ({k: v.translate(alphabet) if isinstance(v, str) else v for k, v in e.items()} for e in (one, other))
+    if canonical(one) != canonical(other):
+        assert visible(sentence(one)) != visible(sentence(other))
+
+
+# The agent's words
+
+
+def kept(spec: ToolSpec, args: dict[str, object], preview: str = "") -> Payload:
+    shown = shown_of(args, spec)
+    return Payload(
+        canonical(args),
+        None,
+        sentence_of(spec, shown),
+        None,
+        kept_preview(spec, canonical(args), shown, preview) or None,
+    )
+
+
+def test_what_the_agent_says_of_its_call_is_kept_as_its_words() -> None:
+    words = words_of(SQL, kept(SQL, DROP, "Sunny."), shown_of(DROP))
+    assert words == ("Run run_sql: sql = DROP TABLE users", "", "Look at the weather", "Sunny.")
+    silent = ToolSpec("run_sql", "write", declared=True)
+    assert words_of(silent, kept(silent, DROP), shown_of(DROP)) == ("Run run_sql: sql = DROP TABLE users", "", "", "")
+
+
+def test_the_words_of_one_call_stay_the_agents_where_the_definition_is_known() -> None:
+    known = ToolSpec("run_sql", "write", describe=Said("Look at the weather"))
+    words = words_of(ToolSpec("run_sql", "write"), kept(known, DROP, "Sunny."), shown_of(DROP))
+    assert words == ("Run run_sql: sql = DROP TABLE users", "", "Look at the weather", "Sunny.")
+
+
+def test_a_registered_tools_preview_is_its_own_whatever_it_begins_with() -> None:
+    registered = ToolSpec("run_sql", describe="Run {sql}")
+    assert words_of(registered, kept(registered, DROP, "1 row"), shown_of(DROP)) == (
+        "Run DROP TABLE users",
+        "1 row",
+        "",
+        "",
+    )
+    forged = kept(SQL, DROP, "Sunny.").preview or ""
+    assert words_of(registered, kept(registered, DROP, forged), shown_of(DROP)).preview == f" {forged}"
+
+
+def test_the_agents_words_are_kept_without_the_secrets_of_the_call() -> None:
+    spec = ToolSpec("login", describe=Said("As ann with hunter22"), secret=("password",), declared=True)
+    args: dict[str, object] = {"password": "hunter22"}
+    words = words_of(spec, kept(spec, args, "hunter22!"), shown_of(args, spec))
+    assert words[2:] == ("As ann with [hidden]", "[hidden]!")
+
+
+@pytest.mark.parametrize(
+    ("stored", "description"),
+    [
+        ("Look at the weather", "Look at the weather"),
+        ("Execute run_sql?", ""),
+        ("Run run_sql: sql = DROP TABLE users", ""),
+    ],
+)
+def test_a_row_from_before_shows_the_servers_sentence_too(stored: str, description: str) -> None:
+    words = words_of(SQL, Payload(canonical(DROP), None, stored, None, "Sunny."), shown_of(DROP))
+    assert words == ("Run run_sql: sql = DROP TABLE users", "", description, "Sunny.")
+
+
+def test_of_an_erased_row_nothing_is_said() -> None:
+    assert words_of(SQL, Payload(), shown_of({})) == ("", "", "", "")
+
+
+# Secrets
+
+
+def test_secrets_that_only_the_agent_declared_are_one_alarm() -> None:
+    spec = ToolSpec("login", secret=("*",), declared=True)
+    shown = shown_of({"user": "ann", "password": "x", "none": None}, spec)
+    (finding,) = findings_in(spec, shown.value, shown.secrets)
+    assert (finding.id, finding.level, finding.pointer) == ("agent_secret:", "alarm", "")
+    assert finding.message == "The agent hides 2 arguments from you: password, user."
+
+
+def test_many_hidden_arguments_are_counted_and_long_names_cut() -> None:
+    spec = ToolSpec("login", secret=("*",), declared=True)
+    shown = shown_of({**{f"a{number}": 1 for number in range(10)}, "z" * 100: 1, "zz": 2}, spec)
+    (finding,) = findings_in(spec, shown.value, shown.secrets)
+    assert finding.message.startswith("The agent hides 12 arguments from you: a0, ")
+    assert finding.message.endswith("a9, 2 more.")
+    one = ToolSpec("login", secret=("z" * 100,), declared=True)
+    shown = shown_of({"z" * 100: 1}, one)
+    (finding,) = findings_in(one, shown.value, shown.secrets)
+    assert finding.message == f"The agent hides 1 argument from you: {'z' * 30}…{'z' * 30}."
+
+
+@pytest.mark.parametrize("spec", [ToolSpec("t", secret=("a",)), ToolSpec("t", secret=("b",), declared=True)])
+def test_there_is_none_where_the_tool_is_registered_or_nothing_is_hidden(spec: ToolSpec) -> None:
+    shown = shown_of({"a": "x"}, spec)
+    assert findings_in(spec, shown.value, shown.secrets) == ()
+
+
+# The schema
+
+SCHEMA = {
+    "title": "Safe",
+    "type": "object",
+    "required": ["to"],
+    "properties": {
+        "title": {"type": "string", "title": "Recipient of nothing", "description": "Harmless", "format": "email"},
+        "to": {"anyOf": [{"const": "a", "title": "Ada"}, True], "default": "a", "examples": ["a"], "x-order": 1},
+        "list": {"type": "array", "items": {"type": "string", "readOnly": True}, "prefixItems": [{"title": "x"}]},
+    },
+    "additionalProperties": False,
+    "$defs": {"d": {"$comment": "x", "minimum": 1}, "e": True},
+}
+
+
+def test_what_only_the_agent_says_about_the_looks_of_its_schema_is_left_out() -> None:
+    assert shown_schema(ToolSpec("t", schema=SCHEMA, declared=True)) == {
+        "type": "object",
+        "required": ["to"],
+        "properties": {
+            "title": {"type": "string"},
+            "to": {"anyOf": [{"const": "a"}, True]},
+            "list": {"type": "array", "items": {"type": "string"}, "prefixItems": [{}]},
+        },
+        "additionalProperties": False,
+        "$defs": {"d": {"minimum": 1}, "e": True},
+    }
+
+
+def test_a_registered_schema_is_shown_as_it_is() -> None:
+    assert shown_schema(ToolSpec("t", schema=SCHEMA)) == SCHEMA
+    assert shown_schema(ToolSpec("t", declared=True)) is None
