@@ -17,6 +17,7 @@ from interlock.configuration import DEFAULT_WORKSPACE, Settings
 from interlock.core.binding import LIVES, Claim, read, signed
 from interlock.core.card import visible
 from interlock.core.decision import Decision, Reviewer
+from interlock.core.declared import shown_schema
 from interlock.core.delivery import Delivery, Way, is_revised, trial_of
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
 from interlock.core.message import Message, Purpose, Recipient, Topic
@@ -150,7 +151,16 @@ class Reach:
         view = await (await self._doors(workspace)).inbox.show(workspace, approval_id)
         payload, spec = view.stored.payload, view.spec
         args = (payload.shown if payload.shown is not None else payload.args) or b"{}"
-        return Topic(view.stored.approval, view.status, view.card, spec.schema, _result(view), args, spec.secret)
+        return Topic(
+            view.stored.approval,
+            view.status,
+            view.card,
+            shown_schema(spec),
+            _result(view),
+            args,
+            spec.secret,
+            spec.declared,
+        )
 
     async def _recipient(self, delivery: Delivery) -> Recipient:
         way = delivery.way

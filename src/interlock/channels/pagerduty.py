@@ -91,5 +91,6 @@ class PagerDuty:
 def _details(topic: Topic) -> dict[str, object]:
     arguments = [f"{name}: {value}" for name, value in words.arguments(topic)]
     details: dict[str, object] = {"call": words.standing(topic), "risk": topic.card.risk, "arguments": arguments}
+    details |= dict(words.claims(topic))
     warned = words.warnings(topic)[:MOST_WARNINGS]
     return {**details, "warnings": warned} if warned else details

@@ -88,6 +88,7 @@ def _about(topic: Topic, most: int) -> list[Element]:
         *(_line((words.short(warning, 300), {"color": "Attention"})) for warning in words.warnings(topic)[:most]),
         *(_pair(name, words.short(value, 100), {"isSubtle": True}) for name, value in facts),
         *(_pair(name, value, {"fontType": "Monospace"}) for name, value in words.arguments(topic, most)),
+        *(_pair(name, value, {"isSubtle": True}) for name, value in words.claims(topic)),
     ]
 
 

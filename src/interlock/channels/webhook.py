@@ -157,7 +157,14 @@ def _full(card: Card) -> dict[str, object]:
         {"level": each.level, "kind": each.kind, "id": visible(each.id)[:MAX_VALUE], "message": visible(each.message)}
         for each in card.findings[:MOST_FIELDS]
     ]
-    return {"risk": card.risk, "fields": fields, "fields_left": len(card.fields) - len(fields), "findings": findings}
+    claims = {"agent_description": card.agent_description, "agent_preview": card.agent_preview}
+    return {
+        "risk": card.risk,
+        "fields": fields,
+        "fields_left": len(card.fields) - len(fields),
+        "findings": findings,
+        **{name: words.short(text, MAX_VALUE) for name, text in claims.items() if text},
+    }
 
 
 def _secrets(settings: Mapping[str, object]) -> Sequence[str]:

@@ -28,6 +28,7 @@ class Letter:
     facts: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     arguments: tuple[tuple[str, str], ...] = ()
+    claims: tuple[tuple[str, str], ...] = ()
     code: str = ""
     action: str = ""
     link: str = ""
@@ -82,6 +83,7 @@ def _asking(message: Message, topic: Topic, *, is_personal: bool) -> Letter:
         tuple(_facts(topic)),
         tuple(words.short(each, MAX_SENTENCE) for each in words.warnings(topic)[:MAX_WARNINGS]),
         tuple((words.short(name, MAX_NAME), value) for name, value in words.arguments(topic)),
+        tuple(words.claims(topic)),
         action="Look at it and decide",
         link=message.link,
     )
@@ -141,13 +143,19 @@ def _lines(given: Letter) -> Iterator[str]:
         yield from ("", f"    {given.code}")
     if given.why:
         yield from ("", given.why)
+    yield from _details(given)
+    if given.link:
+        yield from ("", f"{given.action}:", given.link)
+    if given.foot:
+        yield from ("", "-" * WIDTH, given.foot)
+
+
+def _details(given: Letter) -> Iterator[str]:
     if given.warnings:
         yield from ("", "Look twice:", *(f"  ! {defused(each)}" for each in given.warnings))
     if given.facts:
         yield from ("", *(f"{label}: {defused(value)}" for label, value in given.facts))
     if given.arguments:
         yield from ("", "Arguments:", *(f"  {defused(name)}: {defused(value)}" for name, value in given.arguments))
-    if given.link:
-        yield from ("", f"{given.action}:", given.link)
-    if given.foot:
-        yield from ("", "-" * WIDTH, given.foot)
+    if given.claims:
+        yield from ("", *(f"{label}: {defused(value)}" for label, value in given.claims))

@@ -43,17 +43,23 @@ def _parts(given: Letter) -> Iterator[str]:
             f'word-break:break-word"><strong>Look twice:</strong><ul style="margin:4px 0 0;padding-left:20px">'
             f"{listed}</ul></div>"
         )
-    if given.facts:
-        yield _table(given.facts)
-    if given.arguments:
-        yield '<p style="margin:0 0 4px;font-weight:600">Arguments:</p>'
-        yield _table(given.arguments)
+    yield from _tables(given)
     if given.link:
         yield (
             f'<p style="margin:20px 0"><a href="{escape(given.link)}" style="{BUTTON}">{_text(given.action)}</a></p>'
         )
     if given.foot:
         yield f'<p class="quiet" style="margin:20px 0 0;color:#5a5a5a;font-size:13px">{_text(given.foot)}</p>'
+
+
+def _tables(given: Letter) -> Iterator[str]:
+    if given.facts:
+        yield _table(given.facts)
+    if given.arguments:
+        yield '<p style="margin:0 0 4px;font-weight:600">Arguments:</p>'
+        yield _table(given.arguments)
+    if given.claims:
+        yield _table(given.claims)
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:

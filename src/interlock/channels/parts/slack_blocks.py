@@ -24,9 +24,13 @@ MAX_PREVIEW = 600
 MAX_SAYS = 300
 TAIL = 5  # blocks that come after the arguments
 BLANK = "\\u{20}"
+MAX_NAME = 120
 INLINE = 80  # characters of a value that stands on one line with its name
 MAX_LINES = 2_500  # characters of such lines in one block
 VERBS = {"approve": "Approve", "edit": "Edit", "respond": "Answer", "reject": "Reject"}
+APPROVING = ("approve", "edit")  # only of what the message shows whole
+UNCUT = 1 << 30
+MAX_LONG_NAME, MAX_SHORT_VALUE, MAX_LONG_VALUE, MAX_CODE, MAX_NOTE = 700, 500, 2_000, 3_000, 1_900
 
 
 def message_of(message: Message, *, interactive: bool) -> Json:
@@ -49,6 +53,24 @@ def reminder_of(message: Message) -> Json:
     }
 
 
+def shows_all(topic: Topic) -> bool:
+    """Whether a message has every argument, finding and preview of it, and nothing of these is cut."""
+    card, fields = topic.card, _fields(topic)
+    groups = list(_details(topic))
+    return (
+        len(fields) <= MAX_FIELDS
+        and all(map(_is_uncut, fields))
+        and all(is_noted(f"{_sign(each)} {each.message}") for each in card.findings)
+        and all(len(text) <= MAX_PREVIEW and len(code(text, UNCUT)) <= MAX_CODE for text in _previews(topic))
+        and len(_within(iter(groups), *_room(_head(topic, "")))) == sum(map(len, groups))
+    )
+
+
+def is_noted(text: str) -> bool:
+    """Whether a note has all of it."""
+    return len(escaped(text)) <= MAX_NOTE
+
+
 def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -62,7 +84,7 @@ def plain(text: str, limit: int) -> str:
     return cut[:limit]
 
 
-def code(text: str, limit: int = 3_000) -> str:
+def code(text: str, limit: int = MAX_CODE) -> str:
     """As it stands between backticks: never with one inside, and never blank at its ends, which would make it none."""
     ends = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
     if any(ends):
@@ -75,7 +97,10 @@ def sentence(text: str) -> Json:
 
 
 def note(text: str) -> Json:
-    return {"type": "context", "elements": [{"type": "plain_text", "text": plain(text, 1_900) or " ", "emoji": False}]}
+    return {
+        "type": "context",
+        "elements": [{"type": "plain_text", "text": plain(text, MAX_NOTE) or " ", "emoji": False}],
+    }
 
 
 def linked(message: Message) -> Json:
@@ -93,11 +118,8 @@ def _blocks(message: Message, *, interactive: bool) -> list[Json]:
     topic = message.topic
     if topic is None:
         return [sentence(words.title(message, 400)), linked(message)]
-    head = {"type": "plain_text", "text": plain(words.title(message, 120), MAX_HEADER), "emoji": False}
-    blocks: list[Json] = [{"type": "header", "text": head}]
-    blocks += [sentence(topic.card.sentence)] if len(topic.card.sentence) > 120 else []
-    blocks += [_facts(topic)]
-    blocks += _within(_details(topic), MAX_BLOCKS - TAIL - len(blocks), MAX_TEXT - 1_500 - _size(blocks))
+    blocks = _head(topic, words.title(message, 120))
+    blocks += _within(_details(topic), *_room(blocks))
     blocks += [note(words.standing(topic))]
     blocks += [note(words.short(topic.result, MAX_SAYS))] if topic.result else []
     if topic.is_open and message.purpose != "expired":
@@ -105,6 +127,12 @@ def _blocks(message: Message, *, interactive: bool) -> list[Json]:
         if interactive:
             return [*blocks, {"type": "actions", "block_id": "decide", "elements": _buttons(message, topic)}]
     return [*blocks, linked(message)]
+
+
+def _head(topic: Topic, title: str) -> list[Json]:
+    text = {"type": "plain_text", "text": plain(words.short(title, 120), MAX_HEADER), "emoji": False}
+    more = [sentence(topic.card.sentence)] if len(topic.card.sentence) > 120 else []
+    return [{"type": "header", "text": text}, *more, _facts(topic)]
 
 
 def _facts(topic: Topic) -> Json:
@@ -122,25 +150,44 @@ def _facts(topic: Topic) -> Json:
 
 def _details(topic: Topic) -> Iterator[list[Json]]:
     """What belongs together stays together: an argument and what is odd about it."""
-    card = topic.card
-    fields = [each for each in card.fields if each.type not in ("object", "array") or not each.length or each.findings]
-    yield from _arguments(fields[:MAX_FIELDS], [each for each in card.findings if each.level == "alarm"])
+    card, fields = topic.card, _fields(topic)
+    yield from _arguments(fields[:MAX_FIELDS], card.findings)
     if len(fields) > MAX_FIELDS:
         yield [note(f"{len(fields) - MAX_FIELDS} more arguments are on the page.")]
     told = {each.pointer for each in fields[:MAX_FIELDS]}
-    yield from ([_mark(each)] for each in card.findings if each.level == "alarm" and each.pointer not in told)
+    yield from ([_mark(each)] for each in card.findings if each.pointer not in told)
     if card.preview:
         yield [markup(f"*What would happen*\n```{code(words.short(card.preview, MAX_PREVIEW))}```")]
+    for name, said in words.claims(topic, MAX_PREVIEW):
+        yield [markup(f"*{name}*\n```{code(said)}```")]
     if card.agent_says:
-        yield [markup(f"*The agent says*\n```{code(words.short(card.agent_says, MAX_SAYS))}```")]
+        yield [markup(f"*The agent says, unverified*\n```{code(words.short(card.agent_says, MAX_SAYS))}```")]
 
 
-def _arguments(fields: Sequence[Field], alarms: Sequence[Finding]) -> Iterator[list[Json]]:
+def _fields(topic: Topic) -> list[Field]:
+    """Without what only holds others, and has nothing odd about it."""
+    fields = topic.card.fields
+    return [each for each in fields if each.type not in ("object", "array") or not each.length or each.findings]
+
+
+def _previews(topic: Topic) -> tuple[str, ...]:
+    return topic.card.preview, topic.card.agent_preview
+
+
+def _is_uncut(field: Field) -> bool:
+    limit = MAX_SHORT_VALUE if len(field.text) <= INLINE else MAX_LONG_VALUE
+    name = visible(field.pointer.removeprefix("/"))
+    whole_name = len(name) <= MAX_NAME and len(code(name, UNCUT)) <= MAX_LONG_NAME
+    return whole_name and len(field.text) <= words.MAX_VALUE and len(code(field.text, UNCUT)) <= limit
+
+
+def _arguments(fields: Sequence[Field], findings: Sequence[Finding]) -> Iterator[list[Json]]:
     """Short ones are lines of one block; one that is long or odd has a block of its own."""
     lines: list[str] = []
     for each in fields:
-        marks = [_mark(finding) for finding in alarms if finding.id in each.findings]
-        line = f"`{_name(each)}`  `{code(each.text or _members(each), 500)}`" if len(each.text) <= INLINE else ""
+        marks = [_mark(finding) for finding in findings if finding.id in each.findings]
+        value = code(each.text or _members(each), MAX_SHORT_VALUE)
+        line = f"`{_name(each)}`  `{value}`" if len(each.text) <= INLINE else ""
         if lines and (marks or not line or sum(map(len, lines)) + len(line) > MAX_LINES):
             yield [markup("\n".join(lines))]
             lines = []
@@ -153,21 +200,30 @@ def _arguments(fields: Sequence[Field], alarms: Sequence[Finding]) -> Iterator[l
 
 
 def _mark(finding: Finding) -> Json:
-    return note(f"⚠ {finding.message}")
+    return note(f"{_sign(finding)} {finding.message}")
+
+
+def _sign(finding: Finding) -> str:
+    return "⚠" if finding.level == "alarm" else "Note:"
 
 
 def _argument(field: Field) -> str:
     value = words.short(field.text, words.MAX_VALUE)
     cut = f"\n_{field.length:,} characters; all of it is on the page_" if value != field.text else ""
-    return f"`{_name(field)}`\n```{code(value or _members(field), 2_000)}```{cut}"
+    return f"`{_name(field)}`\n```{code(value or _members(field), MAX_LONG_VALUE)}```{cut}"
 
 
 def _name(field: Field) -> str:
-    return code(words.short(visible(field.pointer.removeprefix("/")), 120), 700)
+    return code(words.short(visible(field.pointer.removeprefix("/")), MAX_NAME), MAX_LONG_NAME)
 
 
 def _members(field: Field) -> str:
     return f"({field.type} with {field.length:,} members)"
+
+
+def _room(head: list[Json]) -> tuple[int, int]:
+    """Blocks and characters that are left for details, whatever the title is."""
+    return MAX_BLOCKS - TAIL - len(head), MAX_TEXT - 1_500 - MAX_HEADER - _size(head[1:])
 
 
 def _within(groups: Iterator[list[Json]], blocks: int, size: int) -> list[Json]:
@@ -198,8 +254,11 @@ def _buttons(message: Message, topic: Topic) -> list[Json]:
     """The value says what people saw; it is looked up again, and never believed further."""
     value = f"{message.thread} {topic.approval.args_sha256}"
     allowed = [kind for kind in VERBS if kind in topic.approval.terms.decisions]
-    decide = [_button(kind, value, is_risky=topic.card.risk == "high") for kind in allowed]
-    return [*decide, {"type": "button", "action_id": "open", "text": label("Open"), "url": message.link}]
+    look = {"type": "button", "action_id": "open", "text": label("Open"), "url": message.link}
+    if not shows_all(topic) and set(APPROVING) & set(allowed):
+        others = [_button(kind, value, is_risky=False) for kind in allowed if kind not in APPROVING]
+        return [{**look, "text": label("Open to review"), "style": "primary"}, *others]
+    return [*(_button(kind, value, is_risky=topic.card.risk == "high") for kind in allowed), look]
 
 
 def _button(kind: str, value: str, *, is_risky: bool) -> Json:

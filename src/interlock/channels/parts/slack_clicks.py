@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from interlock.channels.channel import Reception, Reply
 from interlock.channels.parts import slack_modals as modals
 from interlock.channels.parts.slack_api import Api
-from interlock.channels.parts.slack_blocks import VERBS, escaped, markup, plain, sentence
+from interlock.channels.parts.slack_blocks import APPROVING, VERBS, escaped, markup, plain, sentence, shows_all
 from interlock.core import approval as approvals
 from interlock.core import voting
 from interlock.core.card import visible
@@ -31,6 +31,7 @@ ASKING = 1.5  # of them to ask Slack who it was
 DONE = Reply(200)
 CHANGED = "The arguments changed since you saw them. Look again."
 UNDONE = "Nothing was decided."
+UNSEEN = "This message does not show all of the call. Open the page to review it."
 GONE = "Interlock does not know this message any more. Look at the inbox."
 SLOW = "This takes longer than Slack waits, and goes on. Look at the message, or try again."
 _ID = re.compile(r"[A-Z0-9]{1,32}")
@@ -92,7 +93,9 @@ class Clicks:
         try:
             reviewer = await self._reviewer(who, delivery.workspace, reception)
             topic = await reception.topic(delivery.workspace, delivery.approval_id)
-            if kind == "approve" and not (topic.is_open and topic.approval.alarms):
+            if kind in APPROVING and topic.is_open and not shows_all(topic):
+                told = _obstacle(topic, reviewer, kind, seen) or f"{UNSEEN} {UNDONE}"
+            elif kind == "approve" and not (topic.is_open and topic.approval.alarms):
                 told = await self._approve(topic, seen, reviewer, delivery, reception)
             else:
                 told = _obstacle(topic, reviewer, kind, seen) or await self._open(payload, kind, topic)
@@ -146,7 +149,10 @@ class Clicks:
             return _errors({_first(view): f"{stranger} {UNDONE}"})
         except Error as error:
             return _errors({_first(view): error.message})
-        form = modals.form_of(str(view.get("callback_id")), topic)
+        kind = str(view.get("callback_id"))
+        if kind in APPROVING and topic.is_open and not shows_all(topic):
+            return _errors({_first(view): f"{UNSEEN} {UNDONE}"})
+        form = modals.form_of(kind, topic)
         if form is None or (topic.is_open and seen != topic.approval.args_sha256):
             return _errors({_first(view): CHANGED})
         try:

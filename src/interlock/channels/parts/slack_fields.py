@@ -118,15 +118,19 @@ class Input:
 
 
 def inputs_of(
-    args: Mapping[str, object], schema: Schema | None, secret: Sequence[str] = ()
+    args: Mapping[str, object], schema: Schema | None, secret: Sequence[str] = (), *, in_order: bool = False
 ) -> tuple[list[Input], list[str]]:
-    """Those that can be changed here, and the names of those that stay as they are."""
+    """Those that can be changed here, and the names of those that stay as they are.
+
+    What is required comes first, unless all is to be in the order of the arguments.
+    """
     shapes = _properties(schema)
     wanted = (schema or {}).get("required")
     required = wanted if isinstance(wanted, list) else []
     found: list[Input] = []
     left: list[str] = []
-    for name in sorted(dict.fromkeys((*shapes, *args)), key=lambda each: each not in required):
+    first = args if in_order else [name for name in (*shapes, *args) if name in required]
+    for name in dict.fromkeys((*first, *shapes, *args)):
         current = args.get(name, MISSING)
         made = input_of(name, shapes.get(name), current, is_required=name in required)
         if _is_secret(name, current, secret) or not _can_be_shown(made) or len(found) >= MAX_INPUTS:

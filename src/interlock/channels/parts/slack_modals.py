@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from interlock.channels.parts import words
-from interlock.channels.parts.slack_blocks import label, note, plain, sentence
+from interlock.channels.parts.slack_blocks import is_noted, label, note, plain, sentence
 from interlock.channels.parts.slack_fields import (
     MAX_OPTION,
     MISSING,
@@ -133,16 +133,16 @@ def alarms_of(topic: Topic) -> list[Finding]:
 
 def _approve_form(topic: Topic) -> Form | None:
     findings = alarms_of(topic)
-    if not 0 < len(findings) <= MAX_FINDINGS:
+    if not 0 < len(findings) <= MAX_FINDINGS or not _are_shown(findings):
         return None
     intro = [sentence(topic.card.sentence), note("Some arguments may deceive. Look at each before you approve.")]
     return Form("approve", "Look twice", "Approve", [], intro, findings)
 
 
 def _edit_form(topic: Topic) -> Form | None:
-    inputs, left = inputs_of(args_of(topic), topic.schema, topic.secret)
+    inputs, left = inputs_of(args_of(topic), topic.schema, topic.secret, in_order=topic.declared)
     findings = alarms_of(topic)
-    if not inputs or len(findings) > MAX_FINDINGS:
+    if not inputs or len(findings) > MAX_FINDINGS or not _are_shown(findings):
         return None
     intro = [sentence(topic.card.sentence)]
     intro += (
@@ -209,7 +209,7 @@ def _boxes(findings: Sequence[Finding], *, is_optional: bool) -> list[Json]:
     blocks: list[Json] = []
     for start in range(0, len(findings), GROUP):
         group = findings[start : start + GROUP]
-        blocks += [note(f"{number}. {_where(each)}: {each.message}") for number, each in enumerate(group, start + 1)]
+        blocks += [note(_told(number, each)) for number, each in enumerate(group, start + 1)]
         options = [
             {"text": label(plain(f"{number}. {words.short(_where(each), 50)}", 75)), "value": _mark(each)}
             for number, each in enumerate(group, start + 1)
@@ -224,6 +224,14 @@ def _boxes(findings: Sequence[Finding], *, is_optional: bool) -> list[Json]:
             }
         )
     return blocks
+
+
+def _told(number: int, finding: Finding) -> str:
+    return f"{number}. {_where(finding)}: {finding.message}"
+
+
+def _are_shown(findings: Sequence[Finding]) -> bool:
+    return all(is_noted(_told(number, each)) for number, each in enumerate(findings, 1))
 
 
 def _acknowledged(findings: Sequence[Finding], values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from interlock.core.card import Field, head_and_tail, visible
 from interlock.core.event import TIME
 from interlock.core.message import Message, Topic
 from interlock.core.voting import needed, quorum
+from interlock.inbox import QUESTION
 
 MAX_NAME = 100  # characters of an argument's name
 MAX_WARNING = 500
@@ -51,6 +52,15 @@ def arguments(topic: Topic, limit: int = 20) -> list[tuple[str, str]]:
     ]
 
 
+def claims(topic: Topic, limit: int = MAX_VALUE) -> list[tuple[str, str]]:
+    """What only the agent's program says of the call, under names that say so."""
+    said = {
+        "The agent's description, unverified": topic.card.agent_description,
+        "The agent's preview, unverified": topic.card.agent_preview,
+    }
+    return [(label, short(text, limit)) for label, text in said.items() if text]
+
+
 def warnings(topic: Topic) -> list[str]:
     """What may deceive, in the words of the card."""
     return [short(visible(each.message), MAX_WARNING) for each in topic.card.findings if each.level == "alarm"]
@@ -74,7 +84,8 @@ def _title(message: Message) -> str:
         if message.purpose == "group":
             return f"{message.count} more calls wait for you"
         return f"A test from Interlock, sent for {visible(message.by)}"
-    sentence = topic.card.sentence
+    asks = topic.approval.subject.tool == QUESTION  # whose sentence is the agent's question
+    sentence = f"The agent asks: {topic.card.sentence}" if asks else topic.card.sentence
     match message.purpose:
         case "remind":
             return f"{'Changed' if message.revised else 'Reminder'}: {sentence}"
