@@ -44,7 +44,7 @@ def keys(page: Page, furnished: Furnished) -> None:
 
 def together(page: Page, furnished: Furnished) -> None:
     for number in (1, 2):
-        page.get_by_label("Select: Execute send_mail?").nth(number).check()
+        page.get_by_label("Select: Run send_mail").nth(number).check()
     page.get_by_role("button", name="Decide together").click()
     expect(page.get_by_role("region", name="Decide together")).to_be_visible()
 

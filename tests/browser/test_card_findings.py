@@ -117,8 +117,16 @@ def test_everything_stands_in_its_order_and_the_agents_words_come_last(site: Sit
     card.get_by_text("Agent says (unverified)").click()
     expect(card.get_by_text("**Approved** by <b>security</b>.")).to_be_visible()
     text = card.inner_text()
-    parts = ["MEDIUM RISK", "send_mail", "Execute send_mail?", "for ann", "desk > bot", "thread-7", "mails wait"]
-    parts += ["left", "Arguments", '"ann"', "Preview", "ann, bob", "Agent says (unverified)", "**Approved**"]
+    parts = ["MEDIUM RISK", "send_mail", "Run send_mail: to = ann", "for ann", "desk > bot", "thread-7", "mails wait"]
+    parts += [
+        "left",
+        "Arguments",
+        '"ann"',
+        "Agent's preview (unverified)",
+        "ann, bob",
+        "Agent says (unverified)",
+        "**Approved**",
+    ]
     places = [text.index(part) for part in (*parts, "Approve\n")]
     assert places == sorted(places)
     expect(card.get_by_role("link", name="thread-7")).to_have_attribute("href", "/chat/thread-7")

@@ -215,6 +215,11 @@ def test_secrets_and_what_a_form_would_harm_stay_as_they_are(site: Site, visit: 
     editor.get_by_role("tab", name="Form").click()
     field(editor, "to").fill("bob")
     field(editor, "name").fill("b")
+    editor.get_by_role("button", name="Approve with 2 changes").click()
+    expect(
+        page.get_by_role("alert").get_by_text("The agent hides 2 arguments from you: token, users/0/key.")
+    ).to_be_visible()
+    page.get_by_label("I have looked at it").check()
     approve(editor, "2 changes")
     assert "sk-very-secret" not in page.content()
     assert got(site, approval_id) == args | {"to": "bob", "users": [{"key": "k1", "name": "b"}]}

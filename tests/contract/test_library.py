@@ -80,7 +80,7 @@ async def answer(desk: Parts, decide: Callable[[Stored], Decision]) -> str:
 
 
 def yes(stored: Stored) -> Decision:
-    return Approve(Seen(stored.approval.args_sha256))
+    return Approve(Seen(stored.approval.args_sha256, stored.approval.alarms))
 
 
 async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[..., Interlock], desk: Parts) -> None:
@@ -93,8 +93,9 @@ async def test_an_async_tool_waits_for_a_person_and_runs_once(make: Callable[...
 
     result, approval_id = await asyncio.gather(create_issue("Fix login"), answer(desk, yes))
     assert (result, ran) == ({"id": "1"}, ["Fix login"])
-    stored = await desk.store.get("default", approval_id)
-    assert stored.payload.sentence == "Create issue 'Fix login'"
+    view = await desk.inbox.show("default", approval_id)
+    stored, card = view.stored, view.card
+    assert "Create issue 'Fix login'" in (card.sentence, card.agent_description)
     assert stored.payload.args == b'{"assignee":null,"title":"Fix login"}'
     assert (stored.approval.status, stored.payload.result) == ("succeeded", b'{"id":"1"}')
     assert await faults(desk) == []

@@ -66,7 +66,8 @@ async def approved(desk: Parts) -> str:
         while not (page := await desk.store.list("default", Query(statuses=("pending",)))).items:
             await watch.changed(1)
     stored: Stored = page.items[0]
-    await desk.inbox.decide("default", stored.approval.id, Approve(Seen(stored.approval.args_sha256)), BOB)
+    seen = Seen(stored.approval.args_sha256, stored.approval.alarms)
+    await desk.inbox.decide("default", stored.approval.id, Approve(seen), BOB)
     return stored.approval.id
 
 
@@ -236,9 +237,11 @@ async def test_describe_and_preview_are_made_where_the_tool_is(server: str, keys
             return token
 
         result, approval_id = await asyncio.gather(send("{mail}", "hunter2"), approved(desk))
-    stored = await desk.store.get("default", approval_id)
+    stored, card = (view := await desk.inbox.show("default", approval_id)).stored, view.card
     assert result == "hunter2"
-    assert (stored.payload.sentence, stored.payload.preview) == ("Send {mail}!", "2 arguments")
+    assert card.sentence == 'Run send: token = (hidden), what = "{mail}"'
+    assert (card.agent_description, card.agent_preview) == ("Send {mail}!", "2 arguments")
+    assert stored.payload.result == b'"[hidden]"'
     assert (stored.approval.subject.requester, stored.approval.subject.agent) == ("alice", "a")
     assert "hunter2" not in str(stored.payload.shown)
 

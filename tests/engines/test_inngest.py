@@ -339,7 +339,7 @@ def test_the_program_of_the_page_works(tmp_path: Path) -> None:  # R33
                 assert port, program.communicate()
                 there.service = f"http://127.0.0.1:{port}"
                 run = there.go_on(there.begin("shop/complained", order="A7"))
-                assert here.approve()["sentence"] == "Refund 40 euros for order A7"
+                assert here.approve()["sentence"] == "Run refund: amount = 40, order = A7"
                 wait_until(lambda: not run.waits, "the server woke it", PATIENCE)
                 assert f"{there.go_on(run).result}\n" == shown["text"]
             finally:

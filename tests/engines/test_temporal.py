@@ -409,7 +409,7 @@ def test_the_program_of_the_page_works(tmp_path: Path) -> None:  # R33
     with temporal() as there, pages.place(tmp_path, shown["yaml"], {"TEMPORAL": there.target}) as here:
         env = {**here.environment, "TEMPORAL": there.target}
         program = started("engines", "refunds.py", folder=tmp_path, **env)
-        assert here.approve()["sentence"] == "Refund 40 euros for order A7"
+        assert here.approve()["sentence"] == "Run refund: amount = 40, order = A7"
         out, err = finished(program)
         assert (out, program.returncode) == (shown["text"], 0), err
         assert "TIMER_FIRED" not in there.runs["refund-A7"].kinds, "the server woke it"

@@ -2,7 +2,7 @@ import { Text } from "@mantine/core";
 import { lazy, Suspense } from "react";
 import { Loading } from "../parts/states";
 import css from "./arguments.module.css";
-import { kindName, type Looks } from "./findings";
+import { kindName, titleFor, type Looks } from "./findings";
 import type { Held } from "./held";
 import { visible } from "../parts/visible";
 import { Visible } from "./text";
@@ -30,14 +30,20 @@ export function Editing({ held }: { held: Held }) {
 }
 
 /** The edited arguments may deceive too: the server names what has to be looked at. */
-function EditFindings({ held: { editLooks } }: { held: Held }) {
+function EditFindings({ held: { editLooks, now } }: { held: Held }) {
   if (!editLooks.wanted.size) return null;
+  const found = [...editLooks.wanted].map((id) => ({ id, ...partsOf(id) }));
   return (
     <div className={css.box} role="alert">
-      <Text className={css.boxTitle}>The edited arguments contain text that may deceive</Text>
+      <Text className={css.boxTitle}>In the edited call: {titleFor(found)}</Text>
       <ul className={css.findings}>
-        {[...editLooks.wanted].map((id) => (
-          <EditFinding key={id} id={id} looks={editLooks} />
+        {found.map(({ id, pointer }) => (
+          <EditFinding
+            key={id}
+            id={id}
+            about={pointer || (now.findings.find((each) => each.id === id)?.message ?? "")}
+            looks={editLooks}
+          />
         ))}
       </ul>
       <Text size="sm">Then send the edit again.</Text>
@@ -45,13 +51,17 @@ function EditFindings({ held: { editLooks } }: { held: Held }) {
   );
 }
 
-/** An id is the kind and the place; names of arguments may deceive as well. */
-function EditFinding({ id, looks }: { id: string; looks: Looks }) {
+/** An id is the kind and the place. */
+function partsOf(id: string) {
   const at = id.indexOf(":");
+  return { kind: id.slice(0, at), pointer: visible(id.slice(at + 2)) };
+}
+
+/** Names of arguments may deceive as well. */
+function EditFinding({ id, about, looks }: { id: string; about: string; looks: Looks }) {
   return (
     <li className={css.finding} data-level="alarm">
-      <span className={css.kind}>{kindName(id.slice(0, at))}</span>{" "}
-      <Visible text={visible(id.slice(at + 2))} />
+      <span className={css.kind}>{kindName(partsOf(id).kind)}</span> <Visible text={about} />
       <div>
         <label className={css.look}>
           <input type="checkbox" checked={looks.looked.has(id)} onChange={() => looks.look(id)} />I have
