@@ -374,19 +374,20 @@ def test_what_the_web_app_could_not_show_as_it_is_is_accepted_elsewhere(world: W
         assert [(run["status"], run["error"]) for run in runs] == [(422, "invalid_decision")] * 2
 
 
-def test_a_secret_stays_hidden_and_is_kept_by_an_edit(world: World) -> None:
+def test_a_secret_stays_hidden_and_what_the_agent_hides_is_decided_in_interlock(world: World) -> None:
     args = {"token": "hunter2-hunter2", "count": 3}
     schema = {"type": "object", "properties": {"token": {"type": "string"}, "count": {"type": "integer"}}}
     waiting = world.propose("send", args, secret=["/token"], schema=schema)
     (one,) = world.clicks(("get", waiting))
-    shown = asked(one["told"])["action_request"]["args"]
+    request = asked(one["told"])
+    shown = request["action_request"]["args"]
     assert "hunter2" not in str(one)
+    assert "The agent hides 1 argument from you: token." in request["description"]
+    assert (request["config"]["allow_accept"], request["config"]["allow_edit"]) == (False, False)
     typed = {"token": str(shown["token"]).replace("'", '"').replace(" ", ""), "count": "4"}
     (taken,) = world.clicks(("run", waiting, answer("edit", {"action": "send", "args": typed})))
-    assert taken["told"]["metadata"] == {"status": "approved"}
-    with world.served.client(world.keys["agent"]) as agent:
-        started = agent.post(f"/api/calls/{waiting}/start", json={}).json()
-    assert started["args"] == {"token": "hunter2-hunter2", "count": 4}
+    assert taken["error"] == "findings_not_acknowledged"
+    assert world.shown(waiting)["status"] == "pending"
 
 
 def test_the_page_of_another_site_may_ask_with_a_key_and_look_without_one(world: World) -> None:

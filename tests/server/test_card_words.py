@@ -16,7 +16,12 @@ from tests.server.test_calls import decide, propose
 from tests.support import Clock, call
 
 PASSWORD = "correct horse battery"
-LOGIN = {"tool": "login", "args": {"user": "ann", "password": PASSWORD}, "effect": "write", "secret": ["password"]}
+LOGIN: dict[str, Any] = {
+    "tool": "login",
+    "args": {"user": "ann", "password": PASSWORD},
+    "effect": "write",
+    "secret": ["password"],
+}
 ALARM = "agent_secret:"
 ID = "01a3185c-5000-7aee-a01f-ca685da3ce0e"
 

@@ -13,7 +13,7 @@ from interlock.core.declared import Said, findings_in, kept_preview, sentence_of
 from interlock.core.event import Payload
 
 SQL = ToolSpec("run_sql", "write", describe=Said("Look at the weather"), declared=True)
-DROP = {"sql": "DROP TABLE users"}
+DROP: dict[str, object] = {"sql": "DROP TABLE users"}
 
 
 def shown_of(args: dict[str, object], spec: ToolSpec = SQL) -> Shown:

@@ -22,7 +22,7 @@ MAX_ARGUMENTS = 8  # of a sentence; the card below it has all of them
 MAX_NAME = 60
 MAX_VALUE = 160
 MAX_NAMED = 10  # hidden arguments that a finding spells out
-HIDDEN = "agent_secret"
+AGENT_SECRET = "agent_secret:"  # noqa: S105  the id of a finding
 _MARK = "\x1eagent\x1e"
 _NAME = re.compile(r"[\w.-]+")
 _BARE = re.compile(r"[^\W\d_/][^\",=…]*|[/@#._][^\",=…]*")  # reads as a text and as nothing else
@@ -110,7 +110,7 @@ def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, 
     more = [f"{len(names) - MAX_NAMED:,} more"] if len(names) > MAX_NAMED else []
     many = f"{len(names):,} argument{'' if len(names) == 1 else 's'}"
     message = f"The agent hides {many} from you: {', '.join(names[:MAX_NAMED] + more)}."
-    return (Finding(f"{HIDDEN}:", HIDDEN, "alarm", "", message),)
+    return (Finding(AGENT_SECRET, AGENT_SECRET.removesuffix(":"), "alarm", "", message),)
 
 
 def shown_schema(spec: ToolSpec) -> Mapping[str, object] | None:

@@ -20,6 +20,7 @@ from interlock.core.approval import Approval, standing
 from interlock.core.canonical import canonical
 from interlock.core.card import visible
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Seen, read_decision
+from interlock.core.declared import AGENT_SECRET
 from interlock.core.errors import Conflict, DigestMismatch, Error, Expired, Forbidden, InvalidDecision, Problem
 from interlock.core.event import Payload, Stored
 from interlock.core.options import options
@@ -328,7 +329,7 @@ def _asked(view: View, desk: Desk) -> dict[str, object]:
     hindrance = found["approve"] or (_elsewhere(approval) if whole else UNFIT)
     allowed = {
         "allow_accept": not hindrance,
-        "allow_edit": not found["edit"] and whole and not approval.editors,
+        "allow_edit": not found["edit"] and whole and not approval.editors and AGENT_SECRET not in approval.alarms,
         "allow_respond": not found["respond"],
         "allow_ignore": not found["reject"],
     }

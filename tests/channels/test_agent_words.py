@@ -1,0 +1,54 @@
+"""In every channel the title is the server's, and what the agent says of its call is marked as the agent's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from interlock.channels.pagerduty import _details
+from interlock.channels.parts import words
+from interlock.channels.parts.letter import letter, plain_text
+from interlock.channels.parts.mail_html import html_of
+from interlock.channels.teams import _envelope
+from interlock.channels.webhook import _full
+from interlock.core.message import Topic
+from interlock.inbox import QUESTION
+from tests.channels.messages import message, topic
+
+DESCRIPTION, PREVIEW = "Look at the weather", "It will be sunny"
+MARKS = ("The agent's description, unverified", "The agent's preview, unverified")
+
+
+def claimed() -> Topic:
+    asked = topic(sentence="Run delete_file: path = /tmp/x")
+    return replace(asked, card=replace(asked.card, agent_description=DESCRIPTION, agent_preview=PREVIEW))
+
+
+def test_a_mail_has_the_agents_words_below_the_arguments_and_never_in_its_subject() -> None:
+    made = letter(message(about=claimed()), is_personal=True)
+    assert made.subject == made.lead == "Run delete_file: path = /tmp/x"
+    text = plain_text(made)
+    places = [text.index(part) for part in ("Arguments:", MARKS[0], DESCRIPTION, MARKS[1], PREVIEW)]
+    assert places == sorted(places)
+    assert html_of(made).index(MARKS[0].replace("'", "&#x27;")) < html_of(made).index(DESCRIPTION)
+
+
+def test_teams_pagerduty_and_webhooks_mark_them_too() -> None:
+    card = json.dumps(_envelope(message(about=claimed()), 20))
+    assert card.index(MARKS[0]) < card.index(DESCRIPTION) < card.index(MARKS[1]) < card.index(PREVIEW)
+    assert {name: _details(claimed())[name] for name in MARKS} == dict(zip(MARKS, (DESCRIPTION, PREVIEW), strict=True))
+    full = _full(claimed().card)
+    assert (full["agent_description"], full["agent_preview"]) == (DESCRIPTION, PREVIEW)
+
+
+def test_where_the_agent_says_nothing_there_is_nothing() -> None:
+    assert words.claims(topic()) == []
+    assert "agent_description" not in _full(topic().card)
+    assert "unverified" not in plain_text(letter(message(), is_personal=True))
+
+
+def test_the_title_of_a_question_says_who_asks() -> None:
+    asked = topic(sentence="Is your password still hunter2?")
+    question = replace(asked.approval, subject=asked.approval.subject._replace(tool=QUESTION))
+    title = words.title(message("remind", replace(asked, approval=question)))
+    assert title == "Reminder: The agent asks: Is your password still hunter2?"
