@@ -192,7 +192,7 @@ class Gate:
         if not self._masks_reports:
             return await self._store.transition(workspace, approval_id, step)
         stored = await self._store.transition_stored(
-            workspace, approval_id, lambda old, moment: step(old.approval, moment, masked(payload, old.payload))
+            workspace, approval_id, lambda old, moment, _: step(old.approval, moment, masked(payload, old.payload))
         )
         return stored.approval
 

@@ -335,8 +335,10 @@ async def test_a_preview_is_shown_and_a_failing_one_stops_nothing(parts: Parts) 
 
     good = await pending(parts, 1, ToolSpec("a", "write", preview=rows))
     bad = await pending(parts, 2, ToolSpec("b", "write", preview=broken))
-    assert (await parts.inbox.show("default", good)).card.preview == "3 rows"
-    assert (await parts.inbox.show("default", bad)).card.preview == "No preview: ValueError."
+    for approval_id, words in ((good, "3 rows"), (bad, "No preview: ValueError.")):
+        card = (await parts.inbox.show("default", approval_id)).card
+        shown = ("", words) if is_afar(parts) else (words, "")  # from there it is the agent's word
+        assert (card.preview, card.agent_preview) == shown
 
 
 async def test_a_grant_covers_a_call_once_and_only_in_its_scope(parts: Parts, clock: Clock) -> None:  # R20, R51
