@@ -1,13 +1,25 @@
-"""Conditions on a call, in CEL: bounded when they load, cheap when they run, never able to change anything."""
+"""Conditions on a call, in CEL: bounded when they load and before they run, never able to change anything."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from interlock.condition_work import (
+    CHEAP,
+    MACROS,
+    MAX_COMPILE,
+    SMALL,
+    Pattern,
+    Weight,
+    Work,
+    is_flat,
+    read_pattern,
+    weigh,
+)
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import FACTS, Condition, Facts
 
@@ -16,9 +28,9 @@ if TYPE_CHECKING:
 
 MAX_SOURCE = 2_000
 MAX_ITEMS = 1_000
-MAX_MACROS = 5  # `map` over 1,000 items takes 30 ms, and CEL has no limit on steps
-MAX_INTEGER = 2**63  # CEL would turn a larger one into a double, and two different amounts would be equal
-MACROS = frozenset({"all", "exists", "exists_one", "existsOne", "map", "filter"})
+MAX_MACROS = 5
+MAX_FLAT, MAX_FLAT_VALUES = 400, 8
+SPENT = "spent"  # no name that a condition can see: what the conditions that looked at these facts have cost so far
 TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"})
 FUNCTIONS = (
     *("size", "contains", "startsWith", "endsWith", "matches"),
@@ -37,20 +49,24 @@ def compile_condition(source: str) -> Condition:
     words = _words(source)
     bound = _bound_names(words)
     _check_functions(program)
-    _check_patterns(words)
+    work = Work(words, _patterns(words))
     variables = _checked_variables(program, bound)
-    longest = MAX_ITEMS // (1 + words.count("+")) if bound else None  # lists that are joined count together
-    return _condition(program, variables, _members(words), longest)
+    longest = MAX_ITEMS // (1 + words.count("+")) if work.walks else None  # lists that are joined count together
+    return _condition(program, variables, _members(words), _Bound(work, longest))
 
 
-def _condition(program: cel.Program, variables: list[str], members: list[str] | None, longest: int | None) -> Condition:
+def _condition(program: cel.Program, variables: list[str], members: list[str] | None, bound: _Bound) -> Condition:
     others = [name for name in variables if name != "args"]
     uses_args = "args" in variables
 
     def condition(facts: Facts) -> object:
         seen = {name: facts[name] for name in others}
+        flat = bound.takes_flat(seen)
         if uses_args:
-            seen["args"] = _bounded(facts["args"], members, longest)
+            args = seen["args"] = _named(facts["args"], members)
+            flat = flat and type(args) is dict and bound.takes_flat(args)
+        if not flat:
+            bound.check(weigh(seen.values()), facts)
         try:
             return program.execute(seen)
         except (Exception, KeyboardInterrupt, SystemExit):
@@ -61,33 +77,37 @@ def _condition(program: cel.Program, variables: list[str], members: list[str] | 
     return condition
 
 
-def _bounded(args: object, members: list[str] | None, longest: int | None) -> object:
+class _Bound:
+    """What raises, before anything is evaluated, for arguments that would take too long."""
+
+    def __init__(self, work: Work, longest: int | None) -> None:
+        self._work = work
+        self._longest = longest
+        self._takes_flat = work.is_cheap(Weight(SMALL.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
+
+    def takes_flat(self, values: dict[str, object]) -> bool:
+        """A few short values need no weighing, which would take a fifth of the time of most conditions."""
+        return self._takes_flat and len(values) <= MAX_FLAT_VALUES and is_flat(values.values(), MAX_FLAT)
+
+    def check(self, weight: Weight, facts: Facts) -> None:
+        """Conditions on the same facts share what one may cost: a thousand must not take a thousand times as long."""
+        if self._longest is not None and weight.longest > self._longest:
+            raise ValueError(
+                f"A list or map has {weight.longest:,} items; this condition looks at {self._longest:,} at most."
+            )
+        if self._work.is_cheap(weight):
+            return
+        spent = cast(int, facts.get(SPENT, 0))
+        cost = self._work.check(weight, spent)
+        if cost > CHEAP and isinstance(facts, MutableMapping):
+            facts[SPENT] = spent + cost
+
+
+def _named(args: object, members: list[str] | None) -> object:
     """Only the arguments that the condition names: converting the others costs more than evaluating."""
     if members is None or not isinstance(args, Mapping):
-        _check_value(args, longest)
         return args
-    seen = {name: args[name] for name in members if name in args}
-    for value in seen.values():
-        if type(value) is not str:
-            _check_value(value, longest)
-    return seen
-
-
-def _check_value(value: object, longest: int | None) -> None:
-    match value:
-        case int():
-            if not -MAX_INTEGER < value < MAX_INTEGER:
-                raise OverflowError("A number has more than 64 bits; a condition cannot compare it exactly.")
-        case Mapping():
-            for inner in value.values():
-                _check_value(inner, longest)
-        case list() | tuple():
-            if longest is not None and len(value) > longest:
-                raise ValueError(f"A list has {len(value):,} items; this condition looks at {longest:,} at most.")
-            for inner in value:
-                _check_value(inner, longest)
-        case _:
-            pass
+    return {name: args[name] for name in members if name in args}
 
 
 # The lexer of CEL's grammar, as far as it is needed to tell names and brackets from texts and comments.
@@ -197,16 +217,28 @@ def _check_functions(program: cel.Program) -> None:
             raise Misconfigured(f'The condition uses an unknown function "{name}"{hint}')
 
 
-def _check_patterns(words: list[str]) -> None:
-    """A regular expression that stands in the condition is tried now: later it would raise at every call."""
-    for number in _places("matches", words):
-        if words[number + 3 : number + 4] == [")"]:
-            pattern = words[number + 2]
-            try:
-                if pattern[-1] in "\"'":
-                    _compile(f"''.matches({pattern})").execute({})
-            except RuntimeError:
-                raise Misconfigured(f"The condition has {pattern}, which is not a regular expression.") from None
+def _patterns(words: list[str]) -> dict[int, Pattern]:
+    """The regular expressions, which have to stand in the condition: one from the arguments could take minutes."""
+    found = {}
+    for place in _places("matches", words):
+        if words[place + 1 : place + 2] == ["("]:
+            if words[place + 3 : place + 4] != [")"] or words[place + 2][-1] not in "\"'":
+                raise Misconfigured("The condition needs a text in quotes for matches(): matches('^[a-z]+$').")
+            found[place] = _pattern(words[place + 2])
+    return found
+
+
+def _pattern(word: str) -> Pattern:
+    """It is tried now: later it would raise at every call."""
+    try:
+        text = _compile(word).execute({})
+        pattern = read_pattern(text if isinstance(text, str) else "")
+        if pattern.compile <= MAX_COMPILE:
+            _compile(f"''.matches({word})").execute({})
+            return pattern
+    except RuntimeError:
+        raise Misconfigured(f"The condition has {word}, which is not a regular expression.") from None
+    raise Misconfigured(f"The condition has {word}, which is too large a pattern: repeat fewer things less often.")
 
 
 def _members(words: list[str]) -> list[str] | None:

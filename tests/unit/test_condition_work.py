@@ -1,0 +1,245 @@
+"""What a condition may cost: steps and bytes are counted while real ones run, and what is too much never begins."""
+
+import contextlib
+from collections.abc import Iterator
+from functools import cache
+
+import cel
+import pytest
+
+from interlock.condition_work import MAX_COMPILE, MOST, TooMuch, Weight, Work, is_flat, read_pattern, weigh
+from interlock.conditions import compile_condition
+from interlock.core.call import ToolSpec, propose
+from interlock.core.errors import Misconfigured
+from interlock.core.grant import Grant, covers
+from interlock.core.policy import Allow, Ask, Condition, Deny, Policy, Rule, facts_of
+
+# seen(…) is called with what a step looks at, and gives it back. Conditions without it have it taken out.
+NASTY = (
+    "args.items.filter(i, seen(i).amount > 10).size() > 3",
+    "args.items.filter(i, seen(i) != 3).size() > 3",
+    "args.items.map(i, seen(i)).size() > 3",
+    "args.items.map(i, [seen(i), i, i]).map(j, [seen(j), j]).size() > 1",
+    "args.items.map(i, seen(i) + i).map(i, seen(i) + i).map(i, seen(i) + i).size() > 2",
+    "args.items.all(i, seen(args.items).size() > 1)",
+    "args.items.all(i, i in seen(args.items))",
+    "args.items.map(i, seen(args.items)).size() > 1",
+    "args.items.map(i, seen(args)).map(j, [seen(j), args]).size() > 1",
+    "args.items.all(i, seen(args.items + args.items + args.items).size() > 2)",
+    "(args.items + args.items).all(i, seen(i) != 3)",
+    "args.all(k, seen(args[k]) != 3)",
+    "args.items.all(k, seen(args.items) != 3)",
+    "args.items.exists_one(i, seen(i) == args.items)",
+    "args.items.all(i, seen(args.text).contains('b') || true)",
+    "args.items.all(i, seen(args.text).matches('a*b') || true)",
+    "args.items.map(i, seen(args.text) + args.text).map(j, seen(j) + j).size() > 1",
+    "args.items.filter(i, {'a': i, 'b': seen(args.items)} != {}).size() > 2",
+    "[args.items, args.items].all(i, seen(i).size() > 3)",
+    " + ".join(["seen(args.items)"] * 40) + " == []",
+    " || ".join(["seen(args.items).size() < 0"] * 40),
+    "seen(args.text).size() > 3",
+    "seen(args.items) == args.items",
+)
+STEP_NS, BYTE_NS = 200, 0.5  # what the fastest machine needs for a step and for a byte of it, at least
+
+
+@cache
+def all_shapes() -> tuple[dict[str, object], ...]:
+    return tuple(shapes())
+
+
+def shapes() -> Iterator[dict[str, object]]:
+    """Arguments of up to 1 MiB, in all the ways in which they can be large."""
+    yield {"items": [3, 4, 5], "text": "aaa"}
+    yield {"items": ["x", "y"], "text": "aaa"}
+    for count in (3, 300, 1_000, 9_000):
+        room = 1_000_000 // count
+        items: list[object] = [list(range(count)), ["x" * room] * count, [{}] * count]
+        items.append([{"amount": 20, "note": "x" * max(1, room - 30)}] * count)
+        items.append([{f"k{number}": number for number in range(min(80, room // 10))}] * count)
+        items.append([[1] * min(200, room // 3)] * count)
+        items.append({str(number): number for number in range(count)})
+        yield from ({"items": each, "text": "a" * (1_000_000 - 3 * count)} for each in items)
+    deep: object = 1
+    for _ in range(60):
+        deep = [deep]
+    yield {"items": deep, "text": "a" * 1_000_000}
+
+
+@pytest.mark.parametrize("source", NASTY)
+def test_steps_times_bytes_of_what_is_evaluated_are_bounded(source: str) -> None:
+    plain = compile_condition(source.replace("seen(", "("))
+    begun = 0
+    for args in all_shapes():
+        if not begins(plain, args):
+            continue
+        begun += 1
+        steps, size = counted(source, args)
+        assert steps * STEP_NS + size * BYTE_NS <= MOST, (steps, size)
+    assert begun >= 2  # small ones are evaluated
+
+
+def begins(when: Condition, args: dict[str, object]) -> bool:
+    try:
+        when({"args": args})
+    except (TooMuch, ValueError):
+        return False
+    except Exception:  # noqa: BLE001  of the wrong type: it was begun, and that is what counts
+        return True
+    return True
+
+
+def counted(source: str, args: dict[str, object]) -> tuple[int, int]:
+    """How many steps an evaluation takes, and how many bytes it looks at in all of them."""
+    sizes: list[int] = []
+
+    def seen(value: object) -> object:
+        sizes.append(size_of(value))
+        return value
+
+    context = cel.Context()
+    context.add_function("seen", seen)
+    context.add_variable("args", args)
+    with contextlib.suppress(Exception):  # as above: it counts as far as it came
+        cel.compile(source).execute(context)
+    return len(sizes), sum(sizes)
+
+
+def size_of(value: object) -> int:
+    match value:
+        case str():
+            return len(value)
+        case list():
+            return 2 + len(value) * (1 + size_of(value[0])) if value else 2  # all items are alike
+        case dict():
+            return 2 + sum(3 + len(name) + size_of(inner) for name, inner in value.items())
+        case _:
+            return 1
+
+
+STANDSTILL = "args.items.filter(i, i.amount > 10).size() > 3"  # took seconds over 740 kB
+ITEMS = [{"amount": 20, **{f"field_{number}": "x" * 80 for number in range(8)}} for _ in range(990)]
+
+
+def test_a_condition_that_would_stop_the_server_holds_for_deny_and_ask_and_never_for_allow() -> None:
+    call = propose("pay", {"items": ITEMS}, "run", "call")
+    assert len(call.args) > 700_000
+    when = compile_condition(STANDSTILL)
+    with pytest.raises(TooMuch, match="50 ms is the most"):
+        when(facts_of(call, "write"))
+    spec = ToolSpec("pay", "write")
+    assert isinstance(Policy((Rule("many", "deny", when=when),)).judge(call, spec), Deny)
+    assert isinstance(Policy((Rule("many", "ask", when=when),)).judge(call, ToolSpec("pay", "read")), Ask)
+    assert not isinstance(Policy((Rule("many", "allow", when=when),)).judge(call, spec), Allow)
+
+
+def test_a_grant_with_a_condition_that_would_take_long_covers_nothing() -> None:
+    spec = ToolSpec("pay", "write")
+    terms = Policy().judge(propose("pay", {}, "run", "call"), spec)
+    assert isinstance(terms, Ask)
+
+    when = "args.items.all(i, args.items[0].amount == 20)"
+    grant = Grant("g", "default", "pay", spec.sha256, "ann", frozenset(), "reviewer", 0, 10, when=when)
+
+    def covered(items: list[dict[str, object]]) -> bool:
+        call = propose("pay", {"items": items}, "run", "call", agent="bob")
+        return covers(grant, call, spec, terms, compile_condition, 5)
+
+    assert covered(ITEMS[:5])
+    assert not covered(ITEMS)
+
+
+def test_conditions_on_one_call_share_what_one_may_cost() -> None:
+    facts = dict(facts_of(propose("pay", {"items": [[1]] * 4_990}, "run", "call"), "write"))
+    when = compile_condition("args.items.size() < 3")
+    assert when(facts) is False
+    assert when(facts) is False
+    with pytest.raises(TooMuch):
+        when(facts)  # as the third rule of a policy: the two before it have had most of the time
+    small = compile_condition("args.amount > 5")
+    assert [small({**facts, "args": {"amount": 6}}) for _ in range(3)] == [True] * 3  # what is cheap goes on
+
+
+def test_small_calls_may_be_judged_any_number_of_times() -> None:
+    call = propose("pay", {"items": [{"amount": number} for number in range(5)]}, "run", "call")
+    facts, when = facts_of(call, "write"), compile_condition(STANDSTILL)
+    assert [when(facts) for _ in range(2_000)] == [False] * 2_000
+
+
+@pytest.mark.parametrize(
+    ("source", "args"),
+    [
+        ("args.items.all(k, args.items[k] >= 0)", {"items": {str(number): number for number in range(1_001)}}),
+        ("args.all(k, true)", {str(number): number for number in range(1_001)}),
+        ("args.items.size() > 1", {"items": [0] * 400_000}),
+        ("args.items.size() > 1", {"items": [[]] * 300_000}),
+        ("args.text.matches('(a|b)*a(a|b){12}c')", {"text": "ab" * 500_000}),
+        ("args.items.all(i, args.text.contains(string(i)))", {"items": list(range(500)), "text": "a" * 500_000}),
+        ("args.items.map(i, args.text + args.text).size() > 1", {"items": [1] * 500, "text": "a" * 500_000}),
+        ("args.items.all(i, !i.matches('[\\\\w.]+@[a-z]+'))", {"items": ["a"] * 500}),
+    ],
+)
+def test_too_much_raises_before_it_begins(source: str, args: dict[str, object]) -> None:
+    with pytest.raises((TooMuch, ValueError)):
+        compile_condition(source)({"args": args})
+
+
+@pytest.mark.parametrize(
+    ("source", "args"),
+    [
+        ("args.items.all(i, i.amount > 10)", {"items": [{"amount": 20, "note": "x" * 400}] * 1_000}),
+        ("args.items.filter(i, i.amount > 10).size() > 3", {"items": [{"amount": 20, "note": "x"}] * 200}),
+        ("args.items.map(i, i.price * i.count).exists(p, p > 10)", {"items": [{"price": 5, "count": 3}] * 200}),
+        ("args.to.exists(a, !a.endsWith('@example.com'))", {"to": ["x@example.org"] * 1_000}),
+        ("args.text.contains('b') || args.text.size() > 5", {"text": "a" * 1_000_000}),
+        ("args.text.matches('(?i)drop\\\\s+table') || true", {"text": "a" * 100_000}),
+        ("args.day.matches('^\\\\d{4}-\\\\d{2}-\\\\d{2}$')", {"day": "2030-01-01"}),
+    ],
+)
+def test_ordinary_conditions_on_large_calls_are_evaluated(source: str, args: dict[str, object]) -> None:
+    assert compile_condition(source)({"args": args}) is True
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("args.name.matches(args.pattern)", "needs a text in quotes for matches()"),
+        ("args.name.matches('a' + user)", "needs a text in quotes for matches()"),
+        ("args.name.matches(r'\\w{100}')", "too large a pattern"),
+        ("args.name.matches('(a{1,100}){1,100}')", "too large a pattern"),
+        ("args.name.matches('((((((a{10}){10}){10}){10}){10}){10})')", "too large a pattern"),
+    ],
+)
+def test_patterns_from_outside_and_large_ones_refuse_to_load(source: str, words: str) -> None:
+    with pytest.raises(Misconfigured) as caught:
+        compile_condition(source)
+    assert words in caught.value.message
+
+
+def test_a_pattern_is_counted_by_what_it_repeats() -> None:
+    assert read_pattern("abc").states == 3
+    assert read_pattern("(ab){5}c{2,4}d{3,}").states == 10 + 4 + 3
+    assert read_pattern(r"[a-z\]]{2}").states == 8
+    assert read_pattern(r"\p{Greek}\.").states == 6
+    assert read_pattern("(a").states == 1
+    assert read_pattern(r"\w{100}").compile > MAX_COMPILE > read_pattern(r"^\d{4}-\d{2}-\d{2}$").compile
+
+
+def test_weight_counts_structure_and_text() -> None:
+    assert weigh([{"a": [1, 2.5, None]}]) == Weight(4 + 2 + 4 + 3, 4, 3)
+    assert weigh(["abc", "é"]) == Weight(4, 7, 0)
+    with pytest.raises(OverflowError):
+        weigh([2**63])
+
+
+def test_flat_values_are_few_and_short() -> None:
+    assert is_flat(["abc", 1, 2.5, True], 3)
+    assert not is_flat(["abcd"], 3)
+    assert not is_flat([[]], 3)
+    assert not is_flat([2**63], 3)
+
+
+def test_the_count_knows_what_a_comprehension_reaches() -> None:
+    inside, outside = (Work(text.split(), {}) for text in ("args . all ( i , i > 1 )", "args . all ( i , user > 1 )"))
+    weight = Weight(500, 1_000, 100)
+    assert outside.cost(weight) > 3 * inside.cost(weight)
