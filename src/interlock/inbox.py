@@ -15,6 +15,7 @@ from interlock.core import approval as approvals
 from interlock.core import conversation
 from interlock.core import grant as grants
 from interlock.core.approval import Approval, Edited
+from interlock.core.attempts import Attempts
 from interlock.core.call import Args, Shown, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Card, make_card, risk_of
@@ -22,7 +23,7 @@ from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
 from interlock.core.declared import findings_in, sentence_of, words_of
 from interlock.core.edits import changes_of
 from interlock.core.erasure import Erased, Erasure
-from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
+from interlock.core.errors import TOO_LATE, Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
 from interlock.core.event import Moment, Stored
 from interlock.core.grant import Grant, State
 from interlock.core.ledger import Entry
@@ -37,6 +38,7 @@ QUESTION = "request_human_input"
 ERASED = "The content of this call was erased."
 LOOK_AT = 50  # calls of a tool, to learn how it is defined
 LOOK_BACK = 10_000  # entries of the ledger
+MAX_REFUSALS = 60  # entries that the refused decisions of one person leave in a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Inbox:
         self._clock = clock
         self._conditions = conditions
         self._validate = validate
+        self._refusals = Attempts(MAX_REFUSALS)
 
     async def list(self, workspace: str, query: Query) -> Page:
         return self.stops.shown(await self._store.list(workspace, query), self._clock())
@@ -122,6 +125,8 @@ class Inbox:
         except Outdated:  # edited since it was judged
             self.stops.forget(approval_id)
             return await self.decide(workspace, approval_id, decision, reviewer)
+        except TOO_LATE as error:
+            return await self.refuse(workspace, approval_id, decision, reviewer, error)
 
     async def foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raises what `decide` would raise now; nothing is kept of it."""
@@ -133,20 +138,24 @@ class Inbox:
             raise error
 
     async def refuse(
-        self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer, error: Error
+        self, workspace: str, approval_id: str, decision: Decision | None, reviewer: Reviewer, error: Error
     ) -> Approval:
         """Raises the error, and keeps that somebody tried: for what is wrong with how a decision came."""
-        seen = decision.seen.args_sha256
+        who, now = f"{workspace}\n{reviewer.name}", self._clock()
+        if self._refusals.wait(who, now):
+            raise error  # one person must not fill the ledger
+        self._refusals.begin(who, now)
+        kind, seen = ("", None) if decision is None else (decision.kind, decision.seen.args_sha256)
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, _: approvals.refused(approval, decision.kind, reviewer, error, args_sha256=seen),
+            lambda approval, _: approvals.refused(approval, kind, reviewer, error, args_sha256=seen),
         )
 
     async def bulk(
-        self, workspace: str, decisions: Sequence[tuple[str, Decision]], reviewer: Reviewer
+        self, workspace: str, decisions: Sequence[tuple[str, Decision | Error]], reviewer: Reviewer
     ) -> Sequence[Approval | Error]:
-        """One result each: a decision that fails stops none of the others. They share transactions."""
+        """One result each: one that fails, or cannot be read, stops none of the others. They share transactions."""
         tries = [self._attempt(workspace, approval_id, each, reviewer) for approval_id, each in decisions]
         return await asyncio.gather(*tries)
 
@@ -265,9 +274,11 @@ class Inbox:
         return None
 
     async def _attempt(
-        self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer
+        self, workspace: str, approval_id: str, decision: Decision | Error, reviewer: Reviewer
     ) -> Approval | Error:
         try:
+            if isinstance(decision, Error):
+                return await self.refuse(workspace, approval_id, None, reviewer, decision)
             return await self.decide(workspace, approval_id, decision, reviewer)
         except Error as error:
             return error

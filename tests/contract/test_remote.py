@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Answered, Approve, Interlock, Proceed, Respond, Seen, StoreUnavailable, Waiting, propose
+from interlock import Answered, Approve, Interlock, Proceed, Reject, Respond, Seen, StoreUnavailable, Waiting, propose
 from interlock.client import Client, SyncClient
 from interlock.core.call import ToolSpec
 from interlock.core.errors import (
@@ -17,6 +17,7 @@ from interlock.core.errors import (
     BindingBroken,
     CallMismatch,
     Forbidden,
+    InvalidDecision,
     LeaseLost,
     Misconfigured,
     NotFound,
@@ -164,7 +165,7 @@ async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: Part
         with pytest.raises(NotFound):
             await client.wait("../runs")
         with pytest.raises(Forbidden, match="agent"):
-            await client.decide(told.approval_id, Approve())
+            await client.decide(told.approval_id, Approve(Seen(told.args_sha256)))
         await approved(desk)
         with pytest.raises(BindingBroken, match="definition changed"):
             await client.start(told.approval_id, ToolSpec("send", "write", idempotent=True))
@@ -187,8 +188,10 @@ async def test_a_person_decides_with_their_own_key_and_as_nobody_else(server: st
     with pytest.raises(Forbidden, match="key of bob"):
         await lock.decide(told.approval_id, Approve(), reviewer="ada")
     assert (await lock.decide(told.approval_id, Approve(Seen(told.args_sha256)), reviewer="bob")).status == "approved"
-    with pytest.raises(AlreadyDecided) as late:
+    with pytest.raises(InvalidDecision, match="carries args_sha256"):
         await lock.decide(told.approval_id, Approve(), reviewer="bob")
+    with pytest.raises(AlreadyDecided) as late:
+        await lock.decide(told.approval_id, Reject("", Seen(told.args_sha256)), reviewer="bob")
     assert late.value.ids["decision"]["by"] == "bob"  # type: ignore[index]
     assert isinstance(late.value.ids["decision"]["at"], int)  # type: ignore[index]
     with pytest.raises(Forbidden, match="for agents"):  # a person's key proposes nothing

@@ -134,11 +134,11 @@ class Afar(clients.Client):
     def do_decide(self, name: str) -> Any:
         async def decide(life: Life) -> None:
             person = self.chance.choice(self.people).name
-            seen = {"blind": None, "stale": "0" * 64}.get(name, life.digest or None)
+            seen = "0" * 64 if name == "stale" else life.digest or "0" * 64  # over HTTP nobody decides blindly
             kind = name if name in ("edit", "respond", "reject") else "approve"
             args = {"n": life.number, "by": person, "at": self.chance.getrandbits(40)}
-            op = Op(kind, person, seen and short(seen), short(digest(canonical(args))) if kind == "edit" else "")
-            body: dict[str, object] = {"kind": kind} | ({"args_sha256": seen} if seen else {})
+            op = Op(kind, person, short(seen), short(digest(canonical(args))) if kind == "edit" else "")
+            body: dict[str, object] = {"kind": kind, "args_sha256": seen}
             if kind == "edit":
                 op, body = op._replace(quorum=terms_of(life.number).quorum), {**body, "args": args}
             if kind == "respond":

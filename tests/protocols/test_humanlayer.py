@@ -180,7 +180,8 @@ def test_a_question_with_options_is_answered_by_one_of_them(world: World, run: s
     program = world.start("choice", run)
     item = world.waiting(run)
     with world.client("reviewer") as person:
-        wrong = person.post(f"/api/approvals/{item['id']}/decision", json={"kind": "respond", "message": "Neither."})
+        body = {"kind": "respond", "args_sha256": item["args_sha256"], "message": "Neither."}
+        wrong = person.post(f"/api/approvals/{item['id']}/decision", json=body)
         assert wrong.status_code == 422
     world.decide(run, "respond", message="The blue one")
     told = printed(program)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -36,6 +36,11 @@ async def show(person: httpx2.AsyncClient, approval_id: str) -> dict[str, Any]:
 
 async def act(person: httpx2.AsyncClient, told: dict[str, Any], verb: str, **body: Any) -> httpx2.Response:
     return await person.post(f"/api/approvals/{told['approval_id']}/{verb}", json=body)
+
+
+async def timeline(person: httpx2.AsyncClient, told: dict[str, Any]) -> list[dict[str, Any]]:
+    shown = await person.get(f"/api/approvals/{told['approval_id']}")
+    return cast(list[dict[str, Any]], shown.json()["timeline"])
 
 
 async def listed(person: httpx2.AsyncClient, path: str = "/api/approvals", **filters: Any) -> list[str]:
@@ -242,9 +247,9 @@ async def test_many_are_decided_at_once_and_each_has_its_own_end(client: As, key
     decisions = [
         {"id": told[0]["approval_id"], "kind": "approve", **seen},
         {"id": told[1]["approval_id"], "kind": "yes"},
-        {"id": told[2]["approval_id"], "kind": "reject", "reason": "no"},
-        {"id": "nothing", "kind": "approve"},
-        {"id": told[0]["approval_id"], "kind": "reject"},
+        {"id": told[2]["approval_id"], "kind": "reject", "reason": "no", **seen},
+        {"id": "nothing", "kind": "approve", **seen},
+        {"id": told[0]["approval_id"], "kind": "reject", **seen},
         {"id": told[3]["approval_id"], "kind": "approve", "args_sha256": "0" * 64},
         {"kind": "approve"},
     ]
@@ -263,10 +268,47 @@ async def test_many_are_decided_at_once_and_each_has_its_own_end(client: As, key
     assert results[4]["decision"]["by"] == "bob"
 
 
+@pytest.mark.parametrize("kind", ["approve", "edit", "respond", "reject"])
+async def test_a_decision_without_what_was_seen_decides_nothing_and_says_what_to_send(
+    client: As, keys: Keys, kind: str
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    told = await propose(agent)
+    more = {"edit": {"args": {"amount": 1}}, "respond": {"message": "no"}}.get(kind, {})
+    one = await act(bob, told, "decision", kind=kind, **more)
+    sent = {"decisions": [{"id": told["approval_id"], "kind": kind, **more}]}
+    many = (await bob.post("/api/approvals/bulk", json=sent)).json()["results"][0]
+    assert (one.status_code, one.json()["error"], many["error"]) == (422, "invalid_decision", "invalid_decision")
+    assert one.json()["problems"][0]["pointer"] == many["problems"][0]["pointer"] == "/args_sha256"
+    assert "carries args_sha256" in one.json()["message"]
+    after = (await bob.get(f"/api/approvals/{told['approval_id']}")).json()
+    assert after["status"] == "pending"
+    assert [entry["kind"] for entry in after["timeline"]] == ["proposed", "decision_refused", "decision_refused"]
+
+
+async def test_answers_that_come_too_late_leave_entries_and_nobody_fills_the_ledger_with_them(
+    client: As, keys: Keys, clock: Clock
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    decided, expired = [await propose(agent, call_id=f"c{number}") for number in range(2)]
+    assert (await act(bob, decided, "decision", kind="reject", args_sha256=decided["args_sha256"])).status_code == 200
+    again = await act(bob, decided, "decision", kind="approve", args_sha256=decided["args_sha256"])
+    clock.forward(24 * 3_600_000)
+    late = await act(bob, expired, "decision", kind="approve", args_sha256=expired["args_sha256"])
+    assert (again.status_code, late.status_code) == (409, 410)
+    kinds = [[entry["kind"] for entry in await timeline(bob, told)] for told in (decided, expired)]
+    assert kinds == [["proposed", "rejected", "decision_refused"], ["proposed", "expired", "decision_refused"]]
+    for _ in range(70):
+        assert (await act(bob, expired, "decision", kind="reject", args_sha256="0" * 64)).status_code == 410
+    tried = [entry for entry in await timeline(bob, expired) if entry["kind"] == "decision_refused"]
+    assert len(tried) == 60
+
+
 async def test_five_hundred_decisions_are_the_most(client: As, keys: Keys) -> None:
     agent, bob = client(keys["agent"]), client(keys["reviewer"])
-    ids = [(await propose(agent, call_id=f"c{number}"))["approval_id"] for number in range(20)]
-    many = [{"id": ids[number % 20], "kind": "approve"} for number in range(500)]
+    told = [await propose(agent, call_id=f"c{number}") for number in range(20)]
+    one = [{"id": each["approval_id"], "kind": "approve", "args_sha256": each["args_sha256"]} for each in told]
+    many = [one[number % 20] for number in range(500)]
     results = (await bob.post("/api/approvals/bulk", json={"decisions": many})).json()["results"]
     assert sum(result["ok"] for result in results) == 20
     for wrong in ([], [*many, many[0]], [1], {}):

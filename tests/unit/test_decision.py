@@ -134,3 +134,10 @@ def test_only_an_edit_carries_arguments() -> None:
 def test_the_kind_of_a_decision_cannot_be_said_otherwise(make: Any) -> None:
     with pytest.raises(TypeError):
         make(kind="approve")
+
+
+@pytest.mark.parametrize("given", [{}, {"args_sha256": ""}, {"args_sha256": "ab"}])
+def test_where_there_is_a_place_for_what_was_seen_nothing_is_decided_without_it(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidDecision, match="carries args_sha256"):
+        read_seen({"kind": "reject", **given})
+    assert read_seen({"kind": "reject", "args_sha256": "0" * 64}).seen.args_sha256 == "0" * 64

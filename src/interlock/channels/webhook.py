@@ -19,8 +19,8 @@ from interlock.channels.parts.replies import decision_json, error_reply, json_re
 from interlock.channels.parts.signing import Signer
 from interlock.core.canonical import parse
 from interlock.core.card import Card, visible
-from interlock.core.decision import Decision, Reviewer, read_decision
-from interlock.core.errors import Error, Forbidden, InvalidDecision, InvalidRequest, Misconfigured, NotFound, Problem
+from interlock.core.decision import Reviewer, read_seen
+from interlock.core.errors import Error, Forbidden, InvalidRequest, Misconfigured, NotFound
 from interlock.core.message import Message, Topic
 from interlock.core.routes import Means
 from interlock.durations import rfc3339
@@ -35,7 +35,6 @@ MOST_SECRETS = 5
 MOST_FIELDS = 200  # arguments of a full message
 MAX_VALUE = 2_000  # characters of one of them
 MAX_FULL = 200_000  # characters of all of them
-DIGEST = 64
 _NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 
@@ -110,21 +109,12 @@ async def _decided(reception: Reception, place: tuple[str, str], decision: objec
     """What cannot be taken is answered once as well; what failed on our side may be sent again."""
     workspace, approval_id = place
     try:
-        topic = await reception.decide(workspace, approval_id, _decision(decision), reviewer)
+        topic = await reception.decide(workspace, approval_id, read_seen(decision), reviewer)
     except Error as error:
         if error.status >= 500:
             raise
         return error_reply(error)
     return json_reply(standing_json(topic))
-
-
-def _decision(said: object) -> Decision:
-    """Only for what somebody has seen: the digest of the arguments is not optional here."""
-    decision = read_decision(said)
-    if len(decision.seen.args_sha256 or "") != DIGEST:
-        message = "A decision carries args_sha256 of what was decided on. Nothing was decided."
-        raise InvalidDecision(message, [Problem("/args_sha256", "missing")])
-    return decision
 
 
 def _thin(topic: Topic) -> dict[str, object]:

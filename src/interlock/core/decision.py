@@ -81,6 +81,7 @@ class Reviewer:
     covers: tuple[Delegation, ...] = ()
 
 
+DIGEST = 64
 FIELDS = frozenset({"kind", "args_sha256", "args", "message", "answer", "reason", "comment", "acknowledged"})
 
 
@@ -92,7 +93,7 @@ def read_decision(body: object) -> Decision:
     if unknown:
         raise InvalidDecision(f"Unknown field {unknown[0]!r}.", [Problem(f"/{name}", "unknown") for name in unknown])
     seen = Seen(
-        _text(body, "args_sha256", 64) or None,
+        _text(body, "args_sha256", DIGEST) or None,
         _names(body.get("acknowledged", ())),
         _text(body, "reason", MAX_COMMENT),
         _text(body, "comment", MAX_COMMENT),
@@ -110,6 +111,18 @@ def read_decision(body: object) -> Decision:
             return Reject(seen.reason, replace(seen, reason=""))
         case _:
             raise InvalidDecision(f"The kind is one of {', '.join(KINDS)}.", [Problem("/kind", "unknown kind")])
+
+
+def read_seen(body: object) -> Decision:
+    """Where the interface has a place for what the person saw: the digest of the arguments is not optional."""
+    decision = read_decision(body)
+    if len(decision.seen.args_sha256 or "") != DIGEST:
+        message = (
+            "A decision carries args_sha256 of the call as it was seen, which the approval and its card have. "
+            "Nothing was decided."
+        )
+        raise InvalidDecision(message, [Problem("/args_sha256", "missing")])
+    return decision
 
 
 def _edited(args: object) -> bytes:

@@ -140,6 +140,9 @@ class Expired(Error):
     code, status = "expired", 410
 
 
+TOO_LATE = (AlreadyDecided, Expired)  # what somebody is told who comes after the decision
+
+
 class InvalidDecision(Error):
     code, status = "invalid_decision", 422
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from interlock.core.approval import STATUSES, Approval
 from interlock.core.conversation import MAX_QUESTION
-from interlock.core.decision import MAX_COMMENT, Decision, read_decision
+from interlock.core.decision import MAX_COMMENT, Decision, read_seen
 from interlock.core.errors import Error, InvalidRequest
 from interlock.core.options import waits_for
 from interlock.core.policy import People
@@ -74,7 +74,7 @@ class AllFilters(Filters):
 
 
 class Bulk(Body):
-    """At most 500 decisions; each is taken or refused by itself."""
+    """At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself."""
 
     decisions: Annotated[Many[dict[str, object]], Field(min_length=1, max_length=MAX_BULK)]
 
@@ -148,9 +148,9 @@ async def show_approval(approval_id: str, desk: AtDesk) -> Response:
 async def decide_many(body: Bulk, desk: AtDesk) -> Response:
     """One result for each decision, in the same order. One that fails stops none of the others."""
     read = [_each(item) for item in body.decisions]
-    taken = [(name, each) for name, each in read if not isinstance(each, Error)]
-    results = iter(await desk.inbox.bulk(desk.workspace, taken, desk.reviewer))
-    listed = [_result(name, each if isinstance(each, Error) else next(results)) for name, each in read]
+    named = [(name, each) for name, each in read if name or not isinstance(each, Error)]
+    results = iter(await desk.inbox.bulk(desk.workspace, named, desk.reviewer))
+    listed = [_result(name, each if isinstance(each, Error) and not name else next(results)) for name, each in read]
     return response(json_answer({"results": listed}))
 
 
@@ -238,7 +238,7 @@ def _each(item: Mapping[str, object]) -> tuple[str, Decision | Error]:
     if not isinstance(approval_id, str):
         return "", InvalidRequest("Each decision names its approval: id is a text.")
     try:
-        return approval_id, read_decision({name: value for name, value in item.items() if name != "id"})
+        return approval_id, read_seen({name: value for name, value in item.items() if name != "id"})
     except Error as error:
         return approval_id, error
 

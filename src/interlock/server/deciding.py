@@ -8,13 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, read_decision
+from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reviewer, read_seen
 from interlock.core.delivery import Delivery
-from interlock.core.errors import Conflict, Error, Expired, Forbidden, NotFound
+from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, NotFound
 from interlock.shape import decided_json
 from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
 from interlock.web.desk import shown
 from interlock.web.site import Site
+from interlock.workspaces import Doors
 
 LINK = b"interlock-link"  # the token of a message's link, by which somebody came
 MINIMAL = b"return=minimal"  # for programs that do not look at the card again
@@ -24,7 +25,7 @@ class Said(Body):
     """A decision. Who decides is whoever is signed in, never a field of the body."""
 
     kind: Literal["approve", "edit", "respond", "reject"]
-    args_sha256: str | None = None
+    args_sha256: Annotated[str, Field(min_length=64, max_length=64)]
     args: dict[str, object] | None = None
     message: Annotated[str, Field(max_length=MAX_MESSAGE)] = ""
     answer: object = None
@@ -39,9 +40,10 @@ class Deciding:
 
     async def decide(self, asked: Asked) -> Answer:
         (approval_id,), principal = asked.values, asked.person
-        decision = read_decision(await asked.value())
+        said = await asked.value()
         doors = await self._site.workspaces.doors(principal.workspace)
         reviewer = doors.reviewer(principal, self._site.clock())
+        decision = await self._read(said, approval_id, doors, reviewer)
         link = await self._link(asked, approval_id)
         if isinstance(link, Error):
             await doors.inbox.refuse(doors.workspace, approval_id, decision, reviewer, link)
@@ -54,6 +56,14 @@ class Deciding:
             return json_answer(decided_json(approval, self._site.clock()), 200, ((b"preference-applied", MINIMAL),))
         await asyncio.sleep(0)  # the agent that waits for this looks first
         return await shown(self._site, doors, approval_id, reviewer)
+
+    async def _read(self, said: object, approval_id: str, doors: Doors, reviewer: Reviewer) -> Decision:
+        """What cannot be taken for a decision is refused like any other, with an entry."""
+        try:
+            return read_seen(said)
+        except InvalidDecision as error:
+            await doors.inbox.refuse(doors.workspace, approval_id, None, reviewer, error)
+            raise
 
     async def _link(self, asked: Asked, approval_id: str) -> Delivery | Error | None:
         """What the link was made for that the decision came by: this person, this call, and no decision yet."""

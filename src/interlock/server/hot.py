@@ -153,9 +153,9 @@ HOT = {
         EndPause,
     ),
     "POST /api/approvals/{approval_id}/decision": Described(
-        "Decides. It counts for the arguments of `args_sha256` only; the same person's second vote changes nothing. "
-        "With `Prefer: return=minimal` the answer has no card. With the token of a message's link in `Interlock-Link` "
-        "it is recorded as made through that channel, and the link is spent.",
+        "Decides. It counts for the arguments of `args_sha256` only, and not without it; the same person's second vote "
+        "changes nothing. With `Prefer: return=minimal` the answer has no card. With the token of a message's link in "
+        "`Interlock-Link` it is recorded as made through that channel, and the link is spent.",
         _gives(models.Shown | models.Brief),
         Said,
         fails=(404, 409, 410, 422),

@@ -343,7 +343,7 @@ export interface paths {
         put?: never;
         /**
          * Decides
-         * @description Decides. It counts for the arguments of `args_sha256` only; the same person's second vote changes nothing. With `Prefer: return=minimal` the answer has no card. With the token of a message's link in `Interlock-Link` it is recorded as made through that channel, and the link is spent.
+         * @description Decides. It counts for the arguments of `args_sha256` only, and not without it; the same person's second vote changes nothing. With `Prefer: return=minimal` the answer has no card. With the token of a message's link in `Interlock-Link` it is recorded as made through that channel, and the link is spent.
          */
         post: operations["post_api_approvals_approval_id_decision"];
         delete?: never;
@@ -2699,7 +2699,7 @@ export interface components {
         };
         /**
          * Bulk
-         * @description At most 500 decisions; each is taken or refused by itself.
+         * @description At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself.
          */
         Bulk: {
             /** @description The kinds of decisions that are allowed. */
@@ -4604,7 +4604,7 @@ export interface components {
              */
             kind: "approve" | "edit" | "respond" | "reject";
             /** @description The digest of the arguments as people saw them; a decision carries it. */
-            args_sha256?: string | null;
+            args_sha256: string;
             /** @description The arguments, with fingerprints in place of secrets where people look. */
             args?: {
                 [key: string]: unknown;
@@ -9725,6 +9725,7 @@ export interface operations {
                  *         {
                  *           "id": "0192f0c1-2b3d-7c4e-9f60-718293a4b5c7",
                  *           "kind": "reject",
+                 *           "args_sha256": "d2bb3a09ba4d8ad2d4c3b8b9d3f8c9a0a2c0c4a0a7c0d8a9a3e5b1d7c6f4e2a1",
                  *           "reason": "Not this month."
                  *         }
                  *       ]

@@ -35,7 +35,12 @@ BODIES: Mapping[str, object] = {
     "Bulk": {
         "decisions": [
             {"id": _ID, "kind": "approve", "args_sha256": _SHA256},
-            {"id": "0192f0c1-2b3d-7c4e-9f60-718293a4b5c7", "kind": "reject", "reason": "Not this month."},
+            {
+                "id": "0192f0c1-2b3d-7c4e-9f60-718293a4b5c7",
+                "kind": "reject",
+                "args_sha256": _SHA256,
+                "reason": "Not this month.",
+            },
         ]
     },
     "NewFreeze": {"scope": "tool", "name": "wire_*", "reason": "The bank asked us to stop."},
