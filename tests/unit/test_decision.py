@@ -16,6 +16,7 @@ from interlock.core.decision import (
     Respond,
     Seen,
     read_decision,
+    read_seen,
 )
 from interlock.core.errors import InvalidDecision
 
