@@ -20,7 +20,8 @@ from typing import Any
 
 import httpx2
 
-from interlock.configuration import Settings
+from interlock.configuration import Quotas, Settings
+from interlock.configuration import Server as Serving
 from interlock.server.serve import Server, site_of
 from interlock.web.logs import Log
 from interlock.wiring import Parts, wire
@@ -70,7 +71,16 @@ def serving(
     command = [*program, "serve", "--port", str(port), "--database", database, *options]
     with (folder / "serve.log").open("a") as log:
         process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **(environ or {})}, stdout=subprocess.PIPE, stderr=log, text=True
+            command,
+            cwd=folder,
+            env={
+                **os.environ,
+                "INTERLOCK_QUOTAS": "off",
+                **(environ or {}),
+            },  # loads and faults ask as fast as they can
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         )
         try:
             yield _ready(process, folder)
@@ -103,7 +113,7 @@ async def _serve_here(database: str, listening: socket.socket, ready: Future[Cal
     try:
         parts = wire(database)
         await parts.store.open()
-        site = await site_of(Settings(), parts)
+        site = await site_of(Settings(server=Serving(quotas=Quotas(0, 0))), parts)
         site.log = Log(parts.clock, write=lambda _: None)  # what a test is about is seen elsewhere
         server = Server(site)
     except BaseException as error:

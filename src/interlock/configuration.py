@@ -82,6 +82,14 @@ class Oidc:
 
 
 @dataclass(frozen=True, slots=True)
+class Quotas:
+    """For each agent key: calls that are recorded in a minute, and calls that wait at once. 0 is no limit."""
+
+    per_minute: int = 3_000
+    pending: int = 5_000
+
+
+@dataclass(frozen=True, slots=True)
 class Server:
     """`log` is what is told of requests; `proxies` are addresses and networks whose X-Forwarded-For is believed.
 
@@ -95,6 +103,7 @@ class Server:
     log: LogWanted = "problems"
     proxies: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    quotas: Quotas = Quotas()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from interlock.configuration import (
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Misconfigured
 from interlock.mcp_settings import mcp_servers
+from interlock.quota_settings import read_quotas
 from interlock.reading.reader import Reader
 from interlock.reading.yaml_lines import Fields, Item, read_yaml, to_json
 from interlock.workspace_settings import free, own_settings, target, workspaces_of
@@ -114,7 +115,7 @@ def _settings(file: Path | None, env: Mapping[str, str], overrides: Mapping[str,
     folder = file.parent if file else Path()
     settings = Settings(
         _storage(read, top),
-        _server(read, top),
+        _server(read, top, env.get("INTERLOCK_QUOTAS", "")),
         _policy(read, top, folder),
         {**READY_ACTIONS, **_actions(read, top)},
         own.routing,
@@ -208,7 +209,7 @@ def _storage(read: Reader, top: Fields) -> Storage:
     return Storage(url, read.duration(fields, "retention", 0))
 
 
-def _server(read: Reader, top: Fields) -> Server:
+def _server(read: Reader, top: Fields, quotas: str) -> Server:
     fields, base = read.section(top, "server", tuple(each.name for each in dataclass_fields(Server))), Server()
     return Server(
         read.text(fields, "host", base.host),
@@ -218,18 +219,18 @@ def _server(read: Reader, top: Fields) -> Server:
         cast(LogWanted, read.choice(fields, "log", LOG_WANTED, base.log)),
         _proxies(read, fields),
         _origins(read, fields),
+        read_quotas(read, fields, quotas),
     )
 
 
 def _oidc(read: Reader, fields: Fields) -> Oidc | None:
     if "oidc" not in fields:
         return None
-    line = fields["oidc"].line
     given = read.section(fields, "oidc", tuple(each.name for each in dataclass_fields(Oidc)))
     issuer = read.text(given, "issuer").rstrip("/") if "issuer" in given else ""
     for key in ("issuer", "client_id"):
         if key not in given:
-            read.complain(line, f"oidc needs {key}: the provider says what it is")
+            read.complain(fields["oidc"].line, f"oidc needs {key}: the provider says what it is")
     if issuer and not is_safe(issuer):
         read.complain(given["issuer"].line, "issuer must begin with https://, or be on this machine")
     scopes = read.texts(given, "scopes") or Oidc("", "").scopes
@@ -246,8 +247,7 @@ def _oidc(read: Reader, fields: Fields) -> Oidc | None:
 
 
 def _proxies(read: Reader, fields: Fields) -> tuple[str, ...]:
-    addresses = read.texts(fields, "proxies")
-    for address in addresses:
+    for address in (addresses := read.texts(fields, "proxies")):
         try:
             ip_network(address, strict=False)
         except ValueError:

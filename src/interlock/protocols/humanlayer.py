@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
@@ -104,10 +104,10 @@ class Counter:
             raise _known()
         return stored
 
-    async def asked(self, asking: Awaitable[Outcome]) -> Outcome:
+    async def asked(self, call: ToolCall, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Of the call that is there already nothing is told: its approval's id would lead another agent to it."""
         try:
-            return await asking
+            return await self.site.quotas.spend(self.caller, self.gate, call, None, ask)
         except CallMismatch:
             raise _known() from None
 
@@ -150,14 +150,14 @@ async def _counter(site: Here, caller: Caller) -> Counter:
 AtCounter = Annotated[Counter, Depends(_counter)]
 
 
-@router.post("/function_calls", responses=gives(FunctionCall, 409), **may(AGENTS))
+@router.post("/function_calls", responses=gives(FunctionCall, 409, 429), **may(AGENTS))
 async def ask_about_function(body: NewFunctionCall, counter: AtCounter) -> Response:
     """Asks about a function call. The same one again is the same call; only a look at it tells a yes."""
     call = counter.call(body, body.spec.fn, body.spec.kwargs)
     approval_id = await counter.id_of("function_call", body.call_id)
     spec = known_spec(body.spec.fn, counter.site, counter.workspace)
     spec = spec or ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
-    outcome = await counter.asked(counter.gate.check(call, spec, approval_id=approval_id))
+    outcome = await counter.asked(call, lambda: counter.gate.check(call, spec, approval_id=approval_id))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return response(await _denied(counter, approval_id, call, outcome.reason))
     stored = await counter.proposed(approval_id, call)
@@ -180,12 +180,12 @@ async def look_at_function(call_id: str, counter: AtCounter) -> Response:
     return response(json_answer(_function_json(stored, status)))
 
 
-@router.post("/contact_requests", responses=gives(HumanContact, 409, 410), **may(AGENTS))
+@router.post("/contact_requests", responses=gives(HumanContact, 409, 410, 429), **may(AGENTS))
 async def ask_people_by_contact(body: NewHumanContact, counter: AtCounter) -> Response:
     """Asks people something. The same one again is the same question."""
     call = counter.call(body, QUESTION, question_of(body.spec))
     approval_id = await counter.id_of("contact_request", body.call_id)
-    outcome = await counter.asked(counter.gate.ask(call, ASK, approval_id=approval_id))
+    outcome = await counter.asked(call, lambda: counter.gate.ask(call, ASK, approval_id=approval_id))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         raise Forbidden(outcome.reason)
     stored = await counter.proposed(approval_id, call)

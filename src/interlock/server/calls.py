@@ -63,8 +63,8 @@ class Calls:
         if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
             check_size(body.schema_)
         call = await beside(len(asked.body), lambda: call_of(body, asked.person, self._site, doors))
-        spec = spec_of(body, self._site, doors.workspace)
-        outcome = await doors.gate_for(asked.person).check(call, spec)
+        spec, gate = spec_of(body, self._site, doors.workspace), doors.gate_for(asked.person)
+        outcome = await self._site.quotas.spend(asked.person, gate, call, spec, lambda: gate.check(call, spec))
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             key = await self._site.store.secret_key(call.workspace)
             outcome = Proceed(outcome.args, "", redact(call.args, spec, key).sha256)

@@ -63,7 +63,7 @@ HOT = {
         "Proposes a call. A known call gets its standing outcome, whatever the policy says now.",
         _gives(models.Outcome),
         Proposed,
-        fails=(409,),
+        fails=(409, 429),
     ),
     "GET /api/calls/{approval_id}": Described(
         "What has become of a call. With `wait` the answer is held back while there is nothing new.",

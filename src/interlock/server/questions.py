@@ -65,12 +65,12 @@ class Replied(Told):
     number: int
 
 
-@router.post("/api/questions", responses=gives(Outcome, 409), **may(AGENTS))
+@router.post("/api/questions", responses=gives(Outcome, 409, 429), **may(AGENTS))
 async def ask_people(body: NewQuestion, site: Here, caller: Caller) -> Response:
     """Asks people something. The outcome is as for a call; the answer comes as `answered` with its message."""
     doors = await site.workspaces.doors(caller.workspace)
-    call = call_of(_proposed(body), caller, site, doors)
-    return response(told(await doors.gate_for(caller).ask(call, ASK)))
+    call, gate = call_of(_proposed(body), caller, site, doors), doors.gate_for(caller)
+    return response(told(await site.quotas.spend(caller, gate, call, None, lambda: gate.ask(call, ASK))))
 
 
 @router.get("/api/calls/{approval_id}/questions", responses=gives(OpenQuestions, 404), **may(AGENTS))

@@ -19,7 +19,7 @@ from interlock.core.claims import Fill
 from interlock.core.decision import Approve, Decision, Edit, Reject, Seen
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.event import Stored
-from interlock.core.outcome import Refused, status_at
+from interlock.core.outcome import Outcome, Refused, status_at
 from interlock.core.policy import Ask, People, Stage
 from interlock.durations import optional_rfc3339, parse_time, rfc3339
 from interlock.server.models import Status, Time, Told
@@ -96,22 +96,21 @@ class Resumed(Told):
     flags: list[Flag]
 
 
-@router.post("/requests", responses=gives(Resumed, 409), **may(AGENTS))
+@router.post("/requests", responses=gives(Resumed, 409, 429), **may(AGENTS))
 async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
     """Takes a request in. The same one again is the same request; another one under its id is refused."""
     doors = await site.workspaces.doors(caller.workspace)
     now = site.clock()
     wanted = _until(body.metadata.expiresAt, now)
-    spec = _spec(site, body.actionType)
+    spec, gate = _spec(site, body.actionType), doors.gate_for(caller)
     call = call_of(_proposed(body), caller, site, doors, SETTING)
     call = replace(call, expires_in=wanted, decisions=spec.decisions)
-    outcome = await doors.gate_for(caller).check(
-        call,
-        spec,
-        approval_id=body.requestId,
-        take_misfits=True,
-        fill=_terms(site, doors, body.actionType),
-    )
+
+    async def ask() -> Outcome:
+        fill = _terms(site, doors, body.actionType)
+        return await gate.check(call, spec, approval_id=body.requestId, take_misfits=True, fill=fill)
+
+    outcome = await site.quotas.spend(caller, gate, call, None, ask)
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return response(json_answer(_denied(body.requestId, outcome, now)))
     stored = await site.store.get(doors.workspace, body.requestId)

@@ -15,6 +15,7 @@ from interlock.stores.store import SqlStore
 from interlock.web.aside import Aside
 from interlock.web.logs import Log
 from interlock.web.meters import Meters
+from interlock.web.quotas import QuotaKeeper
 from interlock.workspaces import Workspaces
 
 CODE_ASKS = 20  # codes that one address may ask for within a minute
@@ -31,10 +32,14 @@ class Site:
     assistant: Assistant
     reach: Reach
     code_asks: Attempts = field(default_factory=lambda: Attempts(CODE_ASKS))  # by address
+    quotas: QuotaKeeper = field(init=False)
     aside: Aside = field(default_factory=Aside)
     meters: Meters = field(default_factory=Meters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
+
+    def __post_init__(self) -> None:
+        self.quotas = QuotaKeeper(self.settings.server.quotas, self.store, self.clock)
 
     @property
     def public_url(self) -> str:
