@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from interlock.configuration import Server, Settings
+from interlock.server.app import build
+from interlock.server.serve import site_of
+from interlock.wiring import Parts
 from tests.places import File
 from tests.server import matrix
 from tests.server.asking import HOST, Got, ask
@@ -111,6 +115,16 @@ async def test_every_answer_says_that_it_is_not_to_be_framed_sniffed_or_kept(wor
         assert "frame-ancestors 'none'" in got.headers["content-security-policy"], path
         assert (got.headers["x-frame-options"], got.headers["x-content-type-options"]) == ("DENY", "nosniff"), path
         assert got.headers["cache-control"] == "no-store", path
+        assert "strict-transport-security" not in got.headers, path
+
+
+async def test_behind_https_browsers_are_told_to_stay_there(parts: Parts) -> None:
+    site = await site_of(Settings(server=Server(public_url="https://interlock.example.com")), parts)
+    app = build(site)
+    for path in ("/signin", "/api/me", "/nowhere"):
+        got = await ask(app, "GET", path, {"host": "interlock.example.com"})
+        assert got.headers["strict-transport-security"] == "max-age=31536000", path
+        assert "camera=()" in got.headers["permissions-policy"], path
 
 
 @pytest.mark.parametrize(

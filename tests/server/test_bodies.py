@@ -82,11 +82,13 @@ async def test_a_body_in_pieces_is_counted_as_it_comes(world: World) -> None:
         return {"type": "http.request", "body": b" " * 65_536, "more_body": True}
 
     async def send(message: Any) -> None:
-        sent.append(message)
+        sent.append((len(asked), message))
 
     await world.app(scope, receive, send)
-    assert sent[0]["status"] == 413
-    assert len(asked) <= 17, "nothing is read that is not needed"
+    (needed, start), (_, body), (read, end) = sent
+    assert (start["status"], body["more_body"], end["more_body"]) == (413, True, False)
+    assert needed <= 17, "nothing is kept that is not needed"
+    assert read <= needed + front.MAX_REST // 65_536, "a rest without an end is not waited for"
 
 
 async def test_a_body_that_comes_too_slowly_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from interlock.server import links
 from interlock.server.app import build
 from interlock.server.models import Shown
 from interlock.server.serve import site_of
+from interlock.web.entrance import Entrance
 from interlock.web.logs import Log
 from interlock.web.site import CODE_ASKS, Site
 from interlock.wiring import Parts
@@ -362,6 +363,22 @@ async def test_three_codes_in_ten_minutes_are_enough(
     clock.forward(codes.LIVES)
     await ask_code(mailed, browser, mailed.token())
     assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MOST
+
+
+async def test_somebody_with_the_link_does_not_keep_its_person_out(mailed: Mailed, app: Entrance) -> None:
+    async def ask_from(address: str) -> None:
+        transport = httpx2.ASGITransport(app=app, client=(address, 1))
+        async with httpx2.AsyncClient(transport=transport, base_url=OURS, headers={"origin": OURS}) as browser:
+            await ask_code(mailed, browser, mailed.token())
+
+    for _ in range(codes.MOST + 2):
+        await ask_from("198.51.100.7")
+    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.MOST
+    await ask_from("203.0.113.9")
+    assert len(mailed.mails.to("ada@example.com")) == 2 + codes.MOST
+    for number in range(codes.ALL):
+        await ask_from(f"192.0.2.{number}")
+    assert len(mailed.mails.to("ada@example.com")) == 1 + codes.ALL
 
 
 async def test_who_asks_learns_nothing_about_a_link(mailed: Mailed, browser: httpx2.AsyncClient) -> None:  # R48

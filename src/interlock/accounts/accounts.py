@@ -61,6 +61,7 @@ class Accounts:
         self._names = Attempts(OF_A_NAME)
         self._addresses = Attempts(OF_AN_ADDRESS)
         self._codes = Attempts(codes.MOST, codes.LIVES)
+        self._all_codes = Attempts(codes.ALL, codes.LIVES)
         self._noted = Attempts(1, 1_000)
         self._used = Attempts(1, USED)
         self._checking = asyncio.Semaphore(AT_ONCE)
@@ -274,12 +275,14 @@ class Accounts:
 
     # Codes that are sent to an address
 
-    async def add_code(self, workspace: str, person: str, code: codes.Code) -> bool:
+    async def add_code(self, workspace: str, person: str, code: codes.Code, address: str = "") -> bool:
         """False if this person was sent enough of them for now, or is not there."""
         who, now = digest(f"{workspace}\n{person}"), self._clock()
-        if self._codes.wait(who, now):
+        here = f"{who}\n{_network(address)}"
+        if self._codes.wait(here, now) or self._all_codes.wait(who, now):
             return False
-        self._codes.begin(who, now)
+        self._codes.begin(here, now)
+        self._all_codes.begin(who, now)
         return await self._change(workspace, lambda book: codes.add(book, person, code, digest))
 
     async def use_code(self, workspace: str, person: str, code: codes.Code, address: str = "") -> tuple[Principal, str]:

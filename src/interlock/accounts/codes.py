@@ -19,7 +19,8 @@ from interlock.core.ports import Book, User
 DIGITS = 8
 TRIES = 5
 LIVES = 600_000  # milliseconds
-MOST = 3  # codes that one person is sent while one lives
+MOST = 3  # codes that one person is sent while one lives, for each address that asks
+ALL = 12  # and for all addresses: whoever has a link must not keep its person out, nor fill their mailbox
 SESSION = 8 * 3_600_000  # milliseconds that somebody stays signed in: a mailbox proves less than a password
 
 Digest = Callable[[str], str]

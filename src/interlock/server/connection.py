@@ -57,6 +57,11 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {"interlock.transport": self.transport}  # type: ignore[dict-item]
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """What comes behind the body is no part of the head: a key in a trailer, which proxies do not see, is none."""
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._stop_timer()

@@ -92,7 +92,7 @@ async def ask_for_code(body: GivenLink, site: Here, asked: Given, guard: Guard) 
     guard.check_origin(asked.headers)
     _check_pace(site.code_asks, asked, site.clock())
     made = codes.Code(secrets.token_urlsafe(32), codes.number())
-    site.aside.begin(_send_code(site, body.token, made))
+    site.aside.begin(_send_code(site, body.token, made, client_address(asked)))
     return CodeAsked(ticket=made.ticket)
 
 
@@ -165,12 +165,13 @@ async def _held(site: Site, text: str) -> Token:
         raise codes.no_code() from None
 
 
-async def _send_code(site: Site, text: str, code: codes.Code) -> None:
+async def _send_code(site: Site, text: str, code: codes.Code, address: str) -> None:
     """Nobody waits for this; what goes wrong is in the log, without the code."""
     try:
         token = await site.reach.token(text)
         channel = _proving(site, token)
-        if channel is None or not await site.accounts.add_code(token.delivery.workspace, token.person.person, code):
+        workspace, person = token.delivery.workspace, token.person.person
+        if channel is None or not await site.accounts.add_code(workspace, person, code, address):
             return
         await channel.send_code(token.person, code.number, secrets.token_hex(16), site.clock())
     except DeliveryFailed as error:

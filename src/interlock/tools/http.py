@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TypeVar, cast
 from urllib.parse import urljoin
 
@@ -47,7 +48,21 @@ NOT_TO_SET = frozenset(
 )
 TOLD = ("content-type", "content-length", "etag", "last-modified", "link", "location", "retry-after")
 HARMLESS = frozenset({"accept", "accept-language", "user-agent"})  # may go along to another host
-SECRET = tuple(f"/headers/{n}" for name in ("Authorization", "Cookie", "X-Api-Key") for n in (name, name.lower()))
+
+# Headers that hold a secret. What is hidden is found by its name as it is written, so that each word of one may be in
+# small letters, in capitals or begin with one; any other spelling is refused.
+KEYS = (
+    *("Authorization", "Proxy-Authorization", "Cookie", "Api-Key", "ApiKey", "X-Api-Key", "X-Api-Token", "X-Auth-Key"),
+    *("X-Auth-Token", "X-Access-Token", "X-Token", "X-Secret", "X-Session-Token", "X-Goog-Api-Key", "X-Csrf-Token"),
+    *("X-Gitlab-Token", "X-Vault-Token", "X-Functions-Key", "Private-Token"),
+)
+SPELLED = tuple(
+    "-".join(words)
+    for name in KEYS
+    for words in product(*(dict.fromkeys((word, word.lower(), word.upper())) for word in name.split("-")))
+)
+SECRET = tuple(f"/headers/{name}" for name in SPELLED)
+_KEYS = frozenset(map(str.lower, KEYS))
 TEXTUAL = (
     "text/",
     "application/json",
@@ -191,6 +206,8 @@ def _web(kit: Kit) -> _Web:
 def _headers(args: Args) -> Headers:
     """In small letters. Raises ToolFailed for those that are not for a caller to set."""
     given = cast(Mapping[str, str], args.get("headers") or {})
+    if odd := [name for name in given if name.lower() in _KEYS and name not in SPELLED]:
+        raise ToolFailed(f'The header "{odd[0]}" is spelled so that its value would be shown. Write {odd[0].title()}.')
     headers = {name.lower(): value for name, value in given.items()}
     for name, value in headers.items():
         if (

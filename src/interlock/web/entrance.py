@@ -8,7 +8,7 @@ from itertools import count
 from time import perf_counter
 
 from interlock.core.errors import Error
-from interlock.web.asgi import App, Asked, Message, Receive, Scope, Send, error_answer, send_answer
+from interlock.web.asgi import App, Asked, Header, Message, Receive, Scope, Send, error_answer, send_answer
 from interlock.web.deadlines import Deadlines, Within
 from interlock.web.front import PLAIN
 from interlock.web.meters import OTHER
@@ -17,6 +17,11 @@ from interlock.web.site import Site
 
 LONGEST = 90.0  # seconds until an answer has to begin: longer than any long poll
 REFUSALS = frozenset({401, 403, 408, 413, 421, 429, 503})
+# Where people reach it by https: nowhere else from then on, and the page uses nothing of the device.
+SAFE: tuple[Header, ...] = (
+    (b"strict-transport-security", b"max-age=31536000"),
+    (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
 _ID = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 
 
@@ -27,6 +32,7 @@ class Entrance:
         self._deadlines = Deadlines()
         self._proxies = Proxies(site.settings.server.proxies)
         self._prefix = secrets.token_hex(6).encode()
+        self._more = SAFE if site.settings.server.public_url.startswith("https://") else ()
         self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,7 +40,7 @@ class Entrance:
             await self._inner(scope, receive, send)
             return
         self._proxies.resolve(scope)
-        visit = Visit(scope, send, self._request_id(scope))
+        visit = Visit(scope, send, self._request_id(scope), self._more)
         scope["request_id"] = visit.id
         try:
             with self._deadlines.within(LONGEST) as visit.limit:
@@ -72,10 +78,11 @@ class Entrance:
 class Visit:
     """One request on its way; `status` is 0 until the answer begins."""
 
-    __slots__ = ("_scope", "_send", "begun", "id", "limit", "status")
+    __slots__ = ("_more", "_scope", "_send", "begun", "id", "limit", "status")
 
-    def __init__(self, scope: Scope, send: Send, request_id: bytes) -> None:
+    def __init__(self, scope: Scope, send: Send, request_id: bytes, more: tuple[Header, ...] = ()) -> None:
         self._scope = scope
+        self._more = more
         self._send = send
         self.id = request_id
         self.begun = perf_counter()
@@ -85,7 +92,7 @@ class Visit:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message["headers"], (b"x-request-id", self.id)]
+            message["headers"] = [*message["headers"], (b"x-request-id", self.id), *self._more]
             if self.limit is not None:
                 self.limit.lift()  # an answer may go on for as long as it is read
                 self.limit = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ from interlock.web.idempotency import Repeats, may_repeat
 from interlock.web.meters import Meters
 
 BODY_SECONDS = 10.0  # for a whole body to arrive
+MAX_REST = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and thrown away
+REST_SECONDS = 10.0
 ONCE = (
     b"authorization",
     b"content-length",
@@ -128,8 +131,28 @@ class Front:
                     await send_answer(send, kept, PLAIN)
             else:
                 await self._serve(asked, hot, receive, send)
+        except TooLarge as error:
+            await self._drained(error_answer(error), receive, send)
         except Error as error:
             await send_answer(send, error_answer(error), PLAIN)
+
+    async def _drained(self, answer: Answer, receive: Receive, send: Send) -> None:
+        """Answers at once, and closes the connection when the rest was sent: else the client would lose the answer.
+
+        A rest without an end is not waited for.
+        """
+        ended, left = False, MAX_REST
+
+        async def held(message: Message) -> None:
+            await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+        await send_answer(held, answer, PLAIN)
+        with suppress(TimeoutError), self._deadlines.within(REST_SECONDS):
+            while not ended and left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                ended = not message.get("more_body")
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _serve(self, asked: Asked, hot: Hot | Live | None, receive: Receive, send: Send) -> None:
         try:
