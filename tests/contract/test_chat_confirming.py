@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from interlock.chat.threads import Said
 from interlock.core.canonical import digest
 from interlock.core.errors import ModelFailed, NotFound
 from interlock.core.ports import Query, User
 from interlock.core.prompt import Replied, Wish
 from interlock.core.thread import Thread
+from interlock.web.idempotency import place_of
 from tests.chatting import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
 from tests.places import Place
 from tests.support import Clock
@@ -333,3 +335,18 @@ async def _until_confirming(chat: Chat, thread: Thread) -> None:
     async with asyncio.timeout(PATIENCE):
         while not await chat.lines(thread, "confirming"):  # noqa: ASYNC110  a line sets no event
             await asyncio.sleep(0.01)
+
+
+async def test_a_yes_through_an_interface_that_shows_no_question_is_none(place: Place, clock: Clock) -> None:
+    """There such a call is a card; and what our own page asked is not answered there."""
+    async with chatting(place, clock) as chat:
+        thread = await open_question(chat)
+        chat.model.turns = [calls(sure())]
+        said = Said("ok", thread.id, via="ai_sdk")
+        await chat.threads.say_once(chat.desk, ANN, said, place_of(ANN, "m1"), "")
+        await chat.settle()
+        (card,) = await chat.cards(thread)
+        assert (chat.effects.done, card.subject.tool) == ([], "t_wipe")
+        await chat.approve(card, ANN.reviewer())
+        await chat.settle()
+        assert len(chat.effects.of("t_wipe")) == 1

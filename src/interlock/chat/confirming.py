@@ -80,8 +80,14 @@ class Confirming:
         return await self.desk.gate.look(workspace, outcome.approval_id)
 
     def _applies(self, spec: ToolSpec) -> bool:
-        """A sub-agent has nobody to talk to, so that its calls are shown as cards."""
-        return spec.confirm == "chat" and not self.held.thread.parent
+        """A sub-agent has nobody to talk to, and the clients of others show no question: there it is a card."""
+        return spec.confirm == "chat" and talks(self.held)
+
+
+def talks(held: Held) -> bool:
+    """Whether the person whom this thread is about sees what is asked in the conversation."""
+    last = next((line for line in reversed(held.lines) if line.kind == "said"), None)
+    return not held.thread.parent and (last is None or not last.body.get("via"))
 
 
 def _without(proposed: ToolCall) -> str:

@@ -48,13 +48,15 @@ NEWEST = Listing()
 class Said(NamedTuple):
     """A message, and where it belongs: an empty thread begins one, and so does a `name` that its person has not used.
 
-    A name is what a client calls the thread by; see `id_of`.
+    A name is what a client calls the thread by; see `id_of`. `via` is the interface of others that it came by, which
+    shows cards and no question of the conversation's own.
     """
 
     text: str
     thread_id: str = ""
     agent: str = ""
     name: str = ""
+    via: str = ""
 
 
 class Message(NamedTuple):
@@ -161,8 +163,8 @@ class Threads:
         def step(thread: Thread | None, moment: Moment) -> Move:
             """Whoever else began it meanwhile was first."""
             if thread is not None:
-                return threads.say(thread, who.name, said.text, moment)
-            return threads.open_thread(thread_id, begin, said.text, moment)
+                return threads.say(thread, who.name, said.text, moment, said.via)
+            return threads.open_thread(thread_id, begin, said.text, moment, said.via)
 
         return Message(thread_id, step)
 
@@ -209,7 +211,7 @@ class Threads:
 def _said(thread: Thread | None, who: Principal, said: Said, moment: Moment) -> Move:
     if thread is None:
         raise NotFound(NO_THREAD, thread_id=said.thread_id)
-    return threads.say(thread, who.name, said.text, moment)
+    return threads.say(thread, who.name, said.text, moment, said.via)
 
 
 def _has(thread: Thread, words: str) -> bool:

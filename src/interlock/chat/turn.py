@@ -12,6 +12,7 @@ from interlock.agents import limits_of
 from interlock.chat.agents import Agents, Desk
 from interlock.chat.calls import TOOL_LEASE, Calls
 from interlock.chat.children import Children
+from interlock.chat.confirming import talks
 from interlock.chat.drafts import Drafts
 from interlock.chat.guidance import instructions
 from interlock.chat.held import LEASE, Held
@@ -133,7 +134,7 @@ class Turn:
         thread = self.held.thread
         selection = self.parts.toolbox.of(agent, thread.workspace)
         tools = [tool for _, tool in sorted(selection.items())]
-        told = instructions(agent.instructions, tools, talks=not thread.parent)
+        told = instructions(agent.instructions, tools, talks=talks(self.held))
         return Prompt(told, messages_of(self.held.lines), tuple(tool.offer for tool in tools))
 
     async def _spoken(self, model: Model, prompt: Prompt) -> Replied:

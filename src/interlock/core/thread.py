@@ -96,7 +96,7 @@ def is_thread(name: str) -> bool:
     return _ID.fullmatch(name) is not None
 
 
-def open_thread(thread_id: str, place: Place, text: str, moment: Moment) -> Move:
+def open_thread(thread_id: str, place: Place, text: str, moment: Moment, via: str = "") -> Move:
     check_text(text)
     now = moment.now
     title = " ".join(text.split())[:MAX_TITLE]
@@ -105,21 +105,22 @@ def open_thread(thread_id: str, place: Place, text: str, moment: Moment) -> Move
         thread_id, place.workspace, place.agent, place.person, title, *where, "ready", 0, now, 0, "", 0, None, now, now
     )
     actor = f"agent:{place.path[-2]}" if place.parent else place.person
-    return Move(thread, (New("said", actor, {"text": text, "agent": place.agent}),))
+    return Move(thread, (New("said", actor, {"text": text, "agent": place.agent, **_by(via)}),))
 
 
-def say(thread: Thread, person: str, text: str, moment: Moment) -> Move:
+def say(thread: Thread, person: str, text: str, moment: Moment, via: str = "") -> Move:
     """A message of its person. If it answers an open confirmation, that is a decision; all else closes it undecided.
 
     While the turn that asks is still at work, nobody can have read the question: what is said then is no answer to it.
+    Nor is a yes that came `via` an interface that does not show the question: it may be to another one of the model's.
     """
     check_text(text)
-    lines = [New("said", person, {"text": text})]
+    lines = [New("said", person, {"text": text, **_by(via)})]
     confirmation, open_one = thread.confirmation, thread.confirmation
     content: dict[str, object] | None = None
     if open_one is not None and open_one.answer == "open":
         could_read = thread.status == "idle" and open_one.person == person
-        answer = answer_to(text) if could_read else "closed"
+        answer = answer_to(text) if could_read and not via else "closed"
         confirmation = replace(open_one, answer=answer) if answer == "yes" else None
         body = {"tool": open_one.tool, "args_sha256": open_one.args_sha256, "answer": answer}
         lines.insert(0, New("confirmed", person, body))
@@ -129,6 +130,10 @@ def say(thread: Thread, person: str, text: str, moment: Moment) -> Move:
         confirmation = None  # a yes that was not used by the very next turn is over
     said = replace(_woken(thread, moment), confirmation=confirmation)
     return Move(said, tuple(lines), content=content)
+
+
+def _by(via: str) -> dict[str, object]:
+    return {"via": via} if via else {}
 
 
 def stop(thread: Thread, person: str, moment: Moment) -> Move:

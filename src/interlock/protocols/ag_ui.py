@@ -166,7 +166,7 @@ class Runs:
         body, agent = await asked.json(RunAgentInput), asked.values[0] if asked.values else ASSISTANT
         doors = await self._site.workspaces.doors(asked.person.workspace)
         _check_agent(self._site, doors, agent)
-        said = Said("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)))
+        said = Said("", agent=agent, name="\n".join(("ag-ui", agent, body.threadId)), via="ag_ui")
         known = await self._done(asked, body, said)
         room, names = await self._room(asked, said.name), Names(body.threadId, body.runId, body.state)
         if room is None:

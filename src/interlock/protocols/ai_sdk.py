@@ -156,7 +156,7 @@ class Chat:
         """A message goes by its id: sent again it is the same one, and is told from its beginning."""
         who, threads, text = reader.person, self._site.assistant.threads, _text(message)
         place = place_of(who, f"ai-sdk:{_digest(posted.id, message.id)}")
-        said = Said(text, "", posted.agent, posted.id)
+        said = Said(text, "", posted.agent, posted.id, "ai_sdk")
         kept = await threads.say_once(reader.doors, who, said, place, _digest(text))
         if kept.digest != _digest(text):
             raise Mismatch("This message was sent before with other words. What was said stays: send a new message.")
