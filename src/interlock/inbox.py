@@ -117,10 +117,11 @@ class Inbox:
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
         prepare = await self._prepared(workspace, approval_id, decision)
         try:
-            return await self._store.transition(
+            return await self._store.transition_by(
                 workspace,
                 approval_id,
-                lambda approval, moment: approvals.decide(approval, decision, reviewer, moment, prepare(approval)),
+                reviewer,
+                lambda approval, moment, who: approvals.decide(approval, decision, who, moment, prepare(approval)),
             )
         except Outdated:  # edited since it was judged
             self.stops.forget(approval_id)
@@ -160,18 +161,21 @@ class Inbox:
         return await asyncio.gather(*tries)
 
     async def undo(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
-        return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: approvals.undo(approval, reviewer, moment)
+        return await self._store.transition_by(
+            workspace, approval_id, reviewer, lambda approval, moment, who: approvals.undo(approval, who, moment)
         )
 
     async def delegate(self, workspace: str, approval_id: str, to: People, reviewer: Reviewer) -> Approval:
-        return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: approvals.delegate(approval, to, reviewer, moment)
+        return await self._store.transition_by(
+            workspace,
+            approval_id,
+            reviewer,
+            lambda approval, moment, who: approvals.delegate(approval, to, who, moment),
         )
 
     async def claim(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
-        return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: conversation.claim(approval, reviewer, moment)
+        return await self._store.transition_by(
+            workspace, approval_id, reviewer, lambda approval, moment, who: conversation.claim(approval, who, moment)
         )
 
     async def release(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
@@ -194,10 +198,11 @@ class Inbox:
         self, workspace: str, approval_id: str, reviewer: Reviewer, *, ok: bool, note: str = "", result: object = None
     ) -> Approval:
         kept = None if result is None else canonical(result)
-        return await self._store.transition(
+        return await self._store.transition_by(
             workspace,
             approval_id,
-            lambda approval, moment: approvals.resolve_unknown(approval, note, reviewer, kept, moment, ok=ok),
+            reviewer,
+            lambda approval, moment, who: approvals.resolve_unknown(approval, note, who, kept, moment, ok=ok),
         )
 
     async def grants(self, workspace: str) -> Sequence[Grant]:
@@ -236,7 +241,8 @@ class Inbox:
         spec = await self._store.spec(draft.spec_sha256)
         if spec is not None:
             grants.fits(draft, spec)
-        return await self._store.add_grant(draft.workspace, lambda moment: grants.make(draft, maker, moment))
+        making = draft.workspace, maker
+        return await self._store.add_grant(*making, lambda moment, who: grants.make(draft, who, moment))
 
     async def revoke(self, workspace: str, grant_id: str, by: Reviewer, reason: str = "") -> Grant:
         return await self._store.step_grant(

@@ -270,13 +270,13 @@ class FrontDesk:
             return None
         name = await self.reach.store.deliveries.identity(workspace, self.channel, outside)
         if name:
-            return await self.member(workspace, name)
+            return await self.member(workspace, name, outside)
         people = (await self.reach.workspaces.doors(workspace)).people.values()
         there = [user for user in people if user.removed_at is None]
         same = [user.name for user in there if email and user.email.casefold() == email.casefold()]
-        return await self.member(workspace, same[0]) if len(same) == 1 else None
+        return await self.member(workspace, same[0], outside) if len(same) == 1 else None
 
-    async def member(self, workspace: str, name: str) -> Reviewer | None:
+    async def member(self, workspace: str, name: str, outside: str = "") -> Reviewer | None:
         if workspace != self.workspace:
             return None
         doors = await self.reach.workspaces.doors(workspace)
@@ -284,7 +284,8 @@ class FrontDesk:
         if user is None or user.removed_at is not None:
             return None
         covers = covers_of(doors.people.values(), user.name, user.teams, self.now())
-        return Reviewer(user.name, user.role, user.teams, self.channel, covers)
+        credential = f"{self.channel} {outside}".strip()
+        return Reviewer(user.name, user.role, user.teams, self.channel, covers, credential)
 
     async def topic(self, workspace: str, approval_id: str) -> Topic:
         self._check(workspace, approval_id)

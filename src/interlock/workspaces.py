@@ -6,14 +6,14 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.conditions import compile_condition
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import Principal
 from interlock.core.policy import Policy
-from interlock.core.ports import AgentVersion, PolicyVersion, Store, User
+from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
 from interlock.gate import Gate
 from interlock.inbox import Inbox, covers_of
 from interlock.own_policy import OwnPolicy, StalePolicy, load_with_own
@@ -68,7 +68,7 @@ class Doors:
     def reviewer(self, principal: Principal, now: int) -> Reviewer:
         """A person with those for whom they stand in now."""
         covers = covers_of(self.people.values(), principal.name, principal.teams, now)
-        return Reviewer(principal.name, principal.role, principal.teams, principal.via, covers)
+        return replace(principal.reviewer(), covers=covers)
 
     def take_up(self, loaded: Loaded, stale: StalePolicy | None = None) -> None:
         self.loaded, self.stale = loaded, stale
@@ -116,11 +116,17 @@ class Workspaces:
         return await self._checked(workspace, body, (await self.doors(workspace)).known)
 
     async def put_policy(
-        self, workspace: str, body: str, author: str, reason: str = "", seen: int | None = None
+        self,
+        workspace: str,
+        body: str,
+        author: str,
+        reason: str = "",
+        seen: int | None = None,
+        trace: Trace | None = None,
     ) -> tuple[Loaded, PolicyVersion]:
         """Puts a policy in force as a new version: here at once, in other processes within a second."""
         loaded = await self.draft(workspace, body)
-        version = await self._store.put_policy(workspace, loaded.policy.sha256, body, author, reason, seen)
+        version = await self._store.put_policy(workspace, loaded.policy.sha256, body, author, reason, seen, trace)
         await self.refresh(workspace)
         return loaded, version
 

@@ -9,11 +9,12 @@ from typing import cast
 import pytest
 
 from interlock.accounts.accounts import ANSWERS, HOUR, KEPT, OF_A_NAME, OF_AN_ADDRESS, SESSION, USED, Accounts
+from interlock.accounts.keys import NEVER, OF_PEOPLE
 from interlock.accounts.members import SESSIONS
 from interlock.core.erasure import Erasure
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
 from interlock.core.event import TIME
-from interlock.core.identity import Principal
+from interlock.core.identity import Bindings, Principal
 from interlock.core.policy import People
 from interlock.core.ports import AccountStore, User
 from interlock.wiring import Parts
@@ -57,7 +58,7 @@ async def test_a_key_lets_its_agent_in_until_it_is_revoked(parts: Parts) -> None
     assert secret.startswith(f"{key.id}_")
     assert (len(key.id), len(secret)) == (12, 56)
     who = await parts.accounts.by_key(secret)
-    assert who == Principal("default", "office", "agent", frozenset(), "key", key.id)
+    assert who == Principal("default", "office", "agent", frozenset(), "key", key.id, root=key.id)
     assert who.actor == "agent:office"
     revoked = await parts.accounts.revoke_key("default", key.id, "bob")
     assert revoked.revoked_at == START
@@ -92,7 +93,7 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: Par
     await accounts.add_user("default", "ada", "admin", "ada")
     _, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     assert await accounts.by_key(secret) == Principal(
-        "default", "bob", "reviewer", frozenset({"finance"}), "key", secret[:12]
+        "default", "bob", "reviewer", frozenset({"finance"}), "key", secret[:12], root=secret[:12]
     )
     await accounts.change_user("default", "bob", "ada", role="viewer", teams=frozenset({"ops"}))
     who = await accounts.by_key(secret)
@@ -129,6 +130,129 @@ async def test_a_key_ends_with_one_who_is_only_its_owner(parts: Parts) -> None: 
     assert (await parts.accounts.by_key(secret)).name == "shop"
     await parts.accounts.remove_user("default", "carol", "ada")
     assert not await lets_in(parts.accounts, secret)
+
+
+async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: Parts) -> None:
+    accounts = parts.accounts
+    bound = Bindings(("office", "night shift"), ("mail_*", "pay"), "any")
+    key, secret = await accounts.create_key("default", "mailer", "agent", "ada", "", bound)
+    assert (await accounts.keys("default"))[0] == key
+    who = await accounts.by_key(secret)
+    assert (who.agents, who.tools, who.requester, who.on_behalf) == (bound.agents, bound.tools, "any", "")
+    _, secret = await accounts.create_key("default", "shop", "agent", "ada", "", Bindings(requester="carol"))
+    who = await accounts.by_key(secret)
+    assert (who.requester, who.on_behalf) == ("carol", "carol")
+    _, secret = await accounts.create_key("default", "desk", "agent", "ada", "dave")
+    assert (await accounts.by_key(secret)).requester == "dave", "a user of an agent's key is its requester"
+    data = (await told(parts, "key_created"))[0][1]
+    assert data["agents"] == ["office", "night shift"]
+    assert (data["tools"], data["requester"]) == (["mail_*", "pay"], "any")
+
+
+async def test_a_requester_is_said_once_and_is_nobody_called_any(parts: Parts) -> None:
+    accounts = parts.accounts
+    with pytest.raises(InvalidRequest, match="say one of them"):
+        await accounts.create_key("default", "desk", "agent", "ada", "dave", Bindings(requester="carol"))
+    with pytest.raises(InvalidRequest, match="Only an agent's key"):
+        await accounts.create_key("default", "desk", "viewer", "ada", "dave", Bindings(("office",)))
+    for word in ("any", "none"):
+        with pytest.raises(InvalidRequest, match="nobody can be called so"):
+            await accounts.add_user("default", word, "viewer", "ada")
+
+
+async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(parts: Parts, clock: Clock) -> None:
+    accounts = parts.accounts
+    _, laptop = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    _, office = await accounts.create_key("default", "office", "agent", "ada")
+    _, brief = await accounts.create_key("default", "brief", "agent", "ada", lasts=KEPT // 2)
+    assert [await lets_in(accounts, each) for each in (laptop, office, brief)] == [True, True, True]
+    clock.forward(KEPT // 2)
+    with pytest.raises(Unauthenticated, match=r"has expired\. Ask an admin for another: interlock keys"):
+        await accounts.by_key(brief)
+    clock.forward(OF_PEOPLE - KEPT // 2 - 1)
+    assert [await lets_in(accounts, each) for each in (laptop, office)] == [True, True]
+    clock.forward(1)
+    assert [await lets_in(accounts, each) for each in (laptop, office)] == [False, True]
+    _, lasting = await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=NEVER)
+    clock.forward(2 * OF_PEOPLE)
+    assert await lets_in(accounts, lasting)
+    for lasts in (0, -2):
+        with pytest.raises(InvalidRequest, match="Say never"):
+            await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=lasts)
+
+
+async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_the_overlap(
+    parts: Parts, clock: Clock
+) -> None:
+    accounts = parts.accounts
+    first, old = await accounts.create_key("default", "mailer", "agent", "ada", "", Bindings(("office",), (), "none"))
+    second, new = await accounts.rotate_key("default", first.id, "eve", overlap=HOUR)
+    third, newest = await accounts.rotate_key("default", second.id, "eve", overlap=HOUR)
+    assert [key.rotated_from for key in (first, second, third)] == ["", first.id, second.id]
+    found = [await accounts.by_key(secret) for secret in (old, new, newest)]
+    assert {(who.name, who.agents, who.requester, who.root) for who in found} == {
+        ("mailer", ("office",), "none", first.id)
+    }
+    clock.forward(HOUR)
+    assert [await lets_in(accounts, each) for each in (old, new, newest)] == [False, False, True]
+    assert third.expires_at is None
+    with pytest.raises(Conflict, match="has ended"):
+        await accounts.rotate_key("default", first.id, "eve")
+    with pytest.raises(NotFound):
+        await accounts.rotate_key("acme", third.id, "eve")
+    events = await told(parts, "key_rotated")
+    assert [(actor, data["key"], data["replaces"]) for actor, data, _ in events] == [
+        ("eve", second.id, first.id),
+        ("eve", third.id, second.id),
+    ]
+    assert await faults(parts) == []
+
+
+async def test_a_rotated_key_lasts_as_long_as_the_old_one_did(parts: Parts, clock: Clock) -> None:
+    key, _ = await parts.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    clock.forward(OF_PEOPLE - HOUR)
+    new, secret = await parts.accounts.rotate_key("default", key.id, "bob", overlap=30 * HOUR)
+    assert new.expires_at == clock() + OF_PEOPLE
+    kept = {each.id: each.expires_at for each in await parts.accounts.keys("default")}
+    assert kept[key.id] == key.expires_at, "an overlap lengthens nothing"
+    clock.forward(OF_PEOPLE - 1)
+    assert await lets_in(parts.accounts, secret)
+
+
+async def test_personal_keys_end_with_a_changed_password_and_with_sign_out_everywhere(parts: Parts) -> None:
+    """Whoever took a session can have made a key with it."""
+    accounts = parts.accounts
+    await with_password(parts)
+    ends = (
+        lambda: accounts.set_password("default", "bob", "another password", "bob"),
+        lambda: accounts.sign_out_everywhere("default", "bob", "bob"),
+    )
+    _, bot = await accounts.create_key("default", "bot", "agent", "bob", "bob")
+    for end in ends:
+        _, secret = await accounts.create_key("default", "laptop", "reviewer", "bob", "bob")
+        assert await lets_in(accounts, secret)
+        await end()
+        assert not await lets_in(accounts, secret)
+    assert await lets_in(accounts, bot), "an agent's key is not how they themselves come in"
+    assert [data["keys"] for _, data, _ in await told(parts, "signed_out")] == [1]
+
+
+async def test_a_first_password_ends_no_key(parts: Parts) -> None:
+    _, secret = await parts.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    await parts.accounts.set_password("default", "bob", PASSWORD, "ada")
+    assert await lets_in(parts.accounts, secret)
+
+
+async def test_the_record_says_by_what_and_from_where_an_account_was_changed(parts: Parts) -> None:
+    trace = {"via": "web", "credential": "session 0123", "address": "192.0.2.7"}
+    accounts = parts.accounts.traced(trace)
+    await accounts.add_user("default", "bob", "reviewer", "ada")
+    key, _ = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    await accounts.revoke_key("default", key.id, "ada")
+    for kind in ("user_changed", "key_created", "key_revoked"):
+        (_, _, content) = (await told(parts, kind))[0]
+        assert content is not None
+        assert {name: content[name] for name in trace} == trace
 
 
 async def test_another_workspaces_keys_are_not_there(parts: Parts) -> None:  # R48
@@ -213,10 +337,10 @@ async def test_people_are_added_changed_and_removed_with_an_author(parts: Parts)
     assert bob == User("bob", "reviewer", frozenset({"finance"}), "bob@example.com")
     with pytest.raises(Conflict, match="there already"):
         await accounts.add_user("default", "bob", "admin", "eve")
-    changed = await accounts.change_user("default", "bob", "eve", teams=frozenset())
+    changed = (await accounts.change_user("default", "bob", "eve", teams=frozenset())).user
     assert changed == User("bob", "reviewer", frozenset(), "bob@example.com")
-    assert await accounts.change_user("default", "bob", "eve", teams=frozenset()) == changed
-    gone = await accounts.remove_user("default", "bob", "ada")
+    assert (await accounts.change_user("default", "bob", "eve", teams=frozenset())).user == changed
+    gone = (await accounts.remove_user("default", "bob", "ada")).user
     assert (gone.removed_at, gone.email) == (START, "")
     for change in (
         accounts.change_user("default", "bob", "ada", role="admin"),
@@ -277,7 +401,7 @@ async def test_two_admins_who_remove_each_other_at_once_leave_one(parts: Parts) 
         accounts.remove_user("default", "eve", "ada"),
         return_exceptions=True,
     )
-    assert sorted(type(result).__name__ for result in results) == ["Conflict", "User"]
+    assert sorted(type(result).__name__ for result in results) == ["Conflict", "UserChange"]
     assert not await accounts.needs_first_admin("default")
 
 
@@ -346,7 +470,8 @@ async def test_a_session_lasts_until_it_is_ended(parts: Parts, clock: Clock) -> 
     assert await lets_in(accounts, other)
     clock.forward(1)
     assert not await lets_in(accounts, other)
-    assert await told(parts, "signed_in") == [("bob", {"via": "password"}, None)] * 2
+    assert [each[:2] for each in await told(parts, "signed_in")] == [("bob", {"via": "password"})] * 2
+    assert (await told(parts, "signed_in"))[0][2] == {"credential": who.credential}
     assert await told(parts, "signed_out") == [("bob", {"sessions": 1}, None)]
 
 
@@ -375,7 +500,7 @@ async def test_a_new_password_ends_the_other_sessions(parts: Parts) -> None:
     with pytest.raises(Unauthenticated):
         await accounts.sign_in("default", "bob", PASSWORD)
     assert (await accounts.sign_in("default", "bob", "another password"))[0].name == "bob"
-    assert (await told(parts, "password_changed"))[-1] == ("bob", {"sessions": 1, "user": "bob"}, None)
+    assert (await told(parts, "password_changed"))[-1] == ("bob", {"keys": 0, "sessions": 1, "user": "bob"}, None)
     for password in ("too short", "a" * 1025, "\ud800" * 12):
         with pytest.raises(InvalidRequest):
             await accounts.set_password("default", "bob", password, "bob")
@@ -401,9 +526,9 @@ async def test_composed_and_decomposed_letters_are_one_password(parts: Parts) ->
 async def test_signing_out_everywhere_ends_every_session(parts: Parts) -> None:
     await with_password(parts)
     tokens = [(await parts.accounts.sign_in("default", "bob", PASSWORD))[1] for _ in range(3)]
-    assert await parts.accounts.sign_out_everywhere("default", "bob", "ada") == 3
+    assert await parts.accounts.sign_out_everywhere("default", "bob", "ada") == (3, 0)
     assert not any([await lets_in(parts.accounts, token) for token in tokens])
-    assert await told(parts, "signed_out") == [("ada", {"sessions": 3, "user": "bob"}, None)]
+    assert await told(parts, "signed_out") == [("ada", {"keys": 0, "sessions": 3, "user": "bob"}, None)]
 
 
 async def test_a_person_has_a_bounded_number_of_sessions(parts: Parts, clock: Clock) -> None:
@@ -412,7 +537,7 @@ async def test_a_person_has_a_bounded_number_of_sessions(parts: Parts, clock: Cl
         clock.forward(1)
         tokens.append((await accounts.with_subject("default", "https://id.example bob", "", "bob", "viewer"))[1])
     assert [await lets_in(accounts, token) for token in tokens[:3]] == [False, False, True]
-    assert await accounts.sign_out_everywhere("default", "bob", "ada") == SESSIONS
+    assert await accounts.sign_out_everywhere("default", "bob", "ada") == (SESSIONS, 0)
 
 
 async def test_after_five_failures_a_name_has_to_wait(parts: Parts, clock: Clock) -> None:

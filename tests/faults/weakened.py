@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.core.approval import Approval
+from interlock.core.decision import Reviewer
 from interlock.core.errors import StoreUnavailable
 from interlock.core.event import Moment
-from interlock.core.ports import Step
+from interlock.core.ports import ReviewerStep, Step
 from interlock.gate import Execution, Gate
 from interlock.stores.store import SqlStore
 from interlock.stores.transaction import Transaction
@@ -98,7 +99,18 @@ def callers_clock() -> None:
         asked = self.clock()
         return await real(self, workspace, approval_id, lambda approval, _: step(approval, Moment(asked)))
 
+    by_real = SqlStore.transition_by
+
+    async def transition_by(
+        self: SqlStore, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep
+    ) -> Approval:
+        asked = self.clock()
+        return await by_real(
+            self, workspace, approval_id, by, lambda approval, _, who: step(approval, Moment(asked), who)
+        )
+
     SqlStore.transition = transition  # type: ignore[method-assign]
+    SqlStore.transition_by = transition_by  # type: ignore[method-assign]
 
 
 def not_behind() -> None:

@@ -65,7 +65,9 @@ async def test_who_changed_the_policy_and_why_is_in_the_record(ada: httpx2.Async
     await put(ada)
     entries = [entry async for page in site.store.entries("default") for entry in page]
     entry = next(entry for entry in entries if entry.kind == "policy_changed")
-    assert (entry.actor, json.loads(entry.content or b"{}")) == ("ada", {"reason": "we lost one"})
+    content = json.loads(entry.content or b"{}")
+    assert (entry.actor, content["reason"]) == ("ada", "we lost one")
+    assert (content["via"], content["credential"][:4], content["address"]) == ("key", "ilk_", "127.0.0.1")
     [version] = (await ada.get("/api/policy/versions")).json()["items"]
     assert (version["version"], version["author"], version["reason"]) == (1, "ada", "we lost one")
 

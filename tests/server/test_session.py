@@ -114,15 +114,16 @@ async def test_a_planted_token_does_not_become_a_session(people: Site, browser: 
     assert planted not in answer.headers["set-cookie"]
 
 
-async def test_signing_out_everywhere_ends_all_sessions_and_no_keys(
+async def test_signing_out_everywhere_ends_all_sessions_and_ones_own_keys(
     people: Site, keys: dict[str, str], client: As
 ) -> None:
     one, two = client(origin=OURS), client(origin=OURS)
     await sign_in(one)
     await sign_in(two)
-    assert (await one.delete("/api/sessions")).json() == {"sessions": 2}
-    assert [(await each.get("/api/me")).status_code for each in (one, two)] == [401, 401]
-    assert (await client(keys["reviewer"]).get("/api/me")).json()["via"] == "key"
+    assert (await one.delete("/api/sessions")).json() == {"sessions": 2, "keys": 1}
+    bobs = client(keys["reviewer"])
+    assert [(await each.get("/api/me")).status_code for each in (one, two, bobs)] == [401, 401, 401]
+    assert (await client(keys["agent"]).get("/api/me")).status_code == 200
 
 
 async def test_wrong_names_and_wrong_passwords_are_told_alike(people: Site, browser: httpx2.AsyncClient) -> None:

@@ -619,6 +619,23 @@ def test_a_person_who_looked_says_how_an_unknown_call_ended() -> None:
 
 
 # R41, R46, R48
+@pytest.mark.parametrize(
+    ("terms", "reviewer", "may"),
+    [
+        (Ask(), ALICE, True),
+        (Ask(), VIEWER, False),
+        (TWO_OF_FINANCE, ALICE, True),
+        (TWO_OF_FINANCE, CAROL, False),
+        (TWO_OF_FINANCE, ADMIN, False),
+        (Ask(exclude=frozenset({"requester"})), Reviewer("rita", "reviewer"), False),
+    ],
+)
+def test_only_those_who_may_decide_a_call_resolve_its_outcome(terms: Ask, reviewer: Reviewer, may: bool) -> None:
+    change = resolve_unknown(in_status("unknown", terms=terms), "", reviewer, None, at(), ok=True)
+    assert change.state.status == ("succeeded" if may else "unknown")
+    assert may or isinstance(change.error, Forbidden)
+
+
 def test_only_reviewers_resolve_and_only_what_is_unknown() -> None:
     unknown = in_status("unknown")
     change = resolve_unknown(unknown, "", VIEWER, None, at(), ok=True)

@@ -147,6 +147,7 @@ def test_the_codes_are_the_ones_that_were_promised() -> None:
         "not_approved",
         "not_found",
         "not_run",
+        "recent_sign_in_required",
         "refused",
         "stale",
         "store_unavailable",

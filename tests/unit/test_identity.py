@@ -1,15 +1,23 @@
 """Who is there: names that can be told from others, roles that never grow."""
 
+from dataclasses import replace
+
 import pytest
 
 from interlock.core.decision import Reviewer
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import InvalidRequest, RecentSignInRequired
 from interlock.core.identity import (
+    RECENT,
     ROLES,
+    Bindings,
+    Key,
     Principal,
+    check_bindings,
     check_email,
     check_name,
     check_names,
+    check_person_name,
+    check_recent,
     check_role,
     check_workspace,
     is_name,
@@ -22,6 +30,74 @@ def test_an_agent_is_named_as_one_in_the_record() -> None:  # R41
     assert (agent.is_agent, agent.actor) == (True, "agent:office")
     assert (person.is_agent, person.actor) == (False, "bob")
     assert person.reviewer() == Reviewer("bob", "reviewer", frozenset(), "web")
+
+
+def test_a_person_brings_what_they_came_by_into_the_record() -> None:
+    bob = Principal("default", "bob", "reviewer", credential="ilk_aaaaaaaa", address="192.0.2.7")
+    assert bob.reviewer().trace == {"via": "key", "credential": "ilk_aaaaaaaa", "address": "192.0.2.7"}
+    assert Reviewer("bob").trace == {"via": "library"}
+
+
+def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:
+    named = {
+        word: Principal("default", "bot", "agent", requester=word).on_behalf for word in ("", "any", "none", "bob")
+    }
+    assert named == {"": "", "any": "", "none": "", "bob": "bob"}
+
+
+def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
+    key = Key("ilk_a", "default", "bot", "agent", "", "ada", 0)
+    assert key.counts_at(10**15)
+    assert [replace(key, expires_at=5).counts_at(now) for now in (4, 5)] == [True, False]
+    assert not replace(key, revoked_at=1).counts_at(0)
+    assert (key.first, replace(key, root="ilk_b").first) == ("ilk_a", "ilk_b")
+
+
+@pytest.mark.parametrize(
+    ("role", "agents", "requester", "unbound"),
+    [
+        ("agent", (), "", True),
+        ("agent", ("office",), "", True),
+        ("agent", (), "none", True),
+        ("agent", ("office",), "none", False),
+        ("viewer", (), "", False),
+    ],
+)
+def test_a_key_that_may_say_any_name_is_unbound(
+    role: str, agents: tuple[str, ...], requester: str, unbound: bool
+) -> None:
+    key = Key("ilk_a", "default", "bot", role, "", "ada", 0, agents=agents, requester=requester)
+    assert key.is_unbound is unbound
+
+
+def test_only_an_agents_key_is_bound_and_only_to_what_can_be_seen() -> None:
+    check_bindings("agent", Bindings(("office",), ("mail_*",), "bob"))
+    check_bindings("viewer", Bindings())
+    for role, wrong in [
+        ("viewer", Bindings(("office",))),
+        ("agent", Bindings((" ",))),
+        ("agent", Bindings((), ("",))),
+        ("agent", Bindings((), ("a\u202eb",))),
+        ("agent", Bindings((), ("x",) * 65)),
+        ("agent", Bindings(requester="policy")),
+    ]:
+        with pytest.raises(InvalidRequest):
+            check_bindings(role, wrong)
+
+
+def test_nobody_is_called_as_a_requester_can_be_said() -> None:
+    check_person_name("bob")
+    for word in ("any", "none"):
+        with pytest.raises(InvalidRequest, match="nobody can be called so"):
+            check_person_name(word)
+
+
+def test_a_sign_in_is_recent_for_five_minutes_and_keys_have_none() -> None:
+    bob = Principal("default", "bob", "admin", via="web", signed_in_at=1_000)
+    check_recent(bob, 1_000 + RECENT)
+    with pytest.raises(RecentSignInRequired, match="Sign in again"):
+        check_recent(bob, 1_001 + RECENT)
+    check_recent(Principal("default", "bob", "admin"), 10**15)
 
 
 @pytest.mark.parametrize("role", ROLES)

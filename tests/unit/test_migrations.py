@@ -18,6 +18,7 @@ MADE = {
         "aaa8c78b7679ad27",  # 0009 channel switches
         "f646566633f17946",  # 0010 freezes
         "98cfb398255ebd12",  # 0011 policy source
+        "e0e92d122a91349c",  # 0012 keys
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -31,6 +32,7 @@ MADE = {
         "de017603882c918a",  # 0009 channel switches
         "dc28cb99f0ed28c6",  # 0010 freezes
         "e381074b66372e5d",  # 0011 policy source
+        "d743328396aea080",  # 0012 keys
     ],
 }
 

@@ -235,7 +235,10 @@ def test_a_decision_that_does_not_count_says_why(act: Act, words: dict[str, obje
     (
         "resolving as a viewer",
         lambda: resolve_unknown(in_status("unknown"), "", VIEWER, None, at(), ok=True),
-        told("forbidden", "Only reviewers and admins can resolve an unknown outcome."),
+        told(
+            "forbidden",
+            "Only people who may decide this call resolve its outcome: the requester, a reviewer or an admin.",
+        ),
     ),
     (
         "a call id that comes back with other arguments",

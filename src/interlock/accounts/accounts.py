@@ -8,31 +8,34 @@ import re
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from copy import copy
 from hashlib import sha256
-from ipaddress import ip_address, ip_network
 from typing import TypeVar
 
-from interlock.accounts import codes, members
-from interlock.accounts.lookups import Found, Lookups, no_key, of_key, of_session
-from interlock.accounts.passwords import check_password, hash_password, is_password
+from interlock.accounts import codes, keys, members
+from interlock.accounts.leaving import UserChange
+from interlock.accounts.lookups import Found, Lookups, network, no_key, of_key, of_session
+from interlock.accounts.passwords import Hashing, check_password, hash_password, is_password
 from interlock.core.attempts import Attempts
 from interlock.core.errors import Error, InvalidRequest, TooManyRequests, Unauthenticated
 from interlock.core.event import TIME, Event
 from interlock.core.identity import (
     ADMIN,
     AGENT,
+    Bindings,
     Key,
     Link,
     Principal,
     check_email,
-    check_name,
     check_names,
+    check_person_name,
     check_role,
     check_workspace,
     is_name,
 )
 from interlock.core.policy import People
-from interlock.core.ports import AccountStore, Book, Clock, User
+from interlock.core.ports import AccountStore, Book, Clock, Trace, User
+from interlock.core.removal import RemovalEffects
 
 T = TypeVar("T")
 HOUR = 3_600_000
@@ -41,8 +44,6 @@ ANSWERS = 24 * HOUR  # milliseconds that an answer is given again
 KEPT = 1_000  # milliseconds for which what was found counts without another look
 USED = 60_000  # milliseconds between two notes of when a key was used
 LOT = 500  # rows that one sweep deletes of each kind
-AT_ONCE = 2  # passwords that are checked at the same time: each takes 19 MiB
-WAITING = 100  # people who wait for that
 OF_A_NAME, OF_AN_ADDRESS = 5, 20  # sign-ins that may fail within a minute
 LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # none that is taken for another
 NO_TEAMS: frozenset[str] = frozenset()
@@ -64,29 +65,41 @@ class Accounts:
         self._all_codes = Attempts(codes.ALL, codes.LIVES)
         self._noted = Attempts(1, 1_000)
         self._used = Attempts(1, USED)
-        self._checking = asyncio.Semaphore(AT_ONCE)
-        self._waiting = 0
+        self._hashing = Hashing()
+        self._trace: Trace = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Keys
 
-    async def create_key(self, workspace: str, name: str, role: str, author: str, user: str = "") -> tuple[Key, str]:
+    async def create_key(
+        self,
+        workspace: str,
+        name: str,
+        role: str,
+        author: str,
+        user: str = "",
+        bindings: Bindings = Bindings(),  # noqa: B008  frozen
+        lasts: int | None = None,
+    ) -> tuple[Key, str]:
         """The key itself is given once. Somebody who is not there yet is added; only an agent's key may be nobody's."""
-        check_role(role)
-        check_name(name)
-        person = user or ("" if role == AGENT else name)
-        if person:
-            check_name(person)
-        key_id = "ilk_" + "".join(secrets.choice(LETTERS) for _ in range(8))
-        secret = f"{key_id}_{secrets.token_urlsafe(32)}"
-        key = Key(key_id, workspace, name, role, person, author, 0)
-        return await self._change(workspace, lambda book: members.add_key(book, key, digest(secret))), secret
+        key_id, secret = _new_key()
+        key = keys.draft(key_id, workspace, name, role, author, user, bindings)
+        return await self._change(workspace, lambda book: keys.add(book, key, lasts, digest(secret))), secret
+
+    async def rotate_key(
+        self, workspace: str, key_id: str, author: str, overlap: int = 24 * HOUR, lasts: int | None = None
+    ) -> tuple[Key, str]:
+        """A new key in place of another, which ends after the overlap."""
+        new_id, secret = _new_key()
+        new = Key(new_id, workspace, "", "", "", author, 0)
+        kept = digest(secret)
+        return await self._change(workspace, lambda book: keys.rotate(book, key_id, new, overlap, lasts, kept)), secret
 
     async def keys(self, workspace: str) -> Sequence[Key]:
         return await self._store.keys(workspace)
 
     async def revoke_key(self, workspace: str, key_id: str, author: str) -> Key:
-        return await self._change(workspace, lambda book: members.revoke_key(book, key_id, author))
+        return await self._change(workspace, lambda book: keys.revoke(book, key_id, author))
 
     async def by_key(self, secret: str) -> Principal:
         hashed = digest(secret)
@@ -94,7 +107,6 @@ class Accounts:
 
     @property
     def remembered(self) -> int:
-        """How many were found a moment ago."""
         return len(self._found)
 
     async def _look_for_key(self, secret: str, hashed: str) -> Found:
@@ -102,12 +114,12 @@ class Accounts:
         found = await self._store.key(shape[1]) if shape else None
         if found is None or not hmac.compare_digest(found[1], hashed):
             raise no_key()
-        key, _, person = found
-        principal, now = of_key(key, person), self._clock()
+        (key, _, person), now = found, self._clock()
+        principal = of_key(key, person, now)
         if (key.used_at is None or now - key.used_at >= USED) and not self._used.wait(key.id, now):
             self._used.begin(key.id, now)
             self._later(self._store.touch_key(key.workspace, key.id, now))
-        return principal, now + KEPT
+        return principal, now + KEPT if key.expires_at is None else min(now + KEPT, key.expires_at)
 
     # People
 
@@ -133,16 +145,23 @@ class Accounts:
         teams: frozenset[str] | None = None,
         email: str | None = None,
         seen: User | None = None,
-    ) -> User:
+    ) -> UserChange:
         """None leaves it as it is. Who was `seen` has to be the same still."""
-        given = {"role": role, "teams": teams, "email": email}
-        changes = {what: value for what, value in given.items() if value is not None}
+        given = (("role", role), ("teams", teams), ("email", email))
+        changes = {what: value for what, value in given if value is not None}
         _check_person(name, role or ADMIN, teams or NO_TEAMS, email or "")
         return await self._change(workspace, lambda book: members.change_user(book, name, changes, author, seen))
 
-    async def remove_user(self, workspace: str, name: str, author: str, seen: User | None = None) -> User:
-        """Ends their sessions, keys and links with it."""
+    async def remove_user(self, workspace: str, name: str, author: str, seen: User | None = None) -> UserChange:
+        """Ends all that they came in by and all that stands for them, in one transaction."""
         return await self._change(workspace, lambda book: members.remove_user(book, name, author, seen))
+
+    async def preview(
+        self, workspace: str, name: str, role: str | None = None, teams: frozenset[str] | None = None
+    ) -> RemovalEffects:
+        """What removing somebody would end, or giving them this role and these teams. Changes nothing."""
+        changes = {what: value for what, value in (("role", role), ("teams", teams)) if value is not None} or None
+        return await self._store.change(workspace, lambda book: members.preview(book, name, changes))
 
     async def set_away(self, workspace: str, name: str, until: int | None, to: People | None, author: str) -> User:
         if to is not None:
@@ -166,7 +185,7 @@ class Accounts:
     async def set_password(self, workspace: str, name: str, password: str, author: str, token: str = "") -> None:
         """Ends their sessions, but for the one whose token is given."""
         check_password(password)
-        hashed, spared = await self._aside(hash_password, password), digest(token)
+        hashed, spared = await self._hashing(hash_password, password), digest(token)
         await self._change(workspace, lambda book: members.set_password(book, name, hashed, author, spared))
 
     async def change_password(
@@ -184,14 +203,14 @@ class Accounts:
 
     async def _prove(self, workspace: str, name: str, password: str, address: str) -> str:
         """What argon2 made of the password, if it is the right one."""
-        who, where, now = digest(f"{workspace}\n{name}"), _network(address), self._clock()
+        who, where, now = digest(f"{workspace}\n{name}"), network(address), self._clock()
         wait = max(self._names.wait(who, now), self._addresses.wait(where, now) if where else 0)
         if wait:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
         self._names.begin(who, now)
         self._addresses.begin(where, now)
         known = await self._store.password(workspace, name) if is_name(name) and is_name(workspace) else ""
-        if not await self._aside(is_password, password, known):
+        if not await self._hashing(is_password, password, known):
             self._later(self._note_failure(workspace, name, where))
             raise _no_password()
         self._names.succeeded(who)
@@ -221,7 +240,8 @@ class Accounts:
         now = self._clock()
         if found is None or found[0].expires_at <= now or found[1].removed_at is not None:
             raise Unauthenticated("You are not signed in, or not any more. Sign in again.")
-        return of_session(found[1], found[0].workspace, hashed), min(now + KEPT, found[0].expires_at)
+        principal = of_session(found[1], found[0].workspace, hashed, found[0].created_at)
+        return principal, min(now + KEPT, found[0].expires_at)
 
     async def sign_out(self, token: str) -> None:
         """Changes nothing if nobody is signed in with this token."""
@@ -229,8 +249,8 @@ class Accounts:
         if found is not None:
             await self._change(found[0].workspace, lambda book: members.sign_out(book, digest(token)))
 
-    async def sign_out_everywhere(self, workspace: str, name: str, author: str) -> int:
-        """How many sessions were ended."""
+    async def sign_out_everywhere(self, workspace: str, name: str, author: str) -> tuple[int, int]:
+        """How many sessions and keys were ended."""
         return await self._change(workspace, lambda book: members.sign_out_everywhere(book, name, author))
 
     # One-time links
@@ -269,7 +289,7 @@ class Accounts:
         hashed = ""
         if password:
             check_password(password)
-            hashed = await self._aside(hash_password, password)
+            hashed = await self._hashing(hash_password, password)
         spent = digest(token)
         return await self._begin(link.workspace, lambda book, new: members.use_link(book, spent, name, hashed, new))
 
@@ -278,7 +298,7 @@ class Accounts:
     async def add_code(self, workspace: str, person: str, code: codes.Code, address: str = "") -> bool:
         """False if this person was sent enough of them for now, or is not there."""
         who, now = digest(f"{workspace}\n{person}"), self._clock()
-        here = f"{who}\n{_network(address)}"
+        here = f"{who}\n{network(address)}"
         if self._codes.wait(here, now) or self._all_codes.wait(who, now):
             return False
         self._codes.begin(here, now)
@@ -287,7 +307,7 @@ class Accounts:
 
     async def use_code(self, workspace: str, person: str, code: codes.Code, address: str = "") -> tuple[Principal, str]:
         """Spends the code, or a try. What is wrong with it is not told."""
-        where, now = _network(address), self._clock()
+        where, now = network(address), self._clock()
         wait = self._addresses.wait(where, now) if where else 0
         if wait:
             raise TooManyRequests(f"Too many sign-ins failed. Try again in {wait} seconds.", retry_after=wait)
@@ -299,7 +319,7 @@ class Accounts:
             self._later(self._note_failure(workspace, person, where))
             raise codes.no_code()
         self._addresses.succeeded(where)
-        return of_session(user, workspace, new.digest), token
+        return of_session(user, workspace, new.digest, self._clock()), token
 
     # Time
 
@@ -317,24 +337,19 @@ class Accounts:
         token = secrets.token_urlsafe(32)
         new = members.New(digest(token), SESSION)
         user = await self._change(workspace, lambda book: step(book, new))
-        return of_session(user, workspace, new.digest), token
+        return of_session(user, workspace, new.digest, self._clock()), token
+
+    def traced(self, trace: Trace) -> Accounts:
+        """The same, for an author who came so: what they change says it."""
+        other = copy(self)
+        other._trace = trace
+        return other
 
     async def _change(self, workspace: str, step: Callable[[Book], T]) -> T:
         try:
-            return await self._store.change(workspace, step)
+            return await self._store.change(workspace, step, self._trace)
         finally:
             self._found.clear()
-
-    async def _aside(self, work: Callable[..., T], *values: object) -> T:
-        """In a thread, a few at a time."""
-        if self._waiting >= WAITING:
-            raise TooManyRequests("Too many people sign in at once. Try again in a few seconds.", retry_after=5)
-        self._waiting += 1
-        try:
-            async with self._checking:
-                return await asyncio.to_thread(work, *values)
-        finally:
-            self._waiting -= 1
 
     async def _note_failure(self, workspace: str, name: str, where: str) -> None:
         """Names that are not there share one note a second: nobody can fill the ledger with made-up ones."""
@@ -353,27 +368,24 @@ class Accounts:
         task.add_done_callback(self._tasks.discard)
 
 
+def _new_key() -> tuple[str, str]:
+    """Its id, and the key itself."""
+    key_id = "ilk_" + "".join(secrets.choice(LETTERS) for _ in range(8))
+    return key_id, f"{key_id}_{secrets.token_urlsafe(32)}"
+
+
 def digest(secret: str) -> str:
     """Keys and tokens are random and long, so that a plain hash of them can be kept."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _check_person(name: str, role: str, teams: frozenset[str], email: str) -> None:
-    check_name(name)
+    check_person_name(name)
     check_names(teams)
     check_role(role)
     if role == AGENT:
         raise InvalidRequest("A person is a viewer, a reviewer or an admin. Agents have keys: interlock keys create.")
     check_email(email)
-
-
-def _network(address: str) -> str:
-    """What one subscriber has: an IPv4 address, or a /64 of IPv6."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return ""
-    return str(parsed) if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))
 
 
 def _no_password() -> Unauthenticated:

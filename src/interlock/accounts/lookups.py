@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from ipaddress import ip_address, ip_network
 
+from interlock.accounts.keys import expired
+from interlock.accounts.members import session_mark
 from interlock.core.errors import Unauthenticated
-from interlock.core.identity import AGENT, Key, Principal, lesser
+from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Key, Principal, lesser
 from interlock.core.ports import Clock, User
 
 MOST = 10_000
@@ -58,19 +61,39 @@ class Lookups:
             task.exception()  # everybody who waited may have given up
 
 
-def of_key(key: Key, person: User | None) -> Principal:
+def of_key(key: Key, person: User | None, now: int) -> Principal:
     if key.revoked_at is not None or (key.person and (person is None or person.removed_at is not None)):
         raise no_key()
+    if not key.counts_at(now):
+        raise expired(key)
     if key.role == AGENT:
-        return Principal(key.workspace, key.name, AGENT, frozenset(), "key", key.id, key.person)
+        return _of_agent(key)
     if person is None:  # no such key is made
         raise no_key()
-    return Principal(key.workspace, person.name, lesser(key.role, person.role), person.teams, "key", key.id)
+    role = lesser(key.role, person.role)
+    return Principal(key.workspace, person.name, role, person.teams, "key", key.id, root=key.first)
 
 
-def of_session(user: User, workspace: str, hashed: str) -> Principal:
-    return Principal(workspace, user.name, user.role, user.teams, "web", f"session {hashed[:12]}")
+def _of_agent(key: Key) -> Principal:
+    if key.person in (ANY_REQUESTER, NO_REQUESTER):  # somebody's name once, and a word for requesters now
+        raise no_key()
+    bound = (key.agents, key.tools, key.requester, key.first)
+    return Principal(key.workspace, key.name, AGENT, frozenset(), "key", key.id, *bound)
+
+
+def of_session(user: User, workspace: str, hashed: str, since: int) -> Principal:
+    mark = session_mark(hashed)
+    return Principal(workspace, user.name, user.role, user.teams, "web", mark, signed_in_at=since)
 
 
 def no_key() -> Unauthenticated:
     return Unauthenticated("This key does not count: it is unknown or was revoked. Ask an admin for another.")
+
+
+def network(address: str) -> str:
+    """What one subscriber has: an IPv4 address, or a /64 of IPv6."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return ""
+    return str(parsed) if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))

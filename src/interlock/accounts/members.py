@@ -1,4 +1,4 @@
-"""What may happen to the people of a workspace and their keys: each step looks, refuses or writes, and says so."""
+"""What may happen to the people of a workspace: each step looks, refuses or writes, and says so."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from interlock.accounts import keys, leaving
+from interlock.accounts.leaving import UserChange
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Stale, Unauthenticated
 from interlock.core.event import TIME, Event
-from interlock.core.identity import ADMIN, AGENT, Key, Link, Session, check_name, lesser
+from interlock.core.identity import ADMIN, Link, Session, check_person_name
 from interlock.core.policy import People
 from interlock.core.ports import Book, User
+from interlock.core.removal import RemovalEffects, Standing
 
 SESSIONS = 100  # of one person; a further one ends the oldest
 
@@ -21,39 +24,6 @@ class New:
 
     digest: str
     lasts: int
-
-
-# Keys
-
-
-def add_key(book: Book, key: Key, digest: str) -> Key:
-    if book.key(key.id) is not None:
-        raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
-    user = book.user(key.person) if key.person else None
-    if user is not None and user.removed_at is not None:
-        raise Conflict(f"{user.name} was removed. Add them again first: interlock users add {user.name}")
-    if user is not None and lesser(key.role, user.role) != key.role:
-        raise InvalidRequest(
-            f"{user.name} is a {user.role}, so a key of theirs cannot be for {_a(key.role)}. Change their role first."
-        )
-    if key.person and user is None:
-        _save(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
-    made = replace(key, created_at=book.now)
-    book.add_key(made, digest)
-    data = {"key": key.id, "role": key.role, "user": key.person}
-    book.tell(Event("key_created", key.created_by, data, "", {"name": key.name}))
-    return made
-
-
-def revoke_key(book: Book, key_id: str, author: str) -> Key:
-    """A second time it changes nothing."""
-    key = book.key(key_id)
-    if key is None:
-        raise NotFound("There is no key with this id. See: interlock keys list", key_id=key_id)
-    if key.revoked_at is not None:
-        return key
-    _revoke(book, key, author)
-    return replace(key, revoked_at=book.now)
 
 
 # People
@@ -72,30 +42,31 @@ def add_user(book: Book, user: User, author: str) -> User:
     return user
 
 
-def change_user(book: Book, name: str, changes: Mapping[str, Any], author: str, seen: User | None = None) -> User:
+def change_user(book: Book, name: str, changes: Mapping[str, Any], author: str, seen: User | None = None) -> UserChange:
+    """What they may not do any more ends with it."""
     user = _as_seen(there(book, name), seen)
     changed = replace(user, **changes)
     if changed.role != ADMIN:
         _keep_an_admin(book, user)
-    return user if changed == user else _save(book, changed, author)
+    if changed == user:
+        return UserChange(user, RemovalEffects())
+    _save(book, changed, author)
+    return UserChange(changed, leaving.demote(book, Standing(name, changed.role, changed.teams), author))
 
 
-def remove_user(book: Book, name: str, author: str, seen: User | None = None) -> User:
+def remove_user(book: Book, name: str, author: str, seen: User | None = None) -> UserChange:
     user = _as_seen(there(book, name), seen)
     _keep_an_admin(book, user)
-    gone = replace(user, removed_at=book.now, email="", away_until=None, away_to=None)
-    book.save_user(gone)
-    book.set_password(name, "")  # the subject stays: a provider that still vouches for them must not add them again
-    sessions = _end_sessions(book, name)
-    for key in book.keys_of(name):
-        if key.revoked_at is None:
-            _revoke(book, key, author)
-    for link in book.links_of(name):
-        book.spend_link(link)
-    for channel, outside in book.identities_of(name):
-        book.drop_identity(channel, outside)  # whoever gets this name later is somebody else
-    book.tell(Event("user_removed", author, {"user": name, "sessions": sessions}))
-    return gone
+    return leaving.remove(book, user, author)
+
+
+def preview(book: Book, name: str, changes: Mapping[str, Any] | None) -> RemovalEffects:
+    """What a removal would end, or these changes; nothing is changed."""
+    user = there(book, name)
+    if changes is None:
+        return leaving.of_removal(book, name)
+    changed = replace(user, **changes)
+    return leaving.of_demotion(book, Standing(name, changed.role, changed.teams))
 
 
 def set_away(book: Book, name: str, until: int | None, to: People | None, author: str) -> User:
@@ -123,10 +94,12 @@ def there(book: Book, name: str) -> User:
 
 
 def set_password(book: Book, name: str, hashed: str, author: str, spared: str) -> None:
+    """A password that is replaced may be known to somebody else: their sessions and their own keys end with it."""
     there(book, name)
+    ended = keys.end_personal(book, name, author) if book.password(name) else 0
     book.set_password(name, hashed)
     sessions = _end_sessions(book, name, spared)
-    book.tell(Event("password_changed", author, {"user": name, "sessions": sessions}))
+    book.tell(Event("password_changed", author, {"user": name, "sessions": sessions, "keys": ended}))
 
 
 def sign_in(book: Book, name: str, password: str, new: New) -> User:
@@ -155,11 +128,12 @@ def sign_out(book: Book, digest: str) -> None:
         book.tell(Event("signed_out", session.person, {"sessions": 1}))
 
 
-def sign_out_everywhere(book: Book, name: str, author: str) -> int:
+def sign_out_everywhere(book: Book, name: str, author: str) -> tuple[int, int]:
+    """How many sessions and keys of theirs ended."""
     there(book, name)
-    ended = _end_sessions(book, name)
-    book.tell(Event("signed_out", author, {"user": name, "sessions": ended}))
-    return ended
+    sessions, ended = _end_sessions(book, name), keys.end_personal(book, name, author)
+    book.tell(Event("signed_out", author, {"user": name, "sessions": sessions, "keys": ended}))
+    return sessions, ended
 
 
 # One-time links
@@ -200,7 +174,7 @@ def _is_for_first(link: Link) -> bool:
 
 
 def _join(book: Book, user: User, hashed: str, new: New) -> User:
-    check_name(user.name)
+    check_person_name(user.name)
     if not hashed:
         raise InvalidRequest("Choose a password, so that you can sign in again.")
     _save(book, user, user.name)
@@ -224,8 +198,13 @@ def enter(book: Book, user: User, via: str, new: New) -> User:
     for digest in book.sessions_of(user.name)[: 1 - SESSIONS]:
         book.end_session(digest)
     book.add_session(new.digest, Session("", user.name, via, book.now, book.now + new.lasts))
-    book.tell(Event("signed_in", user.name, {"via": via}))
+    book.tell(Event("signed_in", user.name, {"via": via}, "", {"credential": session_mark(new.digest)}))
     return user
+
+
+def session_mark(digest: str) -> str:
+    """How the record names a session: not by what its digest could be looked up with."""
+    return f"session {digest[:12]}"
 
 
 def _as_seen(user: User, seen: User | None) -> User:
@@ -239,11 +218,6 @@ def _end_sessions(book: Book, name: str, spared: str = "") -> int:
     for digest in ended:
         book.end_session(digest)
     return len(ended)
-
-
-def _revoke(book: Book, key: Key, author: str) -> None:
-    book.revoke_key(key.id)
-    book.tell(Event("key_revoked", author, {"key": key.id, "user": key.person}))
 
 
 def _keep_an_admin(book: Book, user: User) -> None:
@@ -264,7 +238,3 @@ def _by_email(book: Book, email: str) -> User | None:
     wanted = email.casefold()
     found = [user for user in book.users() if wanted and user.email.casefold() == wanted and user.removed_at is None]
     return found[0] if len(found) == 1 and not book.has_subject(found[0].name) else None
-
-
-def _a(role: str) -> str:
-    return f"an {role}" if role[0] in "a" else f"a {role}"

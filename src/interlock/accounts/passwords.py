@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
-from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.core.errors import InvalidRequest, Misconfigured, TooManyRequests
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
+T = TypeVar("T")
+AT_ONCE = 2  # passwords that are checked at the same time: each takes 19 MiB
+WAITING = 100  # people who wait for that
 SHORTEST = 12
 LONGEST = 1024  # nobody types more, and hashing must not be a way to keep a server busy
 TIME, MEMORY, LANES = (
@@ -19,6 +24,24 @@ TIME, MEMORY, LANES = (
 )  # OWASP's for argon2id: 19 MiB, two passes; more memory would let few sign in at once
 # Of a password that nobody has: checked for names that are not there, so that they take as long as others.
 NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$ySINknU8nmlPEl2UM8ld0g$5HqZvEkIBRPqNaHXLLWVbRPoW3loEGLkgNljrrLfjlQ"
+
+
+class Hashing:
+    """In threads, a few at a time."""
+
+    def __init__(self) -> None:
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+
+    async def __call__(self, work: Callable[..., T], *values: object) -> T:
+        if self._waiting >= WAITING:
+            raise TooManyRequests("Too many people sign in at once. Try again in a few seconds.", retry_after=5)
+        self._waiting += 1
+        try:
+            async with self._at_once:
+                return await asyncio.to_thread(work, *values)
+        finally:
+            self._waiting -= 1
 
 
 def check_password(password: str) -> None:

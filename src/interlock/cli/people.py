@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from interlock.accounts.accounts import Accounts
 from interlock.accounts.passwords import LONGEST, check_password
 from interlock.cli import asking
 from interlock.cli.output import print_json, say, show, table
@@ -17,6 +18,7 @@ from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_email, check_name
 from interlock.core.ports import User
+from interlock.core.removal import RemovalEffects
 from interlock.durations import parse_duration, rfc3339
 from interlock.words import counted, listed
 
@@ -49,18 +51,22 @@ async def add(
     check_email(email)
     secret = _password() if password else ""
     known = {user.name: user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
-    author, teams = (await desk.person("")).name, frozenset(team or ())
+    author, accounts = await _author(desk)
+    teams, ended = frozenset(team or ()), RemovalEffects()
     if name in known:
-        wanted = replace(known[name], role=role.value, teams=teams, email=email or known[name].email)
-        user = await desk.parts.store.put_user(desk.workspace, wanted, author)
+        address = email or known[name].email
+        change = await accounts.change_user(desk.workspace, name, author, role=role.value, teams=teams, email=address)
+        user, ended = change.user, change.ended
     else:
-        user = await desk.parts.accounts.add_user(desk.workspace, name, role.value, author, teams, email)
+        user = await accounts.add_user(desk.workspace, name, role.value, author, teams, email)
     if secret:
-        await desk.parts.accounts.set_password(desk.workspace, name, secret, author)
+        await accounts.set_password(desk.workspace, name, secret, author)
     if desk.json:
-        print_json(_user_json(user))
-    else:
-        say(f"{'Changed' if name in known else 'Added'} {name}: {user.role}, teams: {listed(sorted(user.teams))}.")
+        print_json({**_user_json(user), "ended": asdict(ended)})
+        return
+    say(f"{'Changed' if name in known else 'Added'} {name}: {user.role}, teams: {listed(sorted(user.teams))}.")
+    for line in _ended_lines(ended):
+        say(f"  {line}")
 
 
 @command(app, kept, "list")
@@ -82,16 +88,30 @@ async def remove(
     desk: Desk,
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would end with it.")] = False,
 ) -> None:
-    """Remove a person: their sessions, keys and links end at once. What they decided stays in the record."""
+    """Remove a person, and end all that stands for them, at once.
+
+    That are their grants, keys, sessions and links, and their delegations and votes of pending approvals. What was
+    approved before stays approved, and what they decided stays in the record.
+    """
+    author, accounts = await _author(desk)
+    if dry_run or (at_terminal() and not yes):
+        ended = await accounts.preview(desk.workspace, name)
+        if dry_run and desk.json:
+            print_json({"name": name, "dry_run": True, "ended": asdict(ended)})
+            return
+        _print_ended(f"Removing {visible(name)} ends:", ended)
+    if dry_run:
+        return
     if at_terminal() and not yes:
         asking.confirm(f"Remove {visible(name)} from the workspace {desk.workspace!r}?")
-    author = (await desk.person("")).name
-    user = await desk.parts.accounts.remove_user(desk.workspace, name, author)
+    change = await accounts.remove_user(desk.workspace, name, author)
     if desk.json:
-        print_json({**_user_json(user), "removed_at": rfc3339(user.removed_at or 0)})
+        removed_at = rfc3339(change.user.removed_at or 0)
+        print_json({**_user_json(change.user), "removed_at": removed_at, "ended": asdict(change.ended)})
     else:
-        say(f"Removed {visible(name)}. Their sessions, keys and links have ended.")
+        _print_ended(f"Removed {visible(name)}. With them ended:", change.ended)
 
 
 @command(app, kept)
@@ -103,9 +123,9 @@ async def link(
     lasts: Annotated[str, typer.Option(metavar="TIME", help="How long the link is good.")] = "1h",
 ) -> None:
     """Print a link with which a person signs in, once, and can set a password."""
-    author = (await desk.person("")).name
+    author, accounts = await _author(desk)
     there = {user.name for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
-    token = await desk.parts.accounts.create_link(
+    token = await accounts.create_link(
         desk.workspace,
         author,
         name,
@@ -125,25 +145,54 @@ async def link(
 
 @command(app, kept)
 async def password(desk: Desk, name: Name) -> None:
-    """Set a person's password, from the terminal or a line of standard input. Ends their sessions."""
+    """Set a person's password, from the terminal or a line of standard input. Ends their sessions and own keys."""
     secret = _password()
-    author = (await desk.person("")).name
-    await desk.parts.accounts.set_password(desk.workspace, name, secret, author)
+    author, accounts = await _author(desk)
+    await accounts.set_password(desk.workspace, name, secret, author)
     if desk.json:
         print_json({"user": name})
     else:
-        say(f"{visible(name)} has a new password, and is signed out everywhere.")
+        say(f"{visible(name)} has a new password, and is signed out everywhere; keys of their own have ended.")
 
 
 @command(app, kept, "sign-out")
 async def sign_out(desk: Desk, name: Name) -> None:
-    """End all sessions of a person."""
-    author = (await desk.person("")).name
-    ended = await desk.parts.accounts.sign_out_everywhere(desk.workspace, name, author)
+    """End all sessions of a person, and their own keys."""
+    author, accounts = await _author(desk)
+    sessions, keys = await accounts.sign_out_everywhere(desk.workspace, name, author)
     if desk.json:
-        print_json({"user": name, "sessions": ended})
+        print_json({"user": name, "sessions": sessions, "keys": keys})
     else:
-        say(f"{visible(name)} is signed out: {counted(ended, 'session', 'sessions')} ended.")
+        ended = f"{counted(sessions, 'session', 'sessions')} and {counted(keys, 'key', 'keys')}"
+        say(f"{visible(name)} is signed out: {ended} ended.")
+
+
+async def _author(desk: Desk) -> tuple[str, Accounts]:
+    """Who changes something, and the accounts that say so."""
+    person = await desk.person("")
+    return person.name, desk.parts.accounts.traced(person.trace)
+
+
+def _print_ended(title: str, ended: RemovalEffects) -> None:
+    say(title)
+    for line in _ended_lines(ended) or ["nothing: they had no grants, keys, sessions, links, delegations or votes"]:
+        say(f"  {line}")
+    if ended.made_keys:
+        kept = listed([f"{key_id} ({visible(name)})" for key_id, name in ended.made_keys])
+        say(f"Keys that they made for others stay: {kept}. To replace one: interlock keys rotate ID", style="yellow")
+
+
+def _ended_lines(ended: RemovalEffects) -> list[str]:
+    named = {
+        "grants": [f"{grant_id} ({visible(tool)})" for grant_id, tool in ended.grants],
+        "keys": [f"{key_id} ({visible(name)})" for key_id, name in ended.keys],
+        "votes in pending approvals": ended.votes,
+        "delegations in pending approvals": ended.delegations,
+        "stand-in for": [visible(name) for name in ended.away],
+    }
+    counts = {"sessions": ended.sessions, "sign-in links": ended.links, "accounts elsewhere": ended.identities}
+    lines = [f"{what}: {listed(list(found))}" for what, found in named.items() if found]
+    return lines + [f"{what}: {count}" for what, count in counts.items() if count]
 
 
 def _password() -> str:

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -90,7 +90,8 @@ class Desk:
         """Whoever can open a local database owns it, so somebody whom the workspace does not know is an admin."""
         from interlock.wiring import os_user
 
-        return await self.parts.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
+        found = await self.parts.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
+        return replace(found, credential=f"os user {os_user()}")
 
 
 @asynccontextmanager

@@ -157,7 +157,7 @@ def undo(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appro
     if moment.now >= (approval.release_at or 0) or moment.now >= approval.expires_at:
         raise Expired("Too late to undo: the agent has been told.", approval_id=approval.id)
     pending = moved(approval, status="pending", decision=None, release_at=None)
-    return changed(pending, "undone", reviewer.name, {}, {"via": reviewer.via})
+    return changed(pending, "undone", reviewer.name, {}, reviewer.trace)
 
 
 def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
@@ -172,7 +172,7 @@ def delegate(approval: Approval, to: People, reviewer: Reviewer, moment: Moment)
     passed = Delegation(reviewer.name, reviewer.teams, reviewer.role, to)
     named = {"users": sorted(to.users), "teams": sorted(to.teams)}
     delegated = moved(approval, delegations=(*approval.delegations, passed))
-    return changed(delegated, "delegated", reviewer.name, {}, {"to": named, "via": reviewer.via})
+    return changed(delegated, "delegated", reviewer.name, {}, {"to": named, **reviewer.trace})
 
 
 def cancel(approval: Approval, actor: str, reason: str, moment: Moment) -> Change[Approval]:
@@ -193,12 +193,12 @@ def resolve_unknown(
     """A person looked and says how it ended; nothing runs."""
     if approval.status != "unknown":
         raise Conflict(f"Only an unknown outcome can be resolved; this is {approval.status}.", approval_id=approval.id)
-    if reviewer.role not in voting.DECIDERS:
-        error = Forbidden("Only reviewers and admins can resolve an unknown outcome.", approval_id=approval.id)
-        return refused(approval, "resolve", reviewer, error)
+    if not voting.may_decide(approval, reviewer):
+        message = f"Only people who may decide this call resolve its outcome: {voting.deciders(approval)}."
+        return refused(approval, "resolve", reviewer, Forbidden(message, approval_id=approval.id))
     status = "succeeded" if ok else "failed"
     payload = Payload(result=result) if ok else Payload(error=note)
-    content = {"note": note, "via": reviewer.via}
+    content = {"note": note, **reviewer.trace}
     return changed(moved(approval, status=status), "resolved", reviewer.name, {}, content, payload)
 
 
@@ -226,7 +226,7 @@ def standing(approval: Approval) -> Error:
 
 def refused(approval: Approval, attempt: str, reviewer: Reviewer, error: Error, **seen: object) -> Change[Approval]:
     """Nothing changes, and the attempt is kept."""
-    content = {"kind": attempt, **seen, "via": reviewer.via}
+    content = {"kind": attempt, **seen, **reviewer.trace}
     event = Event("decision_refused", reviewer.name, {"error": error.code}, approval.id, content)
     return Change(approval, (event,), error=error)
 
@@ -306,7 +306,7 @@ def _approve(approval: Approval, seen: Seen, reviewer: Reviewer, moment: Moment)
     counted = but(approval, votes=(*approval.votes, vote))
     kind, words = "edit" if approval.editors else "approve", (seen.reason, seen.comment)
     decided = Decided(kind, reviewer.name, moment.now, reviewer.via, *words)
-    content: dict[str, object] = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": seen.comment}
+    content: dict[str, object] = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": seen.comment}
     content |= {"reason": seen.reason} if seen.reason else {}
     content |= {"seat": seat} if seat != reviewer.name else {}
     content |= {"acknowledged": list(approval.alarms)} if approval.alarms else {}
@@ -354,7 +354,7 @@ def _edit(
         votes=(),
         editors=tuple(dict.fromkeys((*approval.editors, reviewer.name))),
     )
-    content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, "via": reviewer.via, **edited.changes}
+    content = {"args_sha256": edited.args_sha256, "replaces": edited.replaces, **reviewer.trace, **edited.changes}
     data = {"quorum": [stage.quorum for stage in terms.stages]}
     change = changed(moved(fresh), "edited", reviewer.name, data, content)
     payload = Payload(args=edited.args, shown=edited.shown, sentence=edited.sentence)
@@ -368,7 +368,7 @@ def _respond(approval: Approval, decision: Respond, reviewer: Reviewer, moment: 
     decided = Decided("respond", reviewer.name, moment.now, reviewer.via, decision.seen.reason, decision.seen.comment)
     said = decision.message if decision.answer is None else decision.answer
     responded = moved(approval, status="responded", decision=decided)
-    content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "comment": decision.seen.comment}
+    content = {"args_sha256": approval.args_sha256, **reviewer.trace, "comment": decision.seen.comment}
     return changed(responded, "responded", reviewer.name, {}, content, Payload(result=canonical(said)))
 
 
@@ -378,7 +378,7 @@ def _reject(approval: Approval, decision: Reject, reviewer: Reviewer, moment: Mo
     decided = Decided("reject", reviewer.name, moment.now, reviewer.via, reason, comment)
     release_at = moment.now + approval.terms.undo_window
     rejected = moved(approval, status="rejected", decision=decided, release_at=release_at)
-    content = {"args_sha256": approval.args_sha256, "via": reviewer.via, "reason": reason, "comment": comment}
+    content = {"args_sha256": approval.args_sha256, **reviewer.trace, "reason": reason, "comment": comment}
     return changed(rejected, "rejected", reviewer.name, {"release_at": release_at}, content)
 
 

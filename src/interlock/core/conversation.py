@@ -33,7 +33,7 @@ def claim(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Appr
     if approval.claimed_by == reviewer.name:
         return Change(approval)
     claimed = moved(approval, claimed_by=reviewer.name)
-    return changed(claimed, "claimed", reviewer.name, {}, {"via": reviewer.via})
+    return changed(claimed, "claimed", reviewer.name, {}, reviewer.trace)
 
 
 def release(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Approval]:
@@ -45,7 +45,7 @@ def release(approval: Approval, reviewer: Reviewer, moment: Moment) -> Change[Ap
     if approval.claimed_by != reviewer.name:
         message = f"{approval.claimed_by} has claimed this. Claim it yourself to take it over."
         return refused(approval, "release", reviewer, Forbidden(message, approval_id=approval.id))
-    return changed(moved(approval, claimed_by=""), "released", reviewer.name, {}, {"via": reviewer.via})
+    return changed(moved(approval, claimed_by=""), "released", reviewer.name, {}, reviewer.trace)
 
 
 def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approval]:
@@ -54,7 +54,7 @@ def comment(approval: Approval, text: str, reviewer: Reviewer) -> Change[Approva
         message = "Only the requester, reviewers and admins can comment."
         return refused(approval, "comment", reviewer, Forbidden(message, approval_id=approval.id))
     _check_text("A comment", text, MAX_COMMENT)
-    content = {"text": text, "via": reviewer.via}
+    content = {"text": text, **reviewer.trace}
     return Change(approval, (Event("commented", reviewer.name, {}, approval.id, content),))
 
 
@@ -68,7 +68,7 @@ def ask(approval: Approval, text: str, reviewer: Reviewer, moment: Moment) -> Ch
     if number > MAX_QUESTIONS:
         message = f"The agent has been asked {MAX_QUESTIONS} questions about this call. Decide it, or let it expire."
         raise Conflict(message, approval_id=approval.id)
-    content = {"text": text, "via": reviewer.via}
+    content = {"text": text, **reviewer.trace}
     return changed(moved(approval, asked=number), "asked", reviewer.name, {"number": number}, content)
 
 

@@ -72,13 +72,28 @@ Decision = Approve | Edit | Respond | Reject
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """A person, as authentication knows them; `via` is their channel; they stand in for `covers`."""
+    """A person, as authentication knows them; `via` is their channel; they stand in for `covers`.
+
+    `credential` is the key or session that they came by, `address` their client's, where they are known.
+    """
 
     name: str
     role: str = "reviewer"
     teams: frozenset[str] = frozenset()
     via: str = "library"
     covers: tuple[Delegation, ...] = ()
+    credential: str = ""
+    address: str = ""
+
+    @property
+    def trace(self) -> dict[str, object]:
+        """How they came, for the content of an event."""
+        return traced(self.via, self.credential, self.address)
+
+
+def traced(via: str, credential: str, address: str) -> dict[str, object]:
+    known = {"credential": credential, "address": address}
+    return {"via": via, **{name: text for name, text in known.items() if text}}
 
 
 DIGEST = 64

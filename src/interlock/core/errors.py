@@ -6,6 +6,7 @@ Error
 ├── TooManyRequests           429 too_many_requests     carries the seconds to wait
 ├── NotFound                  404 not_found
 ├── Forbidden                 403 forbidden             this person may not do this
+│   └── RecentSignInRequired      recent_sign_in_required   the session is older than this asks for
 ├── Conflict                  409 conflict
 │   ├── AlreadyDecided            already_decided       carries the standing decision
 │   ├── AlreadyStarted            already_started
@@ -84,6 +85,10 @@ class NotFound(Error):
 
 class Forbidden(Error):
     code, status = "forbidden", 403
+
+
+class RecentSignInRequired(Forbidden):
+    code = "recent_sign_in_required"
 
 
 class Conflict(Error):

@@ -79,7 +79,7 @@ def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
         "budget_of": grant.budget_of,
         "budget": grant.budget,
     }
-    content = {"agent": grant.agent, "when": grant.when, "reason": grant.reason, "via": maker.via}
+    content = {"agent": grant.agent, "when": grant.when, "reason": grant.reason, **maker.trace}
     return Change(grant, (Event("granted", maker.name, data, "", content),))
 
 
@@ -102,7 +102,7 @@ def revoke(grant: Grant, by: Reviewer, moment: Moment, reason: str = "") -> Chan
     if grant.revoked_at is not None:
         return Change(grant)
     _check_text("The reason", reason, MAX_COMMENT)
-    data, content = {"grant": grant.id, "tool": grant.tool}, {"reason": reason, "via": by.via}
+    data, content = {"grant": grant.id, "tool": grant.tool}, {"reason": reason, **by.trace}
     revoked = replace(grant, revoked_at=moment.now)
     return Change(revoked, (Event("grant_revoked", by.name, data, "", content),))
 

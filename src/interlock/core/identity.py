@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from interlock.core.call import MAX_NAME, MAX_NAMES
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import InvalidRequest, RecentSignInRequired
 from interlock.core.event import TIME
 
 AGENT = "agent"
 ADMIN = "admin"
 ROLES = (AGENT, "viewer", "reviewer", ADMIN)  # an agent proposes and never decides; viewers look
-ANY_REQUESTER = "any"
-NO_REQUESTER = "none"
 OURS = frozenset({TIME, "policy"})  # actors of the record that are no people
+ANY_REQUESTER, NO_REQUESTER = "any", "none"  # requesters of a key: whoever the call says; nobody
+RECENT = 300_000  # milliseconds that a sign-in counts as recent
 _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`name` is the person's, or the key's of an agent.
+    """`name` is the person's, or the key's of an agent; `credential` is the id of the key or session that it came by.
 
-    `credential` is the id of the key or session that it came by. An agent's key may be bound: to `agents`, to patterns
-    of `tools`, and to a `requester`, which is a person, `any` for a program that authenticates its own users, or `none`
-    for work of nobody. `root` is the first key of which this one is a rotation.
+    An agent's key may be bound: to names of `agents`, to patterns of `tools`, and to a `requester`, which is a person's
+    name, "any" (the program authenticates its own users), "none" (it works for nobody) or "" (not bound). `root` is the
+    id of the first key of its chain of rotations. `signed_in_at` is of sessions, `address` is the client's if known.
     """
 
     workspace: str
@@ -36,15 +36,12 @@ class Principal:
     teams: frozenset[str] = frozenset()
     via: str = "key"
     credential: str = ""
-    requester: str = ""
     agents: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    requester: str = ""
     root: str = ""
-
-    @property
-    def on_behalf(self) -> str:
-        """The one person for whom an agent's key acts; empty if it is for no certain one."""
-        return "" if self.requester in (ANY_REQUESTER, NO_REQUESTER) else self.requester
+    signed_in_at: int | None = None
+    address: str = ""
 
     @property
     def owner(self) -> str:
@@ -67,13 +64,31 @@ class Principal:
         """As the record names them."""
         return f"agent:{self.name}" if self.is_agent else self.name
 
+    @property
+    def on_behalf(self) -> str:
+        """The one person for whom a key may act; empty if there is no such person."""
+        return "" if self.requester in (ANY_REQUESTER, NO_REQUESTER) else self.requester
+
     def reviewer(self) -> Reviewer:
-        return Reviewer(self.name, self.role, self.teams, self.via)
+        return Reviewer(self.name, self.role, self.teams, self.via, (), self.credential, self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What an agent's key is for: names of agents, patterns of tools, a requester. Empty is not bound."""
+
+    agents: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    requester: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`id` is the part of the key that may be shown; `person` is whose it is, empty for a program of nobody's."""
+    """`id` is the part of the key that may be shown; `person` is whose it is, empty for a program of nobody's.
+
+    `person` of an agent's key is the one requester that it is bound to; `requester` also says "any" and "none".
+    `rotated_from` is the key that this one replaces, `root` the first one of that chain, if it is another.
+    """
 
     id: str
     workspace: str
@@ -84,6 +99,26 @@ class Key:
     created_at: int
     used_at: int | None = None
     revoked_at: int | None = None
+    agents: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    requester: str = ""
+    expires_at: int | None = None
+    rotated_from: str = ""
+    root: str = ""
+
+    @property
+    def first(self) -> str:
+        """The id of the first key of its chain of rotations."""
+        return self.root or self.id
+
+    @property
+    def is_unbound(self) -> bool:
+        """An agent's key that may say any agent's name, or any requester's."""
+        return self.role == AGENT and not (self.agents and self.requester)
+
+    def counts_at(self, now: int) -> bool:
+        """Neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +144,15 @@ class Link:
     expires_at: int
 
 
+def check_recent(who: Principal, now: int) -> None:
+    """A session that somebody took must not turn into something that lasts. Keys have no sign-in to repeat."""
+    if who.via == "web" and now - (who.signed_in_at or 0) > RECENT:
+        raise RecentSignInRequired(
+            "This needs a sign-in of the last 5 minutes. Sign in again with your password, by a link or through your "
+            "provider, then repeat it."
+        )
+
+
 def lesser(role: str, other: str) -> str:
     """The one with fewer rights; a role that nobody knows has none but an agent's."""
     return ROLES[min(_rank(role), _rank(other))]
@@ -132,6 +176,26 @@ def check_names(names: Collection[str]) -> None:
         raise InvalidRequest(f"That are {len(names):,} names; there may be {MAX_NAMES}.")
     for name in names:
         check_name(name)
+
+
+def check_person_name(name: str) -> None:
+    """The words that a key's requester can be besides somebody's name are nobody's name."""
+    check_name(name)
+    if name in (ANY_REQUESTER, NO_REQUESTER):
+        raise InvalidRequest(f"{name!r} says for whom a key may act, so that nobody can be called so. Choose another.")
+
+
+def check_bindings(role: str, bindings: Bindings) -> None:
+    if role != AGENT and bindings != Bindings():
+        raise InvalidRequest("Only an agent's key is bound to agents, tools or a requester: leave them out.")
+    check_names(bindings.agents)
+    if len(bindings.tools) > MAX_NAMES:
+        raise InvalidRequest(f"That are {len(bindings.tools):,} patterns of tools; there may be {MAX_NAMES}.")
+    for pattern in bindings.tools:
+        if not 1 <= len(pattern) <= MAX_NAME or visible(pattern) != pattern or pattern != pattern.strip():
+            raise InvalidRequest(f'"{_shown(pattern)}" cannot be a pattern of tools, such as send_* or pay.')
+    if bindings.requester not in ("", ANY_REQUESTER, NO_REQUESTER):
+        check_name(bindings.requester)
 
 
 def is_name(name: str) -> bool:

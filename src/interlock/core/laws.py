@@ -47,6 +47,7 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
     "voted": ("pending",),
     "edited": ("pending",),
     "delegated": ("pending",),
+    "reviewer_removed": ("pending",),
     "claimed": ("pending",),
     "released": ("pending",),
     "asked": ("pending",),
@@ -231,6 +232,11 @@ class Laws:
     def _vote(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
         standing.voters |= {entry.actor}
 
+    def _withdraw(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        """Of a person who was removed or may do less: their votes count no more."""
+        voters = facts.get("voters")
+        standing.voters -= {str(each) for each in voters} if isinstance(voters, list) else set()
+
     def _approve(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
         standing.approved_binding = binding
         if facts.get("by") == "expiry":
@@ -264,6 +270,7 @@ _STEPS: Mapping[str, Callable[[Laws, Entry, Facts, Standing, str], None]] = {
     "allowed": Laws._begin,
     "edited": Laws._edit,
     "voted": Laws._vote,
+    "reviewer_removed": Laws._withdraw,
     "approved": Laws._approve,
     "started": Laws._start,
 }

@@ -58,6 +58,11 @@ def may_end(approval: Approval, reviewer: Reviewer) -> bool:
     return any(seat(approval, reviewer, stage) for stage in range(open_stage(approval), len(approval.terms.stages)))
 
 
+def may_decide(approval: Approval, reviewer: Reviewer) -> bool:
+    """Whether they have a seat in any stage, complete or not: those resolve what became of a call."""
+    return any(seat(approval, reviewer, stage) for stage in range(len(approval.terms.stages)))
+
+
 def open_stage(approval: Approval) -> int:
     """The first stage without its quorum; the number of stages when all have theirs."""
     if not approval.votes:
@@ -70,10 +75,12 @@ def open_stage(approval: Approval) -> int:
 
 def needed(approval: Approval) -> str:
     """Who has to decide next, in words."""
-    approvers = approval.terms.stages[min(open_stage(approval), len(approval.terms.stages) - 1)].approvers
-    if approvers is None:
-        return "the requester, a reviewer or an admin"
-    return " or ".join([*sorted(approvers.users), *(f"team {team}" for team in sorted(approvers.teams))])
+    return _named(approval.terms.stages[min(open_stage(approval), len(approval.terms.stages) - 1)])
+
+
+def deciders(approval: Approval) -> str:
+    """All who have a seat, in words."""
+    return " or ".join(dict.fromkeys(map(_named, approval.terms.stages)))
 
 
 def quorum(approval: Approval) -> int:
@@ -145,6 +152,13 @@ def _lent(approval: Approval, reviewer: Reviewer, stage: int) -> Iterator[str]:
         meant = lent.to.include(reviewer.name, reviewer.teams) and not _excluded(approval, lent.by)
         if meant and _sits(approval, lent.by, lent.role, lent.teams, stage):
             yield lent.by
+
+
+def _named(stage: Stage) -> str:
+    if stage.approvers is None:
+        return "the requester, a reviewer or an admin"
+    teams = [f"team {team}" for team in sorted(stage.approvers.teams)]
+    return " or ".join([*sorted(stage.approvers.users), *teams])
 
 
 def _excluded(approval: Approval, name: str) -> bool:

@@ -84,7 +84,8 @@ def _route(route: Route) -> Iterator[str]:
 
 
 def who(route: Route) -> str:
-    return f"For: {', '.join(route.roles)}." if route.roles else "For everybody, without a key."
+    recent = " A session has to be of the last 5 minutes, else 403 `recent_sign_in_required`." if route.recent else ""
+    return f"For: {', '.join(route.roles)}.{recent}" if route.roles else "For everybody, without a key."
 
 
 def _table(title: str, fields: Iterable[Field]) -> Iterator[str]:

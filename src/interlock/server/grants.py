@@ -18,7 +18,7 @@ from interlock.durations import parse_duration
 from interlock.gate import uuid7
 from interlock.reports import grant_doubts, grant_json, grant_view_json
 from interlock.web.asgi import Asked, Body, as_invalid
-from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may
+from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may, recently
 from interlock.web.site import Site
 
 router = APIRouter(tags=["grants"])
@@ -95,7 +95,7 @@ async def list_grants(site: Here, who: Caller, state: Literal["active", "all"] =
     return GrantList(items=[_info(grant, site.clock()) for grant in grants])
 
 
-@router.post("/api/grants", responses=fails(404, 409), status_code=201, **may(DECIDERS))
+@router.post("/api/grants", responses=fails(404, 409), status_code=201, **recently(DECIDERS))
 async def make_grant(body: NewGrant, site: Here, who: Caller, asked: Given) -> MadeGrant:
     """Lets calls of a tool through without asking, as if one approved each of them."""
     if not body.reason.strip():

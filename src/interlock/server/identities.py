@@ -15,7 +15,7 @@ from interlock.durations import rfc3339
 from interlock.stores.deliveries import Identity
 from interlock.web.asgi import Body
 from interlock.web.channel_states import identity_id, identity_json
-from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may
+from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may, recently
 from interlock.web.site import Site
 
 router = APIRouter(tags=["people and keys"])
@@ -68,7 +68,7 @@ async def look_at_binding(body: Binding, site: Here, who: Caller) -> Claimed:
     return Claimed(channel=claim.channel, kind=kind, outside=claim.outside, user=known or None, expires_at=expires_at)
 
 
-@router.post("/api/me/identities", responses=fails(404, 409), status_code=201, **may(LOOKERS))
+@router.post("/api/me/identities", responses=fails(404, 409), status_code=201, **recently(LOOKERS))
 async def bind_me(body: Binding, site: Here, who: Caller) -> IdentityInfo:
     """Says that this is oneself there: from then on, what is decided through that account counts as one's own."""
     if who.via != "web":

@@ -1,20 +1,22 @@
-"""People and keys: admins change everybody, everybody their own password, keys and absence."""
+"""People: admins change everybody, everybody their own password and absence."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 
+from interlock.accounts.accounts import Accounts
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import AGENT, Key, Principal, lesser
+from interlock.core.identity import Principal
 from interlock.core.policy import People
 from interlock.core.ports import User
-from interlock.durations import optional_rfc3339, parse_duration, parse_time, rfc3339
+from interlock.core.removal import RemovalEffects
+from interlock.durations import parse_duration, parse_time, rfc3339
 from interlock.server.session import MAX_SECRET, Ended, client_address
 from interlock.web.asgi import Asked, Body
-from interlock.web.routing import ADMINS, ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may
+from interlock.web.routing import ADMINS, ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may, recently
 from interlock.web.site import Site
 from interlock.web.versions import check_match, etag
 
@@ -56,19 +58,6 @@ class NewPassword(Body):
     new: Text
 
 
-class NewOwnKey(Body):
-    name: Text
-    role: PersonRole | None = None
-
-
-class NewKey(Body):
-    """Without a `user`, a key for people is of the person of its own name, who is added if missing."""
-
-    name: Text
-    role: Literal["agent", "viewer", "reviewer", "admin"]
-    user: Text = ""
-
-
 class AwayUntil(BaseModel):
     until: str
     users: list[str]
@@ -90,35 +79,46 @@ class PersonList(BaseModel):
     next: str | None = None
 
 
+class Named(BaseModel):
+    """A key by its name, or a grant by its tool."""
+
+    id: str
+    name: str
+
+
+class Removal(BaseModel):
+    """What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
+
+    `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay,
+    so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
+    """
+
+    grants: list[Named]
+    keys: list[Named]
+    sessions: int
+    links: int
+    identities: int
+    votes: list[str]
+    delegations: list[str]
+    away: list[str]
+    made_keys: list[Named]
+
+
+class ChangedPerson(Person):
+    ended: Removal
+
+
+class RemovedPerson(BaseModel):
+    name: str
+    removed_at: str
+    ended: Removal
+
+
 class SignInLink(BaseModel):
     """Good for one sign-in; it is shown here and nowhere else."""
 
     url: str
     expires_at: str
-
-
-class KeyInfo(BaseModel):
-    """`id` is how the key begins."""
-
-    id: str
-    name: str
-    role: str
-    user: str | None
-    created_by: str
-    created_at: str
-    used_at: str | None
-    revoked_at: str | None
-
-
-class MadeKey(KeyInfo):
-    """`key` is shown here and nowhere else."""
-
-    key: str
-
-
-class KeyList(BaseModel):
-    items: list[KeyInfo]
-    next: str | None = None
 
 
 class Workspace(BaseModel):
@@ -136,11 +136,12 @@ async def list_users(site: Here, who: Caller) -> PersonList:
     return PersonList(items=[_person(user, who) for user in users if user.removed_at is None])
 
 
-@router.post("/api/users", responses=fails(409), status_code=201, **may(ADMINS))
+@router.post("/api/users", responses=fails(409), status_code=201, **recently(ADMINS))
 async def add_user(body: NewUser, site: Here, who: Caller, response: Response) -> Person:
     """Adds somebody, who cannot sign in yet: make a link for them."""
     teams = frozenset(body.teams)
-    user = await site.accounts.add_user(who.workspace, body.name, body.role, who.name, teams, body.email)
+    accounts = traced(site, who)
+    user = await accounts.add_user(who.workspace, body.name, body.role, who.name, teams, body.email)
     return await _told(site, user, who, response)
 
 
@@ -150,37 +151,61 @@ async def show_user(name: str, site: Here, who: Caller, response: Response) -> P
     return _shown(await _user(site, who, name), who, response)
 
 
-@router.put("/api/users/{name}", responses=fails(404, 409), **may(ADMINS))
+@router.put("/api/users/{name}", responses=fails(404, 409), **recently(ADMINS))
 async def change_user(
     name: str, body: ChangedUser, site: Here, who: Caller, asked: Given, response: Response
-) -> Person:
-    """Changes role, teams and e-mail address. With If-Match, only what was seen is changed."""
+) -> ChangedPerson:
+    """Changes role, teams and e-mail address. With If-Match, only what was seen is changed.
+
+    What they may not do any more ends with it: their grants, and their votes and delegations of pending approvals.
+    """
     seen = await _matching(site, who, name, asked)
-    user = await site.accounts.change_user(
+    change = await traced(site, who).change_user(
         who.workspace, name, who.name, role=body.role, teams=frozenset(body.teams), email=body.email, seen=seen
     )
-    return await _told(site, user, who, response)
+    person = await _told(site, change.user, who, response)
+    return ChangedPerson(**person.model_dump(), ended=removal(change.ended))
 
 
-@router.delete("/api/users/{name}", responses=fails(404, 409), status_code=204, **may(ADMINS))
-async def remove_user(name: str, site: Here, who: Caller, asked: Given) -> None:
-    """Ends their sessions, keys and links; the record keeps the name."""
+@router.get("/api/users/{name}/removal", responses=fails(404), **may(ADMINS))
+async def preview_removal(
+    name: str,
+    site: Here,
+    who: Caller,
+    role: Annotated[PersonRole | None, Query()] = None,
+    team: Annotated[list[Text] | None, Query()] = None,
+) -> Removal:
+    """What removing somebody would end, or giving them this role and these teams. Changes nothing."""
+    teams = frozenset(team or ()) if role is not None or team is not None else None
+    return removal(await site.accounts.preview(who.workspace, name, role, teams))
+
+
+@router.delete("/api/users/{name}", responses=fails(404, 409), **may(ADMINS))
+async def remove_user(name: str, site: Here, who: Caller, asked: Given) -> RemovedPerson:
+    """Removes somebody and ends all that stands for them, at once; the record keeps the name.
+
+    Grants, keys, sessions, links, delegations and votes of pending approvals end in one transaction, and are listed.
+    What was approved before stays approved.
+    """
     seen = await _matching(site, who, name, asked)
-    await site.accounts.remove_user(who.workspace, name, who.name, seen)
+    change = await traced(site, who).remove_user(who.workspace, name, who.name, seen)
     await site.workspaces.refresh(who.workspace)
+    removed_at = rfc3339(change.user.removed_at or 0)
+    return RemovedPerson(name=name, removed_at=removed_at, ended=removal(change.ended))
 
 
 @router.delete("/api/users/{name}/sessions", responses=fails(404), **may(ADMINS))
 async def sign_somebody_out(name: str, site: Here, who: Caller) -> Ended:
-    """Ends all sessions of somebody. Their keys stay."""
-    return Ended(sessions=await site.accounts.sign_out_everywhere(who.workspace, name, who.name))
+    """Ends all sessions of somebody, and their own keys. Keys of agents stay."""
+    sessions, keys = await traced(site, who).sign_out_everywhere(who.workspace, name, who.name)
+    return Ended(sessions=sessions, keys=keys)
 
 
-@router.post("/api/users/{name}/link", responses=fails(404), status_code=201, **may(ADMINS))
+@router.post("/api/users/{name}/link", responses=fails(404), status_code=201, **recently(ADMINS))
 async def link_for_user(name: str, site: Here, who: Caller, body: NewLink | None = None) -> SignInLink:
     """Makes a link with which somebody signs in once, and may choose a password."""
     lasts = min(parse_duration((body or NewLink()).expires_in), MAX_LINK)
-    token = await site.accounts.create_link(who.workspace, who.name, name, lasts=lasts)
+    token = await traced(site, who).create_link(who.workspace, who.name, name, lasts=lasts)
     link = await site.accounts.link(token)
     return SignInLink(url=f"{site.public_url}/welcome#{token}", expires_at=rfc3339(link.expires_at))
 
@@ -202,57 +227,11 @@ async def set_me_away(body: Away, site: Here, who: Caller, response: Response) -
 
 @router.put("/api/me/password", responses=fails(404, 429), status_code=204, **may(LOOKERS))
 async def change_my_password(body: NewPassword, site: Here, who: Caller, asked: Given, guard: Guard) -> None:
-    """Changes one's own password, and ends all other sessions."""
+    """Changes one's own password, and ends all other sessions and one's own keys."""
     if who.via != "web":
         raise Forbidden("A key cannot change a password. Sign in, or ask an admin for a sign-in link.")
     token, address = guard.token(asked.headers), client_address(asked)
-    await site.accounts.change_password(who.workspace, who.name, body.old, body.new, address, token)
-
-
-@router.get("/api/me/keys", responses=fails(), **may(LOOKERS))
-async def list_my_keys(site: Here, who: Caller) -> KeyList:
-    """One's own keys."""
-    return KeyList(items=[_key(key) for key in await _my_keys(site, who)])
-
-
-@router.post("/api/me/keys", responses=fails(409), status_code=201, **may(LOOKERS))
-async def make_my_key(body: NewOwnKey, site: Here, who: Caller) -> MadeKey:
-    """Makes a key of one's own, with at most one's own role."""
-    role = body.role or who.role
-    if lesser(role, who.role) != role:
-        raise Forbidden(f"You are {who.role} here, so that a key of yours cannot be for more.")
-    return await _made(site, who, body.name, role, who.name)
-
-
-@router.delete("/api/me/keys/{key_id}", responses=fails(404), **may(LOOKERS))
-async def revoke_my_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
-    """Ends a key of one's own, at once and for good."""
-    if all(key.id != key_id for key in await _my_keys(site, who)):
-        raise NotFound("You have no key with this id.", key_id=key_id)
-    return _key(await site.accounts.revoke_key(who.workspace, key_id, who.name))
-
-
-# Keys
-
-
-@router.get("/api/keys", responses=fails(), **may(ADMINS))
-async def list_keys(site: Here, who: Caller) -> KeyList:
-    """The newest 1,000 keys of the workspace, the revoked ones too."""
-    return KeyList(items=[_key(key) for key in await site.accounts.keys(who.workspace)])
-
-
-@router.post("/api/keys", responses=fails(409), status_code=201, **may(ADMINS))
-async def make_key(body: NewKey, site: Here, who: Caller) -> MadeKey:
-    """Makes a key for an agent's program, or for somebody."""
-    made = await _made(site, who, body.name, body.role, body.user)
-    await site.workspaces.refresh(who.workspace)
-    return made
-
-
-@router.delete("/api/keys/{key_id}", responses=fails(404), **may(ADMINS))
-async def revoke_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
-    """Ends a key, at once and for good."""
-    return _key(await site.accounts.revoke_key(who.workspace, key_id, who.name))
+    await traced(site, who).change_password(who.workspace, who.name, body.old, body.new, address, token)
 
 
 @router.get("/api/workspaces/current", responses=fails(), **may(ANYBODY))
@@ -260,6 +239,24 @@ async def this_workspace(site: Here, who: Caller) -> Workspace:
     """The workspace of this key or session."""
     known = dict(await site.accounts.workspaces())
     return Workspace(name=who.workspace, created_at=rfc3339(known[who.workspace]))
+
+
+def traced(site: Site, who: Principal) -> Accounts:
+    """What they change says by which key or session, and from where."""
+    return site.accounts.traced(who.reviewer().trace)
+
+
+def removal(ended: RemovalEffects) -> Removal:
+    lists = {"grants": ended.grants, "keys": ended.keys, "made_keys": ended.made_keys}
+    return Removal(
+        **{what: [Named(id=each, name=name) for each, name in found] for what, found in lists.items()},
+        sessions=ended.sessions,
+        links=ended.links,
+        identities=ended.identities,
+        votes=list(ended.votes),
+        delegations=list(ended.delegations),
+        away=list(ended.away),
+    )
 
 
 async def _user(site: Site, who: Principal, name: str) -> User:
@@ -278,7 +275,7 @@ async def _matching(site: Site, who: Principal, name: str, asked: Asked) -> User
 async def _put_away(site: Site, who: Principal, name: str, body: Away, response: Response) -> Person:
     until = None if body.until is None else parse_time(body.until)
     to = People(frozenset(body.users), frozenset(body.teams)) if body.users or body.teams else None
-    return await _told(site, await site.accounts.set_away(who.workspace, name, until, to, who.name), who, response)
+    return await _told(site, await traced(site, who).set_away(who.workspace, name, until, to, who.name), who, response)
 
 
 async def _told(site: Site, user: User, who: Principal, response: Response) -> Person:
@@ -306,25 +303,3 @@ def _tag(user: User) -> str:
     to = user.away_to or People()
     away = [user.away_until, sorted(to.users), sorted(to.teams)]
     return etag([user.name, user.role, sorted(user.teams), user.email, away])
-
-
-async def _my_keys(site: Site, who: Principal) -> list[Key]:
-    return [key for key in await site.accounts.keys(who.workspace) if key.person == who.name and key.role != AGENT]
-
-
-async def _made(site: Site, who: Principal, name: str, role: str, user: str) -> MadeKey:
-    key, secret = await site.accounts.create_key(who.workspace, name, role, who.name, user)
-    return MadeKey(**_key(key).model_dump(), key=secret)
-
-
-def _key(key: Key) -> KeyInfo:
-    return KeyInfo(
-        id=key.id,
-        name=key.name,
-        role=key.role,
-        user=key.person or None,
-        created_by=key.created_by,
-        created_at=rfc3339(key.created_at),
-        used_at=optional_rfc3339(key.used_at),
-        revoked_at=optional_rfc3339(key.revoked_at),
-    )

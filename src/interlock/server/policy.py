@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
@@ -22,7 +22,7 @@ from interlock.rehearse import rehearse
 from interlock.reports import difference_json, explanation_json, rehearsal_json, version_json
 from interlock.server.rules import PolicyDiff, RuleInfo, policy_diff, rules_in_words
 from interlock.web.asgi import Asked, Unsupported, as_invalid, encoded, is_json
-from interlock.web.routing import ADMINS, Caller, Given, Here, fails, may
+from interlock.web.routing import ADMINS, Caller, Given, Here, fails, may, recently
 from interlock.web.versions import check_match, etag
 
 router = APIRouter(tags=["policy"])
@@ -83,9 +83,9 @@ class Checked(BaseModel):
     diff: PolicyDiff | None = None
 
 
-def taking(*kinds: str) -> dict[str, Any]:
+def taking(*kinds: str, by: Callable[[frozenset[str]], dict[str, Any]] = may) -> dict[str, Any]:
     """For admins, with a body of one of these kinds."""
-    extra = may(ADMINS)
+    extra = by(ADMINS)
     schemas = {"application/json": {"type": "object"}, YAML: {}}  # a policy that is wrong is looked at too
     body = {"required": True, "content": {kind: {"schema": schemas[kind]} for kind in kinds}}
     extra["openapi_extra"] |= {"requestBody": body}
@@ -110,7 +110,7 @@ async def show_policy(site: Here, who: Caller, asked: Given, version: Number = N
     return _as_asked(versions[-1].body, version, asked)
 
 
-@router.put("/api/policy", responses=fails(409, 415), **taking(YAML, "application/json"))
+@router.put("/api/policy", responses=fails(409, 415), **taking(YAML, "application/json", by=recently))
 async def put_policy(
     site: Here, who: Caller, asked: Given, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
 ) -> PutVersion:
@@ -119,7 +119,9 @@ async def put_policy(
     number = before.version if before else 0
     seen = number if check_match(asked.headers, etag(number)) else None
     with as_invalid():
-        loaded, version = await site.workspaces.put_policy(who.workspace, _draft(asked), who.name, reason, seen)
+        loaded, version = await site.workspaces.put_policy(
+            who.workspace, _draft(asked), who.name, reason, seen, who.reviewer().trace
+        )
     fields: dict[str, Any] = version_json(version)
     return PutVersion(**fields, new=version.version != number, warnings=list(loaded.warnings))
 

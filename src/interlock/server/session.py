@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from interlock.accounts.accounts import SESSION
+from interlock.accounts.accounts import SESSION, Accounts
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import Principal
 from interlock.web.asgi import Asked, Body
@@ -69,13 +69,14 @@ class LinkFor(BaseModel):
 
 class Ended(BaseModel):
     sessions: int
+    keys: int
 
 
 @router.post("/api/session", responses=fails(429))
 async def sign_in(body: SignIn, site: Here, asked: Given, guard: Guard, response: Response) -> Entered:
     """Signs in with a password; the answer sets a cookie. Only from Interlock's own page: programs use keys."""
     guard.check_origin(asked.headers)
-    principal, token = await site.accounts.sign_in(body.workspace, body.name, body.password, client_address(asked))
+    principal, token = await _from(site, asked).sign_in(body.workspace, body.name, body.password, client_address(asked))
     await enter(site, guard, asked, token, response)
     return Entered(**myself(principal).model_dump(), next=local_path(body.next))
 
@@ -84,7 +85,7 @@ async def sign_in(body: SignIn, site: Here, asked: Given, guard: Guard, response
 async def use_link(body: UseLink, site: Here, asked: Given, guard: Guard, response: Response) -> Entered:
     """Spends a one-time link."""
     guard.check_origin(asked.headers)
-    principal, token = await site.accounts.use_link(body.token, body.name, body.password)
+    principal, token = await _from(site, asked).use_link(body.token, body.name, body.password)
     await enter(site, guard, asked, token, response)
     return Entered(**myself(principal).model_dump(), next="/")
 
@@ -110,11 +111,12 @@ async def sign_out(site: Here, asked: Given, guard: Guard, response: Response) -
 
 @router.delete("/api/sessions", responses=fails(), **may(LOOKERS))
 async def sign_out_everywhere(site: Here, who: Caller, guard: Guard, response: Response) -> Ended:
-    """Ends all of one's own sessions, on every device. Keys stay."""
-    ended = await site.accounts.sign_out_everywhere(who.workspace, who.name, who.name)
+    """Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay."""
+    accounts = site.accounts.traced(who.reviewer().trace)
+    sessions, keys = await accounts.sign_out_everywhere(who.workspace, who.name, who.name)
     if who.via == "web":
         _put_cookie(response, guard, "", 0)
-    return Ended(sessions=ended)
+    return Ended(sessions=sessions, keys=keys)
 
 
 @router.get("/api/me", responses=fails(), **may(ANYBODY))
@@ -143,6 +145,12 @@ def local_path(path: str) -> str:
 def client_address(asked: Asked) -> str:
     client = asked.scope.get("client")
     return str(client[0]) if client else ""
+
+
+def _from(site: Site, asked: Asked) -> Accounts:
+    """Where somebody signs in from stands in the record."""
+    address = client_address(asked)
+    return site.accounts.traced({"address": address} if address else {})
 
 
 def _put_cookie(response: Response, guard: Auth, token: str, seconds: int) -> None:

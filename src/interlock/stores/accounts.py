@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from interlock.core.event import Event
+from interlock.core.approval import Approval
+from interlock.core.event import Change, Event
+from interlock.core.grant import Grant
 from interlock.core.identity import Key, Link, Session
-from interlock.core.ports import Book, Clock, User
+from interlock.core.ports import Book, Clock, Trace, User
 from interlock.stores import rows, steps
 from interlock.stores.records import APPLIED
 from interlock.stores.rows import Row
@@ -17,7 +19,7 @@ from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
 T = TypeVar("T")
-KEY = 9  # columns of a key in a row
+KEY = 15  # columns of a key in a row
 SESSION = 5
 DELIVERED = 30 * 24 * 3_600_000  # milliseconds; what is about a call goes with its content, unless it was parked
 
@@ -39,11 +41,11 @@ class SqlAccounts:
         if not found:
             return None
         key, digest, person = found[0][:KEY], found[0][KEY], found[0][KEY + 1 :]
-        return Key(*key), digest, None if person[0] is None else rows.user_of(person)
+        return rows.key_of(key), digest, None if person[0] is None else rows.user_of(person)
 
     async def keys(self, workspace: str) -> Sequence[Key]:
         """The newest 1,000."""
-        return [Key(*row) for row in await self._database.fetch("keys", workspace)]
+        return [rows.key_of(row) for row in await self._database.fetch("keys", workspace)]
 
     async def session(self, digest: str) -> tuple[Session, User] | None:
         found = await self._database.fetch("session", digest)
@@ -69,17 +71,17 @@ class SqlAccounts:
         work = steps.add_workspace(workspace, secrets.token_bytes(32), self._database.clock())
         await self._database.write(work)
 
-    async def change(self, workspace: str, step: Callable[[Book], T]) -> T:
+    async def change(self, workspace: str, step: Callable[[Book], T], trace: Trace | None = None) -> T:
         """One transaction; a step that raises has changed nothing."""
 
         def run(tx: Transaction) -> T:
             tx.alone(f"people of {workspace}")
-            book = Pages(tx, workspace)
+            book = Pages(tx, workspace, trace or {})
             result = step(book)
             book.write()
             return result
 
-        return cast(T, await self._database.write(Work(run, workspace)))
+        return cast(T, await self._database.write(Work(run, workspace, brief=False)))
 
     async def touch_key(self, workspace: str, key_id: str, at: int) -> None:
         await self._database.write(Work(lambda tx: tx.write("touch_key", at, key_id), workspace))
@@ -106,17 +108,27 @@ class SqlAccounts:
 class Pages:
     """Reads rows as they are, and keeps what is to be written until the step is through."""
 
-    def __init__(self, tx: Transaction, workspace: str) -> None:
+    def __init__(self, tx: Transaction, workspace: str, trace: Trace) -> None:
         self.now = tx.moment(workspace).now
+        self._trace = trace
         self._tx = tx
         self._workspace = workspace
         self._writes: list[tuple[object, ...]] = []
+        self._users: list[User] = []
         self._events: list[Event] = []
+        self._grants: list[Change[Grant]] = []
+        self._approvals: list[tuple[Approval, Change[Approval]]] = []
 
     def write(self) -> None:
         self._tx.tell(self._workspace, self._events)  # first: content that cannot be kept is refused here
+        for user in self._users:
+            self._tx.save_user(self._workspace, user)
         for name, *values in self._writes:
             self._tx.write(str(name), *values)
+        for grant in self._grants:
+            self._tx.save_grant(self._workspace, grant._replace(events=self._traced(grant.events)))
+        for old, change in self._approvals:
+            self._tx.update(old, change._replace(events=self._traced(change.events)))
 
     def user(self, name: str) -> User | None:
         found = self._tx.fetch("user", self._workspace, name)
@@ -140,10 +152,13 @@ class Pages:
     def key(self, key_id: str) -> Key | None:
         """None also for one of another workspace."""
         found = self._tx.fetch("key", key_id)
-        return Key(*found[0][:KEY]) if found and found[0][1] == self._workspace else None
+        return rows.key_of(found[0][:KEY]) if found and found[0][1] == self._workspace else None
 
     def keys_of(self, person: str) -> Sequence[Key]:
-        return [Key(*row) for row in self._tx.fetch("keys_of", self._workspace, person)]
+        return [rows.key_of(row) for row in self._tx.fetch("keys_of", self._workspace, person)]
+
+    def keys_made_by(self, person: str) -> Sequence[Key]:
+        return [rows.key_of(row) for row in self._tx.fetch("keys_made_by", self._workspace, person)]
 
     def session(self, digest: str) -> Session | None:
         found = self._tx.fetch("session", digest)
@@ -159,6 +174,21 @@ class Pages:
     def links_of(self, person: str) -> Sequence[str]:
         return [row[0] for row in self._tx.fetch("links_of", self._workspace, person)]
 
+    def links_made_by(self, person: str) -> Sequence[str]:
+        return [row[0] for row in self._tx.fetch("links_made_by", self._workspace, person)]
+
+    def grants_of(self, person: str) -> Sequence[Grant]:
+        return self._tx.grants_by(self._workspace, person, self.now)
+
+    def answered(self) -> Sequence[Approval]:
+        return self._tx.answered(self._workspace)
+
+    def save_grant(self, change: Change[Grant]) -> None:
+        self._grants.append(change)
+
+    def save_approval(self, old: Approval, change: Change[Approval]) -> None:
+        self._approvals.append((old, change))
+
     def identities_of(self, person: str) -> Sequence[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._tx.fetch("identities_of", self._workspace, person)]
 
@@ -166,7 +196,7 @@ class Pages:
         self._writes.append(("drop_identity", self._workspace, channel, outside))
 
     def save_user(self, user: User) -> None:
-        self._writes.append(("write_user", *rows.user_values(self._workspace, user)))
+        self._users.append(user)
 
     def set_password(self, name: str, hashed: str) -> None:
         self._writes.append(("write_password", hashed, self._workspace, name))
@@ -175,11 +205,13 @@ class Pages:
         self._writes.append(("write_subject", subject, self._workspace, name))
 
     def add_key(self, key: Key, digest: str) -> None:
-        who = (key.id, self._workspace, key.name, key.role, key.person, key.created_by, key.created_at)
-        self._writes.append(("insert_key", *who, digest))
+        self._writes.append(("insert_key", *rows.key_values(self._workspace, key), digest))
 
     def revoke_key(self, key_id: str) -> None:
         self._writes.append(("revoke_key", self.now, key_id))
+
+    def expire_key(self, key_id: str, at: int) -> None:
+        self._writes.append(("expire_key", at, key_id))
 
     def add_session(self, digest: str, session: Session) -> None:
         who = (self._workspace, session.person, session.via, session.created_at, session.expires_at)
@@ -196,7 +228,12 @@ class Pages:
         self._writes.append(("spend_link", digest))
 
     def tell(self, event: Event) -> None:
-        self._events.append(event)
+        self._events.extend(self._traced([event]))
+
+    def _traced(self, events: Iterable[Event]) -> tuple[Event, ...]:
+        """How their author came stands in the content of each."""
+        trace = self._trace
+        return tuple(each._replace(content={**(each.content or {}), **trace}) if trace else each for each in events)
 
 
 def _link(found: list[Row]) -> Link | None:

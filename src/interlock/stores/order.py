@@ -40,6 +40,7 @@ NAMES = (
     "erase_user",
     "insert_key",
     "revoke_key",
+    "expire_key",
     "touch_key",
     "erase_keys",
     "insert_session",

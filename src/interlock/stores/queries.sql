@@ -46,6 +46,9 @@ where workspace = ? and id = ? and version = ?
 -- name: approval
 select {approval} from approvals a where a.workspace = ? and a.id = ?
 
+-- name: answered
+select {approval} from approvals a where a.workspace = ? and a.status = 'pending' and a.progress is not null
+
 -- name: stored
 select {approval}, {payload}
 from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
@@ -182,6 +185,13 @@ select
 from grants where workspace = ? and revoked_at is null and expires_at > cast(? as bigint)
     and (max_uses is null or uses < max_uses) and (budget = '' or spent <> budget)
 order by created_at desc, id desc limit 1000
+
+-- name: usable_grants_by
+select
+    workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
+    uses, revoked_at, reason, budget_of, budget, spent
+from grants where workspace = ? and created_by = ? and revoked_at is null and expires_at > cast(? as bigint)
+order by created_at, id
 
 -- name: usable_grants_of_tool
 select
@@ -325,21 +335,38 @@ select name, created_at from workspaces order by name
 
 -- name: key
 select
-    k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at, k.digest,
+    k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at,
+    k.agents, k.tools, k.requester, k.expires_at, k.rotated_from, k.root, k.digest,
     u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
 from keys k left join users u on u.workspace = k.workspace and u.name = k.person
 where k.id = ?
 
 -- name: keys
-select id, workspace, name, role, person, created_by, created_at, used_at, revoked_at
+select
+    id, workspace, name, role, person, created_by, created_at, used_at, revoked_at,
+    agents, tools, requester, expires_at, rotated_from, root
 from keys where workspace = ? order by created_at desc, id limit 1000
 
 -- name: keys_of
-select id, workspace, name, role, person, created_by, created_at, used_at, revoked_at
+select
+    id, workspace, name, role, person, created_by, created_at, used_at, revoked_at,
+    agents, tools, requester, expires_at, rotated_from, root
 from keys where workspace = ? and person = ? and person <> ''
 
 -- name: insert_key
-insert into keys (id, workspace, name, role, person, created_by, created_at, digest) values (?, ?, ?, ?, ?, ?, ?, ?)
+insert into keys (
+    id, workspace, name, role, person, created_by, created_at,
+    agents, tools, requester, expires_at, rotated_from, root, digest
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: keys_made_by
+select
+    id, workspace, name, role, person, created_by, created_at, used_at, revoked_at,
+    agents, tools, requester, expires_at, rotated_from, root
+from keys where workspace = ? and created_by = ? and person <> created_by and revoked_at is null
+
+-- name: expire_key
+update keys set expires_at = ? where id = ?
 
 -- name: revoke_key
 update keys set revoked_at = ? where id = ?
@@ -371,6 +398,9 @@ select workspace, person, role, teams, created_by, expires_at from links where d
 
 -- name: links_of
 select digest from links where workspace = ? and person = ? and person <> ''
+
+-- name: links_made_by
+select digest from links where workspace = ? and created_by = ? and person <> created_by
 
 -- name: insert_link
 insert into links (digest, workspace, person, role, teams, created_by, expires_at) values (?, ?, ?, ?, ?, ?, ?)
@@ -483,7 +513,7 @@ select e.seq, e.data, c.content
 from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.seq > ?
     and e.kind in (
-        'denied', 'sign_in_failed', 'user_changed', 'key_created', 'away_changed',
+        'denied', 'sign_in_failed', 'user_changed', 'key_created', 'key_rotated', 'away_changed',
         'delivered', 'delivery_parked', 'delivery_again', 'identity_bound', 'identity_unbound'
     )
 order by e.seq limit ?

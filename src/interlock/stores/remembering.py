@@ -11,6 +11,7 @@ from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Head
 from interlock.core.policy import Ask, terms_of
+from interlock.core.ports import User
 from interlock.stores.rows import Row
 
 Key = tuple[str, str]
@@ -46,9 +47,11 @@ class Memory:
     grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
     payloads: dict[Key, Payload] = field(default_factory=dict)  # small ones, of approvals that are remembered
     freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # those that are open, by workspace
+    users: dict[Key, User | None] = field(default_factory=dict)  # who decided lately, by workspace and name
 
     TOOLS = 1_000
     SMALL = 4_096
+    PEOPLE = 1_000
 
     def forget(self) -> None:
         self.approvals.clear()
@@ -56,6 +59,7 @@ class Memory:
         self.grants.clear()
         self.payloads.clear()
         self.freezes.clear()
+        self.users.clear()
 
     def keep(self, key: Key, approval: Approval) -> None:
         """After a commit; what has ended is not needed again."""

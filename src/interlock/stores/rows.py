@@ -14,6 +14,7 @@ from interlock.core.errors import Problem
 from interlock.core.event import Payload
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
+from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Key
 from interlock.core.ledger import Entry
 from interlock.core.names import fold
 from interlock.core.policy import Ask, People
@@ -245,6 +246,25 @@ def _people_of(text: str) -> People | None:
 
 def teams_text(teams: frozenset[str]) -> str:
     return json.dumps(sorted(teams))
+
+
+def key_of(row: Row) -> Key:
+    """An agent's key with a person is bound to them as its requester."""
+    agents, tools, requester = row[9:12]
+    bound = row[4] if row[3] == AGENT and row[4] else requester
+    values = [*row[:9], _names_of(agents), _names_of(tools), bound, *row[12:]]
+    return Key(*values)
+
+
+def key_values(workspace: str, key: Key) -> tuple[object, ...]:
+    who = (key.id, workspace, key.name, key.role, key.person, key.created_by, key.created_at)
+    word = key.requester if key.requester in (ANY_REQUESTER, NO_REQUESTER) and not key.person else ""
+    lists = [plain_json(names) if names else "" for names in (key.agents, key.tools)]
+    return (*who, *lists, word, key.expires_at, key.rotated_from, key.root)
+
+
+def _names_of(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text)) if text else ()
 
 
 def policy_of(row: Row) -> PolicyVersion:

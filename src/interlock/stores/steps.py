@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import NamedTuple
 
 from interlock.core import freeze
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
+from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Stale
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
+from interlock.core.identity import lesser
 from interlock.core.ports import (
     AgentVersion,
     Begin,
+    GrantMaking,
     GrantStep,
     PolicySource,
     PolicyVersion,
+    ReviewerStep,
     RunStep,
     Step,
     StoredStep,
+    Trace,
     User,
 )
 from interlock.core.request import id_taken, same_call
@@ -42,6 +47,7 @@ class NewPolicy(NamedTuple):
     author: str
     reason: str
     source: PolicySource = "person"
+    trace: Trace | None = None
 
 
 def begin(begin: Begin, now: int) -> Work:
@@ -92,6 +98,35 @@ def transition(workspace: str, approval_id: str, step: Step) -> Work:
     return Work(run, workspace, (("approval", workspace, approval_id), ("freezes", workspace)))
 
 
+def transition_by(workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Work:
+    def run(tx: Transaction) -> object:
+        approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
+        seen = freeze.defer(approval, tx.freezes(workspace), moment)
+        change = step(seen.state, moment, reviewer_now(tx, workspace, by))
+        _write(tx, approval, seen, change)
+        return change.error or change.state
+
+    reads = (("approval", workspace, approval_id), ("freezes", workspace), ("user", workspace, by.name))
+    return Work(run, workspace, reads)
+
+
+def reviewer_now(tx: Transaction, workspace: str, reviewer: Reviewer) -> Reviewer:
+    """As they are inside the transaction: somebody who was removed since they came may look, and no more.
+
+    Those who proved who they are have the role and the teams of now at most; a program with the database says itself.
+    """
+    user = tx.user(workspace, reviewer.name)
+    covers = tuple(each for each in reviewer.covers if not _is_gone(tx.user(workspace, each.by)))
+    if user is None:
+        return reviewer if covers == reviewer.covers else replace(reviewer, covers=covers)
+    if user.removed_at is not None:
+        return replace(reviewer, role=lesser(reviewer.role, "viewer"), teams=frozenset(), covers=())
+    if not reviewer.credential:
+        return reviewer if covers == reviewer.covers else replace(reviewer, covers=covers)
+    role, teams = lesser(reviewer.role, user.role), reviewer.teams & user.teams
+    return replace(reviewer, role=role, teams=teams, covers=covers)
+
+
 def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Work:
     """As `transition`; the step also gets the freezes, read after the lock under which they are made."""
 
@@ -130,9 +165,9 @@ def step_run(workspace: str, run_id: str, step: RunStep) -> Work:
     return Work(run, workspace, (("run", workspace, run_id),))
 
 
-def add_grant(workspace: str, new: Callable[[Moment], Change[Grant]]) -> Work:
+def add_grant(workspace: str, maker: Reviewer, new: GrantMaking) -> Work:
     def run(tx: Transaction) -> Grant:
-        change = new(tx.moment(workspace))
+        change = new(tx.moment(workspace), reviewer_now(tx, workspace, maker))
         if tx.has_grant(workspace, change.state.id):  # writing it again would revive one that was revoked
             raise Conflict("There is a grant with this id already. Give the new one another.", grant_id=change.state.id)
         return _save_grant(tx, workspace, change)
@@ -161,7 +196,7 @@ def put_policy(workspace: str, put: NewPolicy, seen: int | None = None, *, again
         now = tx.moment(workspace).now
         version = PolicyVersion(number, put.sha256, put.body, put.author, now, put.reason, put.source)
         tx.write("insert_policy", workspace, *astuple(version))
-        content = {"reason": put.reason} if put.reason else None
+        content = {**({"reason": put.reason} if put.reason else {}), **(put.trace or {})} or None
         data = {"version": number, "policy": put.sha256, **({"source": put.source} if put.source == "file" else {})}
         tx.tell(workspace, [Event("policy_changed", put.author, data, "", content)])
         return version
@@ -193,7 +228,7 @@ def put_agent(workspace: str, name: str, body: str, author: str, reason: str, se
 def put_user(workspace: str, user: User, author: str) -> Work:
     def run(tx: Transaction) -> User:
         tx.alone(f"people of {workspace}")
-        tx.write("write_user", *rows.user_values(workspace, user))
+        tx.save_user(workspace, user)
         data = {"user": user.name, "role": user.role} | ({} if user.removed_at is None else {"removed": True})
         tx.tell(workspace, [Event("user_changed", author, data, "", _of_user(user))])
         return user
@@ -203,6 +238,10 @@ def put_user(workspace: str, user: User, author: str) -> Work:
 
 def add_workspace(workspace: str, key: bytes, at: int) -> Work:
     return Work(lambda tx: tx.write("insert_workspace", workspace, key, at), workspace)
+
+
+def _is_gone(user: User | None) -> bool:
+    return user is not None and user.removed_at is not None
 
 
 def _check_seen(version: int, seen: int | None) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, cast
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec, spec_of
+from interlock.core.decision import Reviewer
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Stored
@@ -20,15 +20,18 @@ from interlock.core.ports import (
     Begin,
     Clock,
     EntriesOf,
+    GrantMaking,
     GrantStep,
     Page,
     PolicyVersion,
     Query,
+    ReviewerStep,
     RunStep,
     SeenTool,
     Stats,
     Step,
     StoredStep,
+    Trace,
     User,
 )
 from interlock.core.ports import Watch as WatchPort
@@ -171,6 +174,9 @@ class SqlStore:
     async def transition(self, workspace: str, approval_id: str, step: Step) -> Approval:
         return cast(Approval, await self._database.write(steps.transition(workspace, approval_id, step)))
 
+    async def transition_by(self, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Approval:
+        return cast(Approval, await self._database.write(steps.transition_by(workspace, approval_id, by, step)))
+
     async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored:
         return cast(Stored, await self._database.write(steps.transition_stored(workspace, approval_id, step)))
 
@@ -183,8 +189,6 @@ class SqlStore:
         return [
             Stored(rows.approval_of(row, known.__getitem__), rows.payload_of(row[rows.APPROVAL :])) for row in found
         ]
-
-    # What belongs to a workspace
 
     async def spec(self, sha256: str) -> ToolSpec | None:
         """A definition never changes, so a small one is read once."""
@@ -203,9 +207,7 @@ class SqlStore:
         """Made on first use; the same for every process."""
         if workspace not in self._keys:
             if not await self._database.fetch("workspace_key", workspace):
-                await self._database.write(
-                    steps.add_workspace(workspace, secrets.token_bytes(32), self._database.clock())
-                )
+                await self.accounts.add_workspace(workspace)
             self._keys[workspace] = bytes((await self._database.fetch("workspace_key", workspace))[0][0])
         return self._keys[workspace]
 
@@ -233,11 +235,11 @@ class SqlStore:
         return rows.grant_of(found[0])
 
     async def grant_ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
-        """As `ids_like`."""
         if not part.replace("-", "").isalnum():
             return []
-        found = await self._database.fetch("grant_ids_like", workspace, f"{part}%", f"%{part}", limit)
-        return [row[0] for row in found]
+        return [
+            row[0] for row in await self._database.fetch("grant_ids_like", workspace, f"{part}%", f"%{part}", limit)
+        ]
 
     async def grant_uses(self, grant: Grant, limit: int) -> Sequence[Stored]:
         """The newest calls that it let through, among the newest 10,000 of its time."""
@@ -251,8 +253,8 @@ class SqlStore:
         found = await self._database.fetch("newest_specs_of_tool", workspace, tool, limit)
         return sorted(((row[0], row[1], row[2]) for row in found), key=lambda seen: -seen[2])
 
-    async def add_grant(self, workspace: str, new: Callable[[Moment], Change[Grant]]) -> Grant:
-        return cast(Grant, await self._database.write(steps.add_grant(workspace, new)))
+    async def add_grant(self, workspace: str, maker: Reviewer, new: GrantMaking) -> Grant:
+        return cast(Grant, await self._database.write(steps.add_grant(workspace, maker, new)))
 
     async def step_grant(self, workspace: str, grant_id: str, step: GrantStep) -> Grant:
         return cast(Grant, await self._database.write(steps.step_grant(workspace, grant_id, step)))
@@ -266,10 +268,17 @@ class SqlStore:
         return [rows.policy_of(row) for row in await self._database.fetch("policies", workspace, limit)]
 
     async def put_policy(
-        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", seen: int | None = None
+        self,
+        workspace: str,
+        sha256: str,
+        body: str,
+        author: str,
+        reason: str = "",
+        seen: int | None = None,
+        trace: Trace | None = None,
     ) -> PolicyVersion:
         """The last one wins, unless a `seen` version is given; putting the one in force again changes nothing."""
-        work = steps.put_policy(workspace, steps.NewPolicy(sha256, body, author, reason), seen)
+        work = steps.put_policy(workspace, steps.NewPolicy(sha256, body, author, reason, trace=trace), seen)
         return cast(PolicyVersion, await self._database.write(work))
 
     async def knows_policy(self, workspace: str, sha256: str) -> bool:
@@ -289,7 +298,6 @@ class SqlStore:
     async def put_agent(
         self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
     ) -> AgentVersion:
-        """As `put_policy`."""
         work = steps.put_agent(workspace, name, body, author, reason, seen)
         return cast(AgentVersion, await self._database.write(work))
 
@@ -306,14 +314,10 @@ class SqlStore:
         return cast(User, await self._database.write(steps.put_user(workspace, user, author)))
 
     def records(self, workspace: str) -> SqlRecords:
-        """What tool packs keep there."""
         return SqlRecords(self._database, workspace)
 
     def documents(self, workspace: str) -> SqlDocuments:
-        """What agents can look up there."""
         return SqlDocuments(self._database, workspace)
-
-    # The ledger
 
     async def head(self, workspace: str) -> Head:
         found = await self._database.fetch("head", workspace)
@@ -357,8 +361,6 @@ class SqlStore:
         """Calls `ring` when something happened; for thousands who wait without a task."""
         return self._database.watchers.listen(workspace, thread_id, ring)
 
-    # Forgetting
-
     async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[Erased]:
         """One transaction after the other, with what each has come to."""
         if erasure.scope != "approval":
@@ -390,8 +392,6 @@ class SqlStore:
             await self._searching.purge()
         self._forgot = done is not None
         return done
-
-    # The database itself
 
     def check(self) -> None:
         """Raises if this is not the database any more that was opened."""

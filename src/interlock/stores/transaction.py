@@ -15,6 +15,7 @@ from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head, seal
 from interlock.core.policy import Ask
+from interlock.core.ports import User
 from interlock.core.run import Run
 from interlock.core.search import words_of
 from interlock.core.thread import PREFIX as THREAD
@@ -54,6 +55,7 @@ class Transaction:
         self._born: set[Key] = set()
         self._runs: dict[Key, Run] = {}
         self._grants: dict[Key, Grant] = {}
+        self._users: dict[Key, User] = {}
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
         self._new_tools: set[tuple[str, str, str]] = set()
@@ -155,6 +157,32 @@ class Transaction:
                 self._memory.freezes[workspace] = known
         return known
 
+    def grants_by(self, workspace: str, person: str, since: int) -> list[Grant]:
+        """That they made and that were not over at this time, as this batch leaves them."""
+        found = [rows.grant_of(row) for row in self._connection.fetch("usable_grants_by", workspace, person, since)]
+        known = {grant.id: grant for grant in found}
+        known |= {key[1]: grant for key, grant in self._grants.items() if key[0] == workspace}
+        return [grant for grant in known.values() if grant.created_by == person and grant.revoked_at is None]
+
+    def user(self, workspace: str, name: str) -> User | None:
+        """As this batch leaves them; remembered, since every change of a person is in the ledger."""
+        key, remembered = (workspace, name), self._memory.users
+        if key in self._users:
+            return self._users[key]
+        if key not in remembered:
+            found = self._connection.fetch("user", *key)
+            if len(remembered) >= Memory.PEOPLE:
+                remembered.clear()
+            remembered[key] = rows.user_of(found[0]) if found else None
+        return remembered[key]
+
+    def answered(self, workspace: str) -> list[Approval]:
+        """The pending ones that somebody did something about, as this batch leaves them."""
+        found = [rows.approval_of(row, self._terms) for row in self._connection.fetch("answered", workspace)]
+        known = {approval.id: approval for approval in found}
+        known |= {key[1]: approval for key, approval in self._approvals.items() if key[0] == workspace}
+        return [approval for approval in known.values() if approval.status == "pending"]
+
     def fetch(self, name: str, *values: object) -> list[Row]:
         return self._connection.fetch(name, *values)
 
@@ -242,6 +270,10 @@ class Transaction:
         self.write("write_freeze", *rows.freeze_values(freeze))
         self.tell(freeze.workspace, change.events)
 
+    def save_user(self, workspace: str, user: User) -> None:
+        self._users[workspace, user.name] = user
+        self.write("write_user", *rows.user_values(workspace, user))
+
     def wake(self, workspace: str, thread_id: str) -> None:
         """It has to look again, as soon as whoever runs it is through."""
         self.write("wake_thread", workspace, thread_id)
@@ -294,6 +326,7 @@ class Transaction:
         self._memory.heads.update(self._heads)
         for workspace in self._freezes:
             self._memory.freezes.pop(workspace, None)
+        self._memory.users.update(self._users)
         for (workspace, _), grant in self._grants.items():
             self._memory.grants.pop((workspace, grant.tool), None)
         return changed

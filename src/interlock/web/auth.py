@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from interlock.accounts.accounts import Accounts
@@ -25,6 +26,12 @@ class Auth:
         self.cookie = "__Host-interlock" if self._secure else "interlock"
 
     async def principal(self, asked: Asked) -> Principal:
+        """With the client's address for people, whose decisions the record names it for."""
+        who = await self._found(asked)
+        client = asked.scope.get("client")
+        return who if who.is_agent or not client else replace(who, address=str(client[0]))
+
+    async def _found(self, asked: Asked) -> Principal:
         """A key that does not count is an error, whatever the cookie says."""
         given = asked.headers.get(b"authorization")
         if given is not None:

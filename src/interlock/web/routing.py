@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
 from interlock.core.errors import NotFound
-from interlock.core.identity import ROLES, Principal
+from interlock.core.identity import ROLES, Principal, check_recent
 from interlock.web.asgi import Answer, Asked
 from interlock.web.auth import Auth, check_allowed
 from interlock.web.front import Hot, Live
@@ -63,6 +63,18 @@ def may(roles: frozenset[str]) -> dict[str, Any]:
 
     extra = {"x-roles": [role for role in ROLES if role in roles], "security": [{"key": []}, {"session": []}]}
     return {"dependencies": [Depends(check)], "openapi_extra": extra}
+
+
+def recently(roles: frozenset[str]) -> dict[str, Any]:
+    """As `may`, and a session has to be of the last minutes: for what outlives it, such as keys and grants."""
+    made = may(roles)
+
+    async def check(request: Request) -> None:
+        site: Site = request.app.state.site
+        check_recent(_asked(request).person, site.clock())
+
+    extra = {**made["openapi_extra"], "x-recent-sign-in": True}
+    return {"dependencies": [*made["dependencies"], Depends(check)], "openapi_extra": extra}
 
 
 def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -112,9 +112,10 @@ BODIES: Mapping[str, object] = {
     "Away": {"until": "2027-03-15T08:00:00Z", "users": ["bob"], "teams": []},
     "NewLink": {"expires_in": "1h"},
     "NewPassword": {"old": "correct horse battery staple", "new": "a longer one, that nobody guesses"},
-    "NewOwnKey": {"name": "my script", "role": "viewer"},
+    "NewOwnKey": {"name": "my script", "role": "viewer", "expires_in": "30d"},
     "Binding": {"link": "the-part-behind-link="},
-    "NewKey": {"name": "billing", "role": "agent"},
+    "NewKey": {"name": "billing", "role": "agent", "agents": ["billing"], "requester": "none"},
+    "Rotation": {"overlap": "24h"},
     "AgentBody": {"tools": ["read_file", "delete_file"], "tool_approvals": {"delete_file": True}},
     "NewGrant": {
         "tool": "send_mail",

@@ -22,7 +22,10 @@ class Field(NamedTuple):
 
 
 class Route(NamedTuple):
-    """`kinds` are the kinds of bodies that it takes; `answer` is the name of what it gives."""
+    """`kinds` are the kinds of bodies that it takes; `answer` is the name of what it gives.
+
+    `recent`: a session has to be of the last minutes.
+    """
 
     method: str
     path: str
@@ -34,6 +37,7 @@ class Route(NamedTuple):
     answer: str
     errors: tuple[str, ...]
     curl: str
+    recent: bool = False
 
 
 class Model(NamedTuple):
@@ -87,6 +91,7 @@ def _route(made: Document, method: str, path: str, operation: Operation) -> Rout
         _type(answer) if answer else "",
         tuple(f"{status} {HTTPStatus(int(status)).phrase}" for status in operation["responses"] if status[0] in "45"),
         _curl(method, path, content, secret="x-roles" in operation),
+        bool(operation.get("x-recent-sign-in")),
     )
 
 

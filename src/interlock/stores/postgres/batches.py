@@ -148,13 +148,15 @@ class Batches:
             return key in self._memory.approvals
         if name == "freezes":
             return key[0] in self._memory.freezes
+        if name == "user":
+            return key in self._memory.users
         return name == "stored" and key in self._memory.approvals and key in self._memory.payloads
 
     def _deadlines(self, batch: list[Work]) -> Iterator[int]:
         """The moments at which a step would have come to something else."""
         for work in batch:
             for read in work.reads:
-                if read[0] == "freezes":
+                if read[0] in ("freezes", "user"):
                     continue
                 approval = self._memory.approvals[read[1], read[2]]
                 for mark in (approval.expires_at, approval.start_by, approval.lease_until, approval.release_at):
@@ -201,6 +203,8 @@ class Batches:
         for read in reads:
             if read[0] == "freezes" and read[1] in self._memory.freezes:
                 continue
+            if read[0] == "user" and read[1:] in self._memory.users:
+                continue
             if read[0] not in ("approval", "stored") or read[1:] not in known:
                 wanted.append(read)
             elif read[0] == "stored":
@@ -213,6 +217,7 @@ class Batches:
         self._alone = all(memory.heads.get(head.workspace, head) == head for head in heads)
         if not self._alone:
             missing = [read for read in reads if read[0] == "freezes" or read[1:] in memory.approvals]
+            missing += [read for read in reads if read[0] == "user" and read[1:] in memory.users]
             memory.forget()
             lookups = session.look_up(missing)
             session.sync()

@@ -18,6 +18,7 @@ const SAYS: Record<string, Said> = {
   rejected: () => "rejected it",
   undone: () => "took the rejection back",
   delegated: (e) => `passed it on${people(e)}`,
+  reviewer_removed: (e) => `ended votes and delegations of ${text(e, "user")}`,
   decision_refused: (e) => `tried to ${verb(e)} it and was refused: ${refusal(e)}`,
   cancelled: () => "withdrew it",
   claimed: () => "took it on",
@@ -41,6 +42,7 @@ const SAYS: Record<string, Said> = {
   away_changed: (e) =>
     data(e, "until") ? `set ${text(e, "user")} as away` : `set ${text(e, "user")} as back`,
   key_created: (e) => `made a key for ${a(text(e, "role"))}`,
+  key_rotated: (e) => `made a key in place of ${text(e, "replaces")}`,
   key_revoked: () => "revoked a key",
   link_created: (e) => `made a sign-in link for ${text(e, "user") || a(text(e, "role"))}`,
   code_created: (e) => `mailed a sign-in code to ${text(e, "user")}`,

@@ -1,0 +1,139 @@
+"""What may happen to keys: made for somebody, revoked, replaced by rotation; each step looks, refuses or writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
+from interlock.core.event import Event
+from interlock.core.identity import (
+    AGENT,
+    ANY_REQUESTER,
+    NO_REQUESTER,
+    Bindings,
+    Key,
+    check_bindings,
+    check_name,
+    check_role,
+    lesser,
+)
+from interlock.core.ports import Book, User
+
+DAY = 24 * 3_600_000
+OF_PEOPLE = 90 * DAY  # milliseconds that a person's key lasts unless something else is said
+NEVER = -1  # for a key that does not end by itself
+LONGEST = 10 * 366 * DAY
+
+
+def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: str, bindings: Bindings) -> Key:
+    """What was asked for, if it fits together; only an agent's key may be nobody's."""
+    check_role(role)
+    check_name(name)
+    check_bindings(role, bindings)
+    named = "" if bindings.requester in (ANY_REQUESTER, NO_REQUESTER) else bindings.requester
+    if user and bindings.requester not in ("", user):
+        raise InvalidRequest(f"The requester of this key is {user} or {bindings.requester}: say one of them.")
+    person = user or named or ("" if role == AGENT else name)
+    if person:
+        check_name(person)
+    requester = (person or bindings.requester) if role == AGENT else ""
+    return Key(key_id, workspace, name, role, person, author, 0, None, None, bindings.agents, bindings.tools, requester)
+
+
+def add(book: Book, key: Key, lasts: int | None, digest: str) -> Key:
+    """`lasts` are milliseconds, or NEVER; None is 90 days for people, and never for agents."""
+    if book.key(key.id) is not None:
+        raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
+    user = book.user(key.person) if key.person else None
+    if user is not None and user.removed_at is not None:
+        raise Conflict(f"{user.name} was removed. Add them again first: interlock users add {user.name}")
+    if user is not None and lesser(key.role, user.role) != key.role:
+        raise InvalidRequest(
+            f"{user.name} is a {user.role}, so a key of theirs cannot be for {_a(key.role)}. Change their role first."
+        )
+    if key.person and user is None:
+        _add_person(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
+    made = replace(key, created_at=book.now, expires_at=_end(book.now, key.role, lasts))
+    book.add_key(made, digest)
+    book.tell(Event("key_created", made.created_by, _facts(made), "", {"name": made.name}))
+    return made
+
+
+def revoke(book: Book, key_id: str, author: str) -> Key:
+    """A second time it changes nothing."""
+    key = _there(book, key_id)
+    if key.revoked_at is not None:
+        return key
+    end(book, key, author)
+    return replace(key, revoked_at=book.now)
+
+
+def rotate(book: Book, key_id: str, new: Key, overlap: int, lasts: int | None, digest: str) -> Key:
+    """A new key with the same bindings; the old one ends after the overlap, or at its own end if that is sooner."""
+    old = _there(book, key_id)
+    if not old.counts_at(book.now):
+        raise Conflict("This key has ended. Make a new one: interlock keys create", key_id=key_id)
+    if not 0 <= overlap <= LONGEST:
+        raise InvalidRequest("The overlap is a time from 0s on, such as 24h.")
+    if lasts is None:
+        lasts = NEVER if old.expires_at is None else max(old.expires_at - old.created_at, DAY)
+    expires_at = _end(book.now, old.role, lasts)
+    made = replace(old, id=new.id, created_by=new.created_by, created_at=book.now, used_at=None)
+    made = replace(made, expires_at=expires_at, rotated_from=old.id, root=old.first)
+    book.add_key(made, digest)
+    ends = book.now + overlap if old.expires_at is None else min(book.now + overlap, old.expires_at)
+    book.expire_key(old.id, ends)
+    data = {**_facts(made), "replaces": old.id, "replaced_until": ends}
+    book.tell(Event("key_rotated", made.created_by, data, "", {"name": made.name}))
+    return made
+
+
+def end(book: Book, key: Key, author: str) -> None:
+    book.revoke_key(key.id)
+    book.tell(Event("key_revoked", author, {"key": key.id, "user": key.person}))
+
+
+def end_personal(book: Book, person: str, author: str) -> int:
+    """Those with which they themselves come in; how many."""
+    ended = [key for key in book.keys_of(person) if key.role != AGENT and key.revoked_at is None]
+    for key in ended:
+        end(book, key, author)
+    return len(ended)
+
+
+def expired(key: Key) -> Unauthenticated:
+    how = f"interlock keys create --name {key.name} --role {key.role}"
+    return Unauthenticated(f"This key has expired. Ask an admin for another: {how}", key_id=key.id)
+
+
+def _end(now: int, role: str, lasts: int | None) -> int | None:
+    if lasts is None:
+        lasts = NEVER if role == AGENT else OF_PEOPLE
+    if lasts == NEVER:
+        return None
+    if not 0 < lasts <= LONGEST:
+        raise InvalidRequest("A key lasts for a while, and for ten years at most. Say never if it is to have no end.")
+    return now + lasts
+
+
+def _facts(key: Key) -> dict[str, object]:
+    """What a key may do is structure: whoever checks the rows against the record needs it for ever."""
+    bound = {"agents": list(key.agents), "tools": list(key.tools), "requester": key.requester}
+    data = {"key": key.id, "role": key.role, "user": key.person, "expires_at": key.expires_at}
+    return {**data, **{name: value for name, value in bound.items() if value}}
+
+
+def _there(book: Book, key_id: str) -> Key:
+    key = book.key(key_id)
+    if key is None:
+        raise NotFound("There is no key with this id. See: interlock keys list", key_id=key_id)
+    return key
+
+
+def _add_person(book: Book, user: User, author: str) -> None:
+    book.save_user(user)
+    book.tell(Event("user_changed", author, {"user": user.name, "role": user.role}, "", {"teams": []}))
+
+
+def _a(role: str) -> str:
+    return f"an {role}" if role[0] in "a" else f"a {role}"

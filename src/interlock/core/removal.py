@@ -1,0 +1,93 @@
+"""What ends with a person who is removed, or who may do less than before: votes, delegations, grants and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from interlock.core import voting
+from interlock.core.approval import Approval, changed
+from interlock.core.changing import moved
+from interlock.core.event import Change
+from interlock.core.grant import Grant
+from interlock.core.identity import lesser
+from interlock.core.policy import People
+from interlock.core.voting import DECIDERS, Delegation, Vote
+
+
+class Standing(NamedTuple):
+    """A person as they are from now on; without a role they are gone."""
+
+    name: str
+    role: str = ""
+    teams: frozenset[str] = frozenset()
+
+    @property
+    def votes(self) -> bool:
+        return self.role in DECIDERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalEffects:
+    """What a removal or a demotion ends, or would end; `made_keys` are those of others, which stay.
+
+    Grants and keys are given by id and tool or name, votes and delegations by the approval that they are part of,
+    `away` are the people who had named them as their stand-in.
+    """
+
+    grants: tuple[tuple[str, str], ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+    sessions: int = 0
+    links: int = 0
+    identities: int = 0
+    votes: tuple[str, ...] = ()
+    delegations: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
+    made_keys: tuple[tuple[str, str], ...] = ()
+
+
+def withdraw(approval: Approval, who: Standing, author: str) -> Change[Approval] | None:
+    """Takes back what they may not do any more about a call that is pending; None if there is nothing."""
+    votes = tuple(vote for vote in approval.votes if _counts(approval, vote, who))
+    kept = [_narrowed(each, who) for each in approval.delegations]
+    delegations = tuple(each for each in kept if each is not None)
+    assigned = "" if approval.claimed_by == who.name and not who.votes else approval.claimed_by
+    if (votes, delegations, assigned) == (approval.votes, approval.delegations, approval.claimed_by):
+        return None
+    fewer = moved(approval, votes=votes, delegations=delegations, claimed_by=assigned)
+    voters = sorted({vote.by for vote in approval.votes} - {vote.by for vote in votes})
+    return changed(fewer, "reviewer_removed", author, {"user": who.name, "voters": voters})
+
+
+def outlives(grant: Grant, who: Standing) -> bool:
+    """Whether its maker may still do all that they might when they made it: a grant stands for their yes."""
+    return who.votes and lesser(grant.role, who.role) == grant.role and grant.teams <= who.teams
+
+
+def without(people: People | None, name: str) -> People | None:
+    """The others, or None if there are none."""
+    if people is None:
+        return None
+    others = replace(people, users=people.users - {name})
+    return others if others.users or others.teams else None
+
+
+def _counts(approval: Approval, vote: Vote, who: Standing) -> bool:
+    if who.name not in (vote.by, vote.seat):
+        return True
+    if not who.role:
+        return False
+    if vote.seat == who.name:
+        return voting.sits(approval, who.name, who.role, who.teams, vote.stage)
+    return who.votes
+
+
+def _narrowed(delegation: Delegation, who: Standing) -> Delegation | None:
+    """Theirs holds while they have all that they passed on; one to them while they may vote."""
+    if delegation.by == who.name:
+        had = lesser(delegation.role, who.role) == delegation.role and delegation.teams <= who.teams
+        return delegation if who.role and had else None
+    if who.name not in delegation.to.users or who.votes:
+        return delegation
+    to = without(delegation.to, who.name)
+    return None if to is None else replace(delegation, to=to)

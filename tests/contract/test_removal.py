@@ -1,0 +1,236 @@
+"""What ends with somebody who is removed or demoted, on both databases: in one transaction, and also in a race."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from interlock.core.approval import Approval
+from interlock.core.call import ToolSpec, propose
+from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.errors import Error, Forbidden
+from interlock.core.grant import Grant
+from interlock.core.outcome import Proceed, Waiting
+from interlock.core.policy import People
+from interlock.core.removal import RemovalEffects
+from interlock.wiring import Parts
+from tests.places import Place
+from tests.support import START, Clock, faults, kinds, opened
+
+HOUR = 3_600_000
+PAY = ToolSpec("pay", "write")
+GRANT = Grant("g1", "default", "pay", PAY.sha256, "", frozenset(), "", 0, START + HOUR)
+RULES = """
+version: 1
+rules:
+  - {name: two, tools: [wire], then: ask, approvers: {teams: [finance]}, quorum: 2}
+  - {name: one, tools: [pay], then: ask}
+"""
+FINANCE = frozenset({"finance"})
+PEOPLE = {"ada": "admin", "bob": "reviewer", "eve": "reviewer", "fay": "reviewer"}
+
+
+@pytest.fixture
+async def bank(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+    async with opened(place, clock, RULES) as parts:
+        await people(parts)
+        yield parts
+
+
+async def people(parts: Parts) -> None:
+    for name, role in PEOPLE.items():
+        await parts.accounts.add_user("default", name, role, "ada", FINANCE)
+
+
+async def wire(parts: Parts, number: int | str = 1) -> str:
+    """A call for which two of finance have to vote."""
+    outcome = await parts.gate.check(propose("wire", {"n": number}, "run", f"w{number}"), ToolSpec("wire", "write"))
+    assert isinstance(outcome, Waiting)
+    return outcome.approval_id
+
+
+async def pay(parts: Parts, number: int | str = 1) -> bool:
+    """Whether it passes without a person."""
+    return isinstance(await parts.gate.check(propose("pay", {}, "run", f"p{number}"), PAY), Proceed)
+
+
+async def vote(parts: Parts, approval_id: str, who: Reviewer) -> str:
+    stored = await parts.store.get("default", approval_id)
+    decision = Approve(Seen(stored.approval.args_sha256))
+    return (await parts.inbox.decide("default", approval_id, decision, who)).status
+
+
+async def person(parts: Parts, name: str) -> Reviewer:
+    """As the server makes them: with what they came by."""
+    return replace(await parts.inbox.reviewer("default", name, "web"), credential="session 0123")
+
+
+async def approval(parts: Parts, approval_id: str) -> Approval:
+    return (await parts.store.get("default", approval_id)).approval
+
+
+async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank: Parts) -> None:
+    waiting = await wire(bank)
+    assert await vote(bank, waiting, await person(bank, "bob")) == "pending"
+    gone = await bank.accounts.remove_user("default", "bob", "ada")
+    assert gone.ended.votes == (waiting,)
+    assert (await approval(bank, waiting)).votes == ()
+    assert await vote(bank, waiting, await person(bank, "eve")) == "pending", "one of two"
+    assert await vote(bank, waiting, await person(bank, "fay")) == "approved"
+    assert await faults(bank) == []
+
+
+async def test_what_was_approved_before_stays_approved(bank: Parts) -> None:
+    waiting = await wire(bank)
+    for name in ("bob", "eve"):
+        await vote(bank, waiting, await person(bank, name))
+    await bank.accounts.remove_user("default", "bob", "ada")
+    assert (await approval(bank, waiting)).status == "approved"
+    assert (await bank.gate.start("default", waiting, "runner")).fence == 1
+
+
+@pytest.mark.parametrize("how", ["removed", "demoted", "out of the team"])
+async def test_a_grant_ends_with_what_its_maker_may(bank: Parts, how: str) -> None:
+    await bank.inbox.grant(GRANT, await person(bank, "bob"))
+    assert await pay(bank, 1)
+    match how:
+        case "removed":
+            change = await bank.accounts.remove_user("default", "bob", "ada")
+        case "demoted":
+            change = await bank.accounts.change_user("default", "bob", "ada", role="viewer")
+        case _:
+            change = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
+    assert change.ended.grants == (("g1", "pay"),)
+    assert not await pay(bank, 2)
+    assert (await bank.store.grant("default", "g1")).revoked_at == START
+    assert "grant_revoked" in await kinds(bank)
+    assert await faults(bank) == []
+
+
+async def test_a_change_that_takes_nothing_away_ends_nothing(bank: Parts) -> None:
+    waiting = await wire(bank)
+    await bank.inbox.grant(GRANT, await person(bank, "bob"))
+    await vote(bank, waiting, await person(bank, "bob"))
+    change = await bank.accounts.change_user("default", "bob", "ada", role="admin", teams=FINANCE | {"ops"})
+    assert change.ended == RemovalEffects()
+    assert await pay(bank)
+    assert [each.by for each in (await approval(bank, waiting)).votes] == ["bob"]
+
+
+async def test_somebody_who_leaves_the_team_takes_their_vote_along(bank: Parts) -> None:
+    waiting = await wire(bank)
+    await vote(bank, waiting, await person(bank, "bob"))
+    change = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
+    assert change.ended.votes == (waiting,)
+    assert (await approval(bank, waiting)).votes == ()
+
+
+async def test_delegations_by_and_to_somebody_end_with_them(bank: Parts) -> None:
+    await bank.accounts.add_user("default", "zoe", "reviewer", "ada")
+    by_bob, to_bob, to_both = await wire(bank, 1), await wire(bank, 2), await wire(bank, 3)
+    await bank.inbox.delegate("default", by_bob, People(frozenset({"zoe"})), await person(bank, "bob"))
+    await bank.inbox.delegate("default", to_bob, People(frozenset({"bob"})), await person(bank, "eve"))
+    await bank.inbox.delegate("default", to_both, People(frozenset({"bob", "zoe"})), await person(bank, "eve"))
+    await vote(bank, by_bob, await person(bank, "zoe"))
+    gone = await bank.accounts.remove_user("default", "bob", "ada")
+    assert set(gone.ended.delegations) == {by_bob, to_bob, to_both}
+    assert gone.ended.votes == (by_bob,), "in the seat of somebody who is gone"
+    assert [(await approval(bank, each)).delegations for each in (by_bob, to_bob)] == [(), ()]
+    (left,) = (await approval(bank, to_both)).delegations
+    assert left.to == People(frozenset({"zoe"}))
+    with pytest.raises(Forbidden):
+        await vote(bank, by_bob, await person(bank, "zoe"))
+
+
+async def test_who_named_them_as_a_stand_in_has_none_any_more(bank: Parts) -> None:
+    accounts = bank.accounts
+    await accounts.set_away("default", "eve", START + HOUR, People(frozenset({"bob"})), "eve")
+    await accounts.set_away("default", "fay", START + HOUR, People(frozenset({"bob", "ada"})), "fay")
+    gone = await accounts.remove_user("default", "bob", "ada")
+    assert gone.ended.away == ("eve", "fay")
+    left = {user.name: user.away_to for user in await accounts.users("default")}
+    assert (left["eve"], left["fay"]) == (None, People(frozenset({"ada"})))
+
+
+async def test_links_that_they_made_for_others_end_and_keys_are_named(bank: Parts) -> None:
+    accounts = bank.accounts
+    await accounts.add_user("default", "root", "admin", "ada")
+    invitation = await accounts.create_link("default", "root", role="admin")
+    key, _ = await accounts.create_key("default", "office", "agent", "root")
+    gone = await accounts.remove_user("default", "root", "ada")
+    assert (gone.ended.links, gone.ended.made_keys) == (1, ((key.id, "office"),))
+    with pytest.raises(Error, match="was used, or its time is over"):
+        await accounts.link(invitation)
+
+
+async def test_what_would_end_is_told_before_and_nothing_changes(bank: Parts) -> None:
+    waiting = await wire(bank)
+    await bank.inbox.grant(GRANT, await person(bank, "bob"))
+    await vote(bank, waiting, await person(bank, "bob"))
+    key, _ = await bank.accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    before = await kinds(bank)
+    told = await bank.accounts.preview("default", "bob")
+    assert (told.grants, told.votes, told.keys) == ((("g1", "pay"),), (waiting,), ((key.id, "laptop"),))
+    demoted = await bank.accounts.preview("default", "bob", "viewer")
+    assert (demoted.grants, demoted.votes, demoted.keys) == ((("g1", "pay"),), (waiting,), ())
+    assert await kinds(bank) == before
+    assert await pay(bank)
+    assert (await bank.accounts.remove_user("default", "bob", "ada")).ended == told
+
+
+async def test_a_vote_that_races_a_removal_does_not_count(bank: Parts) -> None:
+    """In one batch, whichever comes first: who voted was let in before they were removed."""
+    bob = await person(bank, "bob")
+    for number in range(8):
+        waiting = await wire(bank, number)
+        vote_first = number % 2 == 0
+        removal = bank.accounts.remove_user("default", "bob", "ada")
+        voting = vote(bank, waiting, bob)
+        both = (voting, removal) if vote_first else (removal, voting)
+        await asyncio.gather(*both, return_exceptions=True)
+        assert (await approval(bank, waiting)).votes == ()
+        await bank.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
+    assert await faults(bank) == []
+
+
+async def test_a_vote_in_another_process_does_not_outlive_a_removal(place: Place, clock: Clock) -> None:
+    async with opened(place, clock, RULES) as here, opened(place, clock, RULES) as there:
+        await people(here)
+        for number in range(6):
+            waiting = await wire(here, number)
+            bob = await person(there, "bob")
+            removal, voting = here.accounts.remove_user("default", "bob", "ada"), vote(there, waiting, bob)
+            await asyncio.gather(removal, voting, return_exceptions=True)
+            assert (await approval(here, waiting)).votes == ()
+            with pytest.raises(Forbidden):
+                await vote(there, waiting, bob)
+            await here.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
+        assert await faults(here) == []
+
+
+async def test_a_grant_that_races_a_removal_is_not_left(bank: Parts) -> None:
+    bob = await person(bank, "bob")
+    for number in range(6):
+        making = bank.inbox.grant(replace(GRANT, id=f"g{number}"), bob)
+        removal = bank.accounts.remove_user("default", "bob", "ada")
+        await asyncio.gather(*((making, removal) if number % 2 else (removal, making)), return_exceptions=True)
+        assert not await pay(bank, number)
+        await bank.accounts.add_user("default", "bob", "reviewer", "ada", FINANCE)
+
+
+async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(bank: Parts, clock: Clock) -> None:
+    await bank.accounts.add_user("default", "zoe", "reviewer", "ada", frozenset({"support"}))
+    waiting = await wire(bank)
+    for name in ("bob", "eve"):
+        await vote(bank, waiting, await person(bank, name))
+    await bank.gate.start("default", waiting, "runner")
+    clock.forward(HOUR)
+    await bank.worker.sweep()
+    assert (await approval(bank, waiting)).status == "unknown"
+    with pytest.raises(Forbidden, match="team finance"):
+        await bank.inbox.resolve_unknown("default", waiting, await person(bank, "zoe"), ok=True)
+    resolved = await bank.inbox.resolve_unknown("default", waiting, await person(bank, "fay"), ok=True)
+    assert resolved.status == "succeeded"
