@@ -50,6 +50,33 @@ async def test_a_key_is_made_listed_used_and_revoked(shell: Shell) -> None:
     assert shell("audit", "verify").code == 0
 
 
+async def test_keys_are_for_somebody_and_removing_says_what_ends(shell: Shell) -> None:
+    bound = ("--agent", "office", "--tool", "mail_*", "--requester", "none", "--expires", "30d")
+    made = shell("keys", "create", "--name", "mailer", "--role", "agent", *bound)
+    assert "bound to no agent" not in made.out
+    assert "interlock keys rotate" in made.out
+    rotated = shell("keys", "rotate", made.out.splitlines()[-1], "--overlap", "1h")
+    assert f"in place of {made.out.splitlines()[-1][:12]}, which ends in 1h" in rotated.out.replace("\n", " ")
+    (new, old) = shell("keys", "list", "--json").json["items"]
+    assert (new["rotated_from"], new["agents"], new["requester"]) == (old["id"], ["office"], "none")
+    assert "office; tools mail_*; no requester" in shell("keys", "list").out
+    loose = shell("keys", "create", "--name", "loose", "--role", "agent")
+    assert "It is bound to no agent: its program may say any agent's name" in loose.out.replace("\n", " ")
+    (shell.folder / "policy.yaml").write_text(
+        "version: 1\nrules:\n  - {name: payroll asks, tools: [pay], agents: [payroll], then: ask}\n"
+    )
+    warned = shell("policy", "check", "policy.yaml").out.replace("\n", " ")
+    assert "1 key of an agent is not bound to an agent or a requester" in warned
+    laptop = shell("keys", "create", "--name", "laptop", "--role", "reviewer", "--user", "bob").out.splitlines()[-1]
+    told = shell("users", "remove", "bob", "--dry-run").out
+    assert told == f"Removing bob ends:\n  keys: {laptop[:12]} (laptop)\n"
+    assert shell("users", "remove", "bob").out == f"Removed bob. With them ended:\n  keys: {laptop[:12]} (laptop)\n"
+    exported = shell("audit", "export").out
+    kinds = ("key_created", "key_rotated", "user_changed", "key_revoked", "user_removed")
+    assert [kind for kind in kinds if kind not in exported] == []
+    assert shell("audit", "verify").code == 0
+
+
 async def test_a_reviewers_key_adds_the_reviewer(shell: Shell) -> None:
     made = shell("keys", "create", "--name", "laptop", "--role", "reviewer", "--user", "bob", "--json").json
     assert KEY.fullmatch(made["key"])
@@ -105,7 +132,7 @@ async def test_a_person_gets_a_password_a_link_and_an_end(shell: Shell) -> None:
     async with opened(shell.path, Clock(wall_clock())) as parts:
         assert (await parts.accounts.sign_in("default", "ann", PASSWORD))[0].name == "ann"
         assert (await parts.accounts.use_link(token))[0].name == "ann"
-    assert shell("users", "sign-out", "ann", "--json").json == {"user": "ann", "sessions": 2}
+    assert shell("users", "sign-out", "ann", "--json").json == {"user": "ann", "sessions": 2, "keys": 0}
     assert shell("users", "password", "ann", stdin="another password\r\n").code == 0
     async with opened(shell.path, Clock(wall_clock())) as parts:
         assert (await parts.accounts.sign_in("default", "ann", "another password"))[0].name == "ann"

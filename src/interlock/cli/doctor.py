@@ -21,6 +21,7 @@ from interlock.cli.ways import reaching, workspaces
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
+from interlock.core.unbound import unbound_keys
 from interlock.own_policy import configured_policy
 from interlock.settings import Settings
 from interlock.stores.health import Check, State
@@ -147,6 +148,10 @@ async def _policy(desk: Desk) -> AsyncIterator[Check]:
         yield line
     for warning in loaded.warnings:
         yield Check("warn", "policy", warning, "See: interlock policy check FILE")
+    loose = unbound_keys(loaded.policy, await desk.parts.accounts.keys(desk.workspace), desk.now())
+    if loose:
+        found, _, todo = loose.partition(". ")
+        yield Check("warn", "keys", found, todo)
     there = {team for user in users if user.removed_at is None for team in user.teams}
     for team in sorted(_teams(bare.policy) - there):
         todo = f"Add somebody: interlock users add NAME --team {visible(team)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,9 @@ from interlock.cli.policies import Source, configured, current, load
 from interlock.cli.shared import Options, command, given, kept
 from interlock.core.canonical import MAX_BYTES, parse
 from interlock.core.card import visible
+from interlock.core.identity import Key
 from interlock.core.policy import Allow, Ask, Deny
+from interlock.core.unbound import unbound_keys
 from interlock.durations import show_duration
 from interlock.explain import Explanation, explain, read_call
 from interlock.policy_file import Names, read_policy
@@ -35,8 +39,10 @@ async def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
 ) -> None:
     """Does the file load, and is there anything odd about it? Teams are checked if there is a database."""
-    names, _, settings = await _surroundings(options)
+    names, _, settings, keys = await _surroundings(options)
     loaded = load(Source(read_policy(file), str(file)), settings, names)
+    loose = unbound_keys(loaded.policy, *keys)
+    loaded = replace(loaded, warnings=(*loaded.warnings, loose)) if loose else loaded
     rules = [rule.name for rule in loaded.policy.rules]
     if options.json:
         body = {"valid": True, "rules": rules, "warnings": list(loaded.warnings), "sha256": loaded.policy.sha256}
@@ -65,7 +71,7 @@ async def explain_call(
     ] = None,
 ) -> None:
     """Which rule does a call meet, why, and what does that mean? Nothing is recorded."""
-    names, source, settings = await _surroundings(options)
+    names, source, settings, _ = await _surroundings(options)
     source = Source(read_policy(policy), str(policy)) if policy else source
     loaded = load(source, settings, names if policy else None)
     proposed, spec = read_call(parse(_bytes(call)), options.workspace)
@@ -76,15 +82,16 @@ async def explain_call(
         _tell(explained, source)
 
 
-async def _surroundings(options: Options) -> tuple[Names, Source, Settings]:
-    """The workspace's teams and policy, if there is a database; a database that was named has to be there."""
+async def _surroundings(options: Options) -> tuple[Names, Source, Settings, tuple[Sequence[Key], int]]:
+    """The workspace's teams, policy and keys of now, if there is a database; one that was named has to be there."""
     settings = options.settings()
     own, reaching = settings.of(options.workspace), reaching_of(settings, options.workspace)
     if not options.database and absent(settings.storage.url) is not None:
-        return names_of([], reaching), configured(settings), own
+        return names_of([], reaching), configured(settings), own, ((), 0)
     async with kept(options) as desk:
         users = await desk.parts.store.users(desk.workspace)
-        return names_of(users, reaching), await current(desk), own
+        keys = await desk.parts.accounts.keys(desk.workspace), desk.now()
+        return names_of(users, reaching), await current(desk), own, keys
 
 
 def _bytes(path: Path) -> bytes:

@@ -13,6 +13,7 @@ from interlock.core.canonical import parse
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, NotFound, TooManyRequests
 from interlock.core.ports import PolicyVersion
+from interlock.core.unbound import unbound_keys
 from interlock.difference import compare, defaults_of
 from interlock.durations import parse_duration
 from interlock.explain import explain, read_call
@@ -144,10 +145,11 @@ async def check_policy(site: Here, who: Caller, asked: Given) -> Checked:
         problems = error.message.splitlines()
         return Checked(valid=False, rules=[], warnings=[], problems=problems, sha256=None)
     in_force = (await site.workspaces.doors(who.workspace)).loaded.policy
+    loose = unbound_keys(loaded.policy, await site.accounts.keys(who.workspace), site.clock())
     return Checked(
         valid=True,
         rules=[rule.name for rule in loaded.policy.rules],
-        warnings=list(loaded.warnings),
+        warnings=[*loaded.warnings, *([loose] if loose else [])],
         problems=[],
         sha256=loaded.policy.sha256,
         details=rules_in_words(loaded),
