@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -70,7 +73,8 @@ def test_somebody_is_added_gets_a_link_is_changed_and_removed(site: Site, visit:
     page.get_by_role("link", name="Teams").click()
     page.locator("[data-team=leads]").get_by_role("link", name="eve").click()
     dialog.get_by_role("button", name="Remove eve").click()
-    expect(dialog.get_by_text("Sessions, keys and links of eve end at once.")).to_be_visible()
+    expect(dialog.get_by_text("All that stands for eve ends at once.")).to_be_visible()
+    expect(dialog.get_by_role("group", name="What ends")).to_contain_text("Sign-in links: 1")
     dialog.get_by_role("button", name="Cancel").click()
     assert person(site, "eve")["role"] == "viewer"  # nothing happened yet
     dialog.get_by_role("button", name="Remove eve").click()
@@ -116,6 +120,7 @@ def test_a_key_is_shown_once_works_and_is_revoked(site: Site, visit: Visit) -> N
     page.get_by_role("button", name="New key").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("billing")
+    dialog.get_by_role("textbox", name="Agent").fill("billing")
     dialog.get_by_role("button", name="Make the key").click()
     key = dialog.locator("[data-secret]").inner_text()
     dialog.get_by_role("button", name="Copy").click()
@@ -129,9 +134,31 @@ def test_a_key_is_shown_once_works_and_is_revoked(site: Site, visit: Visit) -> N
     page.get_by_role("group", name="Revoke billing").get_by_role("button", name="Revoke billing").click()
     expect(page.get_by_text("billing")).to_have_count(0)
     assert agent.get("/api/me").status_code == 401
-    page.get_by_label("Show revoked keys").check()
+    page.get_by_label("Show revoked and expired keys").check()
     expect(page).to_have_url(re.compile(r"/settings/keys\?state=all$"))
     expect(page.get_by_text("revoked", exact=True)).to_be_visible()
+
+
+def test_a_key_of_an_old_session_needs_the_password_again(site: Site, visit: Visit, tmp_path: Path) -> None:
+    site.person("bob")
+    page = visit(None, "/signin")
+    sign_in(page, "bob", PASSWORD)
+    page.goto("/settings/me")
+    page.get_by_role("button", name="New key").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("my script")
+    with closing(sqlite3.connect(tmp_path / "interlock.db", timeout=30)) as database, database:
+        database.execute("update sessions set created_at = created_at - 600000 where person = 'bob'")
+    site.person("eve")  # whatever changes people has the server look at sessions again
+    page.get_by_role("button", name="Make the key").click()
+    again = page.get_by_role("dialog", name="Sign in again")
+    again.get_by_role("textbox", name="Password of bob").fill("not this one")
+    again.get_by_role("button", name="Go on", exact=True).click()
+    expect(again.get_by_role("alert")).to_be_visible()
+    again.get_by_role("textbox", name="Password of bob").fill(PASSWORD)
+    again.get_by_role("button", name="Go on", exact=True).click()
+    expect(page.get_by_role("dialog", name="New key").locator("[data-secret]")).to_be_visible()
+    expect(again).to_have_count(0)
+    expect(page.locator(READY)).to_be_visible()
 
 
 def test_a_password_is_changed_by_the_old_one_and_other_sessions_end(site: Site, visit: Visit) -> None:

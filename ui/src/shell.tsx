@@ -13,6 +13,7 @@ import { Boundary } from "./parts/boundary";
 import { Connection } from "./parts/connection";
 import { Frozen } from "./parts/frozen";
 import { Person } from "./parts/person";
+import { SignInAgain } from "./parts/sign_in_again";
 import { SignedOut } from "./parts/signed_out";
 import { Loading, Problem } from "./parts/states";
 import { useFocusOnPage } from "./parts/page_focus";
@@ -55,6 +56,7 @@ function Inside({ me, children }: { me: Myself; children: ReactNode }) {
         </Boundary>
       </main>
       {mayDecide(me) && <Asked />}
+      <SignInAgain me={me} />
     </div>
   );
 }

@@ -1,6 +1,44 @@
-import { describe, expect, it } from "vitest";
-import { address } from "./client";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { address, Refused, send } from "./client";
 import { parse, write } from "./json";
+import { asksBy } from "./recent";
+
+describe("a recent sign-in", () => {
+  const refusal = () =>
+    new Response(JSON.stringify({ error: "recent_sign_in_required", message: "Sign in again." }), {
+      status: 403,
+    });
+
+  /** What the server got under which key; it wants a recent sign-in the first time. */
+  function server(): (string | undefined)[] {
+    const keys: (string | undefined)[] = [];
+    vi.stubGlobal("fetch", (_: string, given: { headers: Record<string, string> }) => {
+      keys.push(given.headers["idempotency-key"]);
+      return Promise.resolve(keys.length === 1 ? refusal() : new Response("{}"));
+    });
+    return keys;
+  }
+
+  afterEach(() => vi.unstubAllGlobals());
+
+  it("is asked for where it is needed, and then what was refused is repeated", async () => {
+    const keys = server();
+    const done = asksBy(() => Promise.resolve(true));
+    expect((await send("post", "/api/keys", { once: "first" })).status).toBe(200);
+    expect(keys).toHaveLength(2);
+    expect(keys[1]).not.toBe("first");
+    done();
+  });
+
+  it("is not asked for twice, and a no leaves the refusal", async () => {
+    const keys = server();
+    const done = asksBy(() => Promise.resolve(false));
+    await expect(send("post", "/api/keys")).rejects.toBeInstanceOf(Refused);
+    done();
+    await send("post", "/api/keys");
+    expect(keys).toHaveLength(2);
+  });
+});
 
 describe("addresses", () => {
   it("fills in values and leaves out what is not asked for", () => {

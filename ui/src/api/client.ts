@@ -1,4 +1,5 @@
 import { parse, write } from "./json";
+import { signedInAgain } from "./recent";
 import type { components, paths } from "./schema";
 
 export type Shapes = components["schemas"];
@@ -65,6 +66,17 @@ export async function call<M extends Method, P extends PathOf<M>>(
 
 /** The answer itself, for its headers or as a stream; refusals are thrown. */
 export async function send(method: string, url: string, given: Given<unknown> = {}): Promise<Response> {
+  try {
+    return await sendOnce(method, url, given);
+  } catch (error) {
+    const wanted = error instanceof Refused && error.code === "recent_sign_in_required";
+    if (!wanted || !(await signedInAgain())) throw error;
+    // It was answered, so that another try is another intention.
+    return await sendOnce(method, url, given.once ? { ...given, once: crypto.randomUUID() } : given);
+  }
+}
+
+async function sendOnce(method: string, url: string, given: Given<unknown>): Promise<Response> {
   let answer: Response;
   try {
     answer = await fetch(url, {

@@ -547,8 +547,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ends all of one's own sessions, on every device
-         * @description Ends all of one's own sessions, on every device. Keys stay.
+         * Ends all of one's own sessions, on every device, and one's own keys
+         * @description Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay.
          */
         delete: operations["delete_api_sessions"];
         options?: never;
@@ -675,14 +675,39 @@ export interface paths {
         /**
          * Changes role, teams and e-mail address
          * @description Changes role, teams and e-mail address. With If-Match, only what was seen is changed.
+         *
+         *     What they may not do any more ends with it: their grants, and their votes and delegations of pending approvals.
          */
         put: operations["put_api_users_name"];
         post?: never;
         /**
-         * Ends their sessions, keys and links; the record keeps the name
-         * @description Ends their sessions, keys and links; the record keeps the name.
+         * Removes somebody and ends all that stands for them, at once; the record keeps the name
+         * @description Removes somebody and ends all that stands for them, at once; the record keeps the name.
+         *
+         *     Grants, keys, sessions, links, delegations and votes of pending approvals end in one transaction, and are listed.
+         *     What was approved before stays approved.
          */
         delete: operations["delete_api_users_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{name}/removal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What removing somebody would end, or giving them this role and these teams
+         * @description What removing somebody would end, or giving them this role and these teams. Changes nothing.
+         */
+        get: operations["get_api_users_name_removal"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -699,8 +724,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ends all sessions of somebody
-         * @description Ends all sessions of somebody. Their keys stay.
+         * Ends all sessions of somebody, and their own keys
+         * @description Ends all sessions of somebody, and their own keys. Keys of agents stay.
          */
         delete: operations["delete_api_users_name_sessions"];
         options?: never;
@@ -777,10 +802,30 @@ export interface paths {
         };
         get?: never;
         /**
-         * Changes one's own password, and ends all other sessions
-         * @description Changes one's own password, and ends all other sessions.
+         * Changes one's own password, and ends all other sessions and one's own keys
+         * @description Changes one's own password, and ends all other sessions and one's own keys.
          */
         put: operations["put_api_me_password"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workspaces/current": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The workspace of this key or session
+         * @description The workspace of this key or session.
+         */
+        get: operations["get_api_workspaces_current"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -803,9 +848,29 @@ export interface paths {
         put?: never;
         /**
          * Makes a key of one's own, with at most one's own role
-         * @description Makes a key of one's own, with at most one's own role.
+         * @description Makes a key of one's own, with at most one's own role. It ends with a changed password.
          */
         post: operations["post_api_me_keys"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me/keys/{key_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes a key in place of one of one's own, which ends after the overlap
+         * @description Makes a key in place of one of one's own, which ends after the overlap.
+         */
+        post: operations["post_api_me_keys_key_id_rotate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -856,6 +921,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/keys/{key_id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes a key with the same bindings in place of another, which ends after the overlap
+         * @description Makes a key with the same bindings in place of another, which ends after the overlap.
+         */
+        post: operations["post_api_keys_key_id_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/keys/{key_id}": {
         parameters: {
             query?: never;
@@ -871,26 +956,6 @@ export interface paths {
          * @description Ends a key, at once and for good.
          */
         delete: operations["delete_api_keys_key_id"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/workspaces/current": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The workspace of this key or session
-         * @description The workspace of this key or session.
-         */
-        get: operations["get_api_workspaces_current"];
-        put?: never;
-        post?: never;
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2801,6 +2866,15 @@ export interface components {
             /** @description The agent's own reason, shown as an unverified quotation. */
             agent_says: string;
         };
+        /** ChangedPerson */
+        ChangedPerson: {
+            name: string;
+            role: string;
+            teams: string[];
+            email: string | null;
+            away: components["schemas"]["AwayUntil"] | null;
+            ended: components["schemas"]["Removal"];
+        };
         /**
          * ChangedUser
          * @description All that is to be known of somebody: what is left out is empty from then on.
@@ -3092,6 +3166,7 @@ export interface components {
         /** Ended */
         Ended: {
             sessions: number;
+            keys: number;
         };
         /**
          * Entered
@@ -3557,17 +3632,24 @@ export interface components {
         };
         /**
          * KeyInfo
-         * @description `id` is how the key begins.
+         * @description `id` is how the key begins. `user` is whose it is; of an agent's key, the one requester that it is bound to.
          */
         KeyInfo: {
             id: string;
             name: string;
             role: string;
             user: string | null;
+            agents: string[];
+            tools: string[];
+            /** @description The person for whom the agent works. */
+            requester: string | null;
             created_by: string;
             created_at: string;
             used_at: string | null;
+            /** @description Nobody can decide after that. */
+            expires_at: string | null;
             revoked_at: string | null;
+            rotated_from: string | null;
         };
         /** KeyList */
         KeyList: {
@@ -3671,10 +3753,17 @@ export interface components {
             name: string;
             role: string;
             user: string | null;
+            agents: string[];
+            tools: string[];
+            /** @description The person for whom the agent works. */
+            requester: string | null;
             created_by: string;
             created_at: string;
             used_at: string | null;
+            /** @description Nobody can decide after that. */
+            expires_at: string | null;
             revoked_at: string | null;
+            rotated_from: string | null;
             key: string;
         };
         /**
@@ -3733,6 +3822,14 @@ export interface components {
             reason: string;
         };
         /**
+         * Named
+         * @description A key by its name, or a grant by its tool.
+         */
+        Named: {
+            id: string;
+            name: string;
+        };
+        /**
          * NewFunctionCall
          * @description A function that a program wants to run. What became of it is the server's to say: `status` stays empty.
          */
@@ -3785,6 +3882,12 @@ export interface components {
         /**
          * NewKey
          * @description Without a `user`, a key for people is of the person of its own name, who is added if missing.
+         *
+         *     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
+         *     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
+         *     may propose. `requester` is the one person for whom it acts, `any` for a back end that authenticates its own users,
+         *     or `none` for work of nobody; `user` means the same. `expires_in` is a time such as `90d`, or `never`; left out, a
+         *     key of an agent does not expire, and one of a person after 90 days.
          */
         NewKey: {
             name: string;
@@ -3792,6 +3895,18 @@ export interface components {
             role: "agent" | "viewer" | "reviewer" | "admin";
             /** @default  */
             user: string;
+            agents?: string[];
+            tools?: string[];
+            /**
+             * @description The person for whom the agent works.
+             * @default
+             */
+            requester: string;
+            /**
+             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @default
+             */
+            expires_in: string;
         };
         /** NewLink */
         NewLink: {
@@ -3819,10 +3934,18 @@ export interface components {
              */
             agent: string;
         };
-        /** NewOwnKey */
+        /**
+         * NewOwnKey
+         * @description `expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
+         */
         NewOwnKey: {
             name: string;
             role?: ("viewer" | "reviewer" | "admin") | null;
+            /**
+             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @default
+             */
+            expires_in: string;
         };
         /** NewPassword */
         NewPassword: {
@@ -4369,6 +4492,30 @@ export interface components {
             /** @description A duration such as 5m; it can only shorten what the rule gives. */
             expires_in: string | null;
         };
+        /**
+         * Removal
+         * @description What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
+         *
+         *     `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay,
+         *     so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
+         */
+        Removal: {
+            grants: components["schemas"]["Named"][];
+            keys: components["schemas"]["Named"][];
+            sessions: number;
+            links: number;
+            identities: number;
+            votes: string[];
+            delegations: string[];
+            away: string[];
+            made_keys: components["schemas"]["Named"][];
+        };
+        /** RemovedPerson */
+        RemovedPerson: {
+            name: string;
+            removed_at: string;
+            ended: components["schemas"]["Removal"];
+        };
         /** Renew */
         Renew: {
             /** @description The number of the start; a report under an old one is refused. */
@@ -4516,6 +4663,19 @@ export interface components {
          */
         Resumption: {
             command: components["schemas"]["ResumeCommand"];
+        };
+        /**
+         * Rotation
+         * @description The old key goes on for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`.
+         */
+        Rotation: {
+            /** @default 24h */
+            overlap: string;
+            /**
+             * @description A duration such as 5m; it can only shorten what the rule gives.
+             * @default
+             */
+            expires_in: string;
         };
         /**
          * RuleChange
@@ -8367,7 +8527,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Person"];
+                    "application/json": components["schemas"]["ChangedPerson"];
                 };
             };
             /** @description Bad Request */
@@ -8447,11 +8607,13 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Successful Response */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["RemovedPerson"];
+                };
             };
             /** @description Bad Request */
             400: {
@@ -8491,6 +8653,85 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_users_name_removal: {
+        parameters: {
+            query?: {
+                role?: ("viewer" | "reviewer" | "admin") | null;
+                team?: string[] | null;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Removal"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8949,6 +9190,71 @@ export interface operations {
             };
         };
     };
+    get_api_workspaces_current: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Workspace"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_api_me_keys: {
         parameters: {
             query?: never;
@@ -9029,7 +9335,8 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "my script",
-                 *       "role": "viewer"
+                 *       "role": "viewer",
+                 *       "expires_in": "30d"
                  *     }
                  */
                 "application/json": components["schemas"]["NewOwnKey"];
@@ -9065,6 +9372,103 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_me_keys_key_id_rotate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "overlap": "24h"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Rotation"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeKey"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9257,7 +9661,11 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "billing",
-                 *       "role": "agent"
+                 *       "role": "agent",
+                 *       "agents": [
+                 *         "billing"
+                 *       ],
+                 *       "requester": "none"
                  *     }
                  */
                 "application/json": components["schemas"]["NewKey"];
@@ -9293,6 +9701,103 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_keys_key_id_rotate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "overlap": "24h"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Rotation"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeKey"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9378,71 +9883,6 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_api_workspaces_current: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Workspace"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,7 +1,79 @@
 import { describe, expect, it } from "vitest";
 import { Refused } from "../../api/client";
 import { deputies } from "./away_form";
-import { isAway, localInput, namesIn, problemAt, reachable, teamsOf, type PersonInfo } from "./data";
+import {
+  boundTo,
+  counts,
+  endedLines,
+  isAway,
+  localInput,
+  namesIn,
+  problemAt,
+  reachable,
+  teamsOf,
+  type KeyInfo,
+  type PersonInfo,
+} from "./data";
+
+const key = (more: Partial<KeyInfo> = {}): KeyInfo => ({
+  id: "ilk_aaaaaaaa",
+  name: "office",
+  role: "agent",
+  user: null,
+  agents: [],
+  tools: [],
+  requester: null,
+  created_by: "ada",
+  created_at: "2027-01-01T00:00:00Z",
+  used_at: null,
+  expires_at: null,
+  revoked_at: null,
+  rotated_from: null,
+  ...more,
+});
+
+describe("keys", () => {
+  it.each([
+    [key(), "not bound to an agent"],
+    [key({ agents: ["office"], requester: "none" }), "bound to office; for nobody"],
+    [
+      key({ agents: ["a", "b"], tools: ["mail_*"], requester: "any" }),
+      "bound to a, b; tools mail_*; for any requester",
+    ],
+    [key({ requester: "bob", user: "bob" }), "not bound to an agent; for bob"],
+    [key({ role: "viewer", user: "bob" }), "as bob"],
+    [key({ role: "viewer", user: "office" }), ""],
+  ])("says what a key is bound to", (info, said) => {
+    expect(boundTo(info)).toBe(said);
+  });
+
+  it("counts a key until it is revoked or expires", () => {
+    const now = Date.parse("2027-01-02T00:00:00Z");
+    expect(counts(key(), now)).toBe(true);
+    expect(counts(key({ expires_at: "2027-01-02T00:00:01Z" }), now)).toBe(true);
+    expect(counts(key({ expires_at: "2027-01-02T00:00:00Z" }), now)).toBe(false);
+    expect(counts(key({ revoked_at: "2027-01-01T00:00:00Z" }), now)).toBe(false);
+  });
+});
+
+describe("a removal", () => {
+  it("lists what ends, and nothing that does not", () => {
+    const none = { grants: [], keys: [], sessions: 0, links: 0, identities: 0, votes: [], delegations: [] };
+    const ended = {
+      ...none,
+      away: ["eve"],
+      made_keys: [],
+      keys: [{ id: "ilk_a", name: "laptop" }],
+      votes: ["1"],
+    };
+    expect(endedLines(ended)).toEqual([
+      "Keys: laptop (ilk_a)",
+      "Votes in pending approvals: 1",
+      "Stand-in for: eve",
+    ]);
+    expect(endedLines({ ...none, away: [], made_keys: [] })).toEqual([]);
+  });
+});
 
 const person = (name: string, teams: string[] = [], until?: string): PersonInfo => ({
   name,

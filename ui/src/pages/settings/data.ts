@@ -33,6 +33,37 @@ export function useSending<Given, Answer>(
   });
 }
 
+/** Neither revoked nor expired. */
+export function counts(key: KeyInfo, now = Date.now()): boolean {
+  return key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > now);
+}
+
+/** What an agent's key is bound to, or whom another acts as. */
+export function boundTo(key: KeyInfo): string {
+  if (key.role !== "agent") return key.user && key.user !== key.name ? `as ${key.user}` : "";
+  const agents = key.agents.length ? `bound to ${key.agents.join(", ")}` : "not bound to an agent";
+  const tools = key.tools.length ? `tools ${key.tools.join(", ")}` : "";
+  const requesters: Record<string, string> = { any: "for any requester", none: "for nobody" };
+  const requester = key.requester ? (requesters[key.requester] ?? `for ${key.requester}`) : "";
+  return [agents, tools, requester].filter(Boolean).join("; ");
+}
+
+/** What ends with somebody who is removed, in lines. */
+export function endedLines(ended: Shapes["Removal"]): string[] {
+  const named = (found: Shapes["Named"][]) => found.map(({ id, name }) => `${name} (${id})`).join(", ");
+  const lines: [string, string][] = [
+    ["Grants", named(ended.grants)],
+    ["Keys", named(ended.keys)],
+    ["Votes in pending approvals", ended.votes.length ? String(ended.votes.length) : ""],
+    ["Delegations in pending approvals", ended.delegations.length ? String(ended.delegations.length) : ""],
+    ["Stand-in for", ended.away.join(", ")],
+    ["Sessions", ended.sessions ? String(ended.sessions) : ""],
+    ["Sign-in links", ended.links ? String(ended.links) : ""],
+    ["Accounts elsewhere", ended.identities ? String(ended.identities) : ""],
+  ];
+  return lines.filter(([, found]) => found).map(([what, found]) => `${what}: ${found}`);
+}
+
 /** Somebody as they are now, with the mark that a change of them has to carry. */
 export interface Tagged {
   person: PersonInfo;

@@ -1,7 +1,7 @@
 import { Badge, Group, Stack, Text } from "@mantine/core";
 import { Ago } from "../../../parts/time";
 import { Confirm } from "../confirm";
-import { useSending, type KeyInfo } from "../data";
+import { boundTo, counts, dateTime, useSending, type KeyInfo } from "../data";
 import css from "../settings.module.css";
 
 interface KeyListProps {
@@ -23,7 +23,7 @@ export function KeyList({ keys, onRevoke }: KeyListProps) {
 
 function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onRevoke"] }) {
   const revoke = useSending(() => onRevoke(info.id), ["keys"]);
-  const as = info.user && info.user !== info.name ? ` as ${info.user}` : "";
+  const bound = boundTo(info);
   return (
     <li className={css.row} data-key={info.id}>
       <Stack gap={0}>
@@ -31,11 +31,11 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
           <Text fw={600}>{info.name}</Text>
           <Badge variant="light" tt="none">
             {info.role}
-            {as}
+            {bound && info.role !== "agent" && ` ${bound}`}
           </Badge>
-          {info.revoked_at && (
+          {!counts(info) && (
             <Badge color="gray" variant="outline" tt="none">
-              revoked
+              {info.revoked_at ? "revoked" : "expired"}
             </Badge>
           )}
         </Group>
@@ -48,7 +48,13 @@ function KeyRow({ info, onRevoke }: { info: KeyInfo; onRevoke: KeyListProps["onR
           ) : (
             "never used"
           )}
+          {info.expires_at && `, ends ${dateTime(info.expires_at)}`}
         </Text>
+        {info.role === "agent" && (
+          <Text size="sm" c={info.agents.length ? "dimmed" : undefined}>
+            {bound}
+          </Text>
+        )}
       </Stack>
       {!info.revoked_at && (
         <Confirm

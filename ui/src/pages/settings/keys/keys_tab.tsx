@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
 import { call, type Shapes } from "../../../api/client";
 import { Loading, Problem } from "../../../parts/states";
-import { useUsers } from "../data";
+import { counts, useUsers } from "../data";
 import { Section } from "../section";
 import { KeyList } from "./key_list";
 import { NewKey } from "./new_key";
@@ -22,12 +22,15 @@ export default function Keys() {
       <NewKey
         roles={["agent", "viewer", "reviewer", "admin"]}
         people={users.data?.items.map(({ name }) => name) ?? []}
-        onMake={({ name, role, user }, once) =>
-          call("post", "/api/keys", { body: { name, role: role as Shapes["NewKey"]["role"], user }, once })
+        onMake={({ role, ...wanted }, once) =>
+          call("post", "/api/keys", {
+            body: { ...wanted, role: role as Shapes["NewKey"]["role"], tools: [] },
+            once,
+          })
         }
       />
       <Switch
-        label="Show revoked keys"
+        label="Show revoked and expired keys"
         checked={all}
         onChange={(event) =>
           setSearch(event.currentTarget.checked ? { state: "all" } : {}, { replace: true })
@@ -37,7 +40,7 @@ export default function Keys() {
       {keys.error && !keys.data && <Problem error={keys.error} again={() => void keys.refetch()} />}
       {keys.data && (
         <KeyList
-          keys={keys.data.items.filter((key) => all || key.revoked_at === null)}
+          keys={keys.data.items.filter((key) => all || counts(key))}
           onRevoke={(key_id) => call("delete", "/api/keys/{key_id}", { path: { key_id } })}
         />
       )}

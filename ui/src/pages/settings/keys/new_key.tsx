@@ -1,15 +1,19 @@
-import { Button, Group, NativeSelect, Stack, TextInput } from "@mantine/core";
+import { Button, Group, NativeSelect, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import type { Shapes } from "../../../api/client";
 import { Dialog } from "../../../parts/dialog";
 import { Problem } from "../../../parts/states";
-import { useSending } from "../data";
+import { namesIn, useSending } from "../data";
 import { ShownOnce } from "../shown_once";
 
 export interface WantedKey {
   name: string;
   role: string;
   user: string;
+  /** Names of the agents that an agent's key is bound to; none: it may say any. */
+  agents: string[];
+  requester: string;
+  expires_in: string;
 }
 
 interface NewKeyProps {
@@ -25,6 +29,13 @@ const FOR: Record<string, string> = {
   reviewer: "reviewer: decides",
   admin: "admin: decides, and changes everything",
 };
+
+const ENDS = [
+  { value: "30d", label: "after 30 days" },
+  { value: "90d", label: "after 90 days" },
+  { value: "365d", label: "after a year" },
+  { value: "never", label: "never" },
+];
 
 export function NewKey(props: NewKeyProps) {
   const [opened, setOpened] = useState(false);
@@ -44,6 +55,7 @@ export function NewKey(props: NewKeyProps) {
 
 function KeyForm({ roles, people, onMake, onDone }: NewKeyProps & { onDone: () => void }) {
   const [role, setRole] = useState(roles[0] ?? "viewer");
+  const [bound, setBound] = useState(true);
   const make = useSending(onMake, ["keys", "users"]);
   if (make.data)
     return (
@@ -59,17 +71,19 @@ function KeyForm({ roles, people, onMake, onDone }: NewKeyProps & { onDone: () =
       onSubmit={(event) => {
         event.preventDefault();
         const given = new FormData(event.currentTarget);
-        make.mutate({ name: String(given.get("name")), role, user: String(given.get("user") ?? "") });
+        const field = (name: string) => String(given.get(name) ?? "").trim();
+        make.mutate({
+          name: field("name"),
+          role,
+          user: field("user"),
+          agents: role === "agent" && bound ? namesIn(field("agents")) : [],
+          requester: role === "agent" ? field("requester") : "",
+          expires_in: field("expires_in"),
+        });
       }}
     >
       <Stack gap="sm">
-        <TextInput
-          name="name"
-          label="Name"
-          description={role === "agent" ? "The agent is known by this name." : "What it is for."}
-          required
-          autoFocus
-        />
+        <TextInput name="name" label="Name" description="What it is for." required autoFocus />
         <NativeSelect
           label="Role"
           value={role}
@@ -84,6 +98,14 @@ function KeyForm({ roles, people, onMake, onDone }: NewKeyProps & { onDone: () =
             description="What it does counts as theirs."
           />
         )}
+        {role === "agent" && <Bindings bound={bound} onBound={setBound} />}
+        <NativeSelect
+          name="expires_in"
+          label="Ends"
+          key={role}
+          defaultValue={role === "agent" ? "never" : "90d"}
+          data={ENDS}
+        />
         {make.error && <Problem error={make.error} />}
         <Group>
           <Button type="submit" loading={make.isPending}>
@@ -92,5 +114,36 @@ function KeyForm({ roles, people, onMake, onDone }: NewKeyProps & { onDone: () =
         </Group>
       </Stack>
     </form>
+  );
+}
+
+/** For whom an agent's key is: bound unless somebody says otherwise, and then the page says what that means. */
+function Bindings({ bound, onBound }: { bound: boolean; onBound: (bound: boolean) => void }) {
+  return (
+    <>
+      <Switch
+        label="Bound to an agent"
+        checked={bound}
+        onChange={(event) => onBound(event.currentTarget.checked)}
+      />
+      {bound ? (
+        <TextInput
+          name="agents"
+          label="Agent"
+          description="The name of the agent, as rules and grants name it; several with commas. Calls that say another name are refused."
+          required
+        />
+      ) : (
+        <Text size="sm" role="note">
+          A program with this key may say any agent's name. Allow rules and grants that name an agent or a
+          person are closed to it, and a rule that asks or denies by such a name cannot hold it.
+        </Text>
+      )}
+      <TextInput
+        name="requester"
+        label="Acts for"
+        description="One person's name; any, if its program authenticates its own users; none, for work of nobody. Left empty, it is not bound."
+      />
+    </>
   );
 }

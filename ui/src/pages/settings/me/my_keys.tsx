@@ -5,7 +5,7 @@ import { Loading, Problem } from "../../../parts/states";
 import { KeyList } from "../keys/key_list";
 import { NewKey } from "../keys/new_key";
 import { Section } from "../section";
-import type { Role } from "../data";
+import { counts, type Role } from "../data";
 
 const ROLES: Role[] = ["viewer", "reviewer", "admin"];
 
@@ -18,20 +18,20 @@ export function MyKeys({ me }: { me: Myself }) {
   return (
     <Section
       title="My keys"
-      about="For programs that act as you, with the HTTP interface or the command line."
+      about="For programs that act as you, with the HTTP interface or the command line. They end with a new password and when you sign out everywhere."
     >
       {keys.isPending && <Loading />}
       {keys.error && !keys.data && <Problem error={keys.error} again={() => void keys.refetch()} />}
       {keys.data && (
         <KeyList
-          keys={keys.data.items.filter((key) => key.revoked_at === null)}
+          keys={keys.data.items.filter(counts)}
           onRevoke={(key_id) => call("delete", "/api/me/keys/{key_id}", { path: { key_id } })}
         />
       )}
       <NewKey
         roles={ROLES.slice(0, ROLES.indexOf(me.role as Role) + 1)}
-        onMake={({ name, role }, once) =>
-          call("post", "/api/me/keys", { body: { name, role: role as Role }, once })
+        onMake={({ name, role, expires_in }, once) =>
+          call("post", "/api/me/keys", { body: { name, role: role as Role, expires_in }, once })
         }
       />
     </Section>

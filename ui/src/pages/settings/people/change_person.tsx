@@ -5,7 +5,7 @@ import type { Myself } from "../../../api/me";
 import { Loading, Problem } from "../../../parts/states";
 import { AwayForm } from "../away_form";
 import { Confirm } from "../confirm";
-import { readPerson, useSending, type PersonInfo, type Tagged } from "../data";
+import { endedLines, readPerson, useSending, type PersonInfo, type Tagged } from "../data";
 import css from "../settings.module.css";
 import { givenIn, PersonFields, type Given } from "./person_fields";
 
@@ -93,7 +93,7 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
   );
   const remove = useSending(
     (_: void) => call("delete", "/api/users/{name}", { path: { name } }),
-    ["users", "keys"],
+    ["users", "keys", "grants"],
     onDone,
   );
   if (isMe) return <Text size="sm">You cannot remove yourself here. Another admin can.</Text>;
@@ -101,7 +101,7 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
     <Stack gap="sm" className={css.danger}>
       <Confirm
         verb={`Sign ${name} out everywhere`}
-        consequence={`All browsers of ${name} will ask to sign in again. Keys go on working.`}
+        consequence={`All browsers of ${name} will ask to sign in again, and keys of their own end. Keys of agents go on working.`}
         sending={signOut.isPending}
         error={signOut.error}
         onYes={() => signOut.mutate()}
@@ -109,16 +109,45 @@ function Ends({ name, isMe, onDone }: { name: string; isMe: boolean; onDone: () 
       {signOut.data && (
         <Text role="status" size="sm">
           {name} is signed out:{" "}
-          {signOut.data.sessions === 1 ? "1 session" : `${signOut.data.sessions} sessions`} ended.
+          {signOut.data.sessions === 1 ? "1 session" : `${signOut.data.sessions} sessions`} and{" "}
+          {signOut.data.keys === 1 ? "1 key" : `${signOut.data.keys} keys`} ended.
         </Text>
       )}
       <Confirm
         verb={`Remove ${name}`}
-        consequence={`Sessions, keys and links of ${name} end at once. What only ${name} may approve will wait for nobody. Grants that ${name} made stay: revoke them under Grants. The record keeps the name, which nobody else can get.`}
+        consequence={`All that stands for ${name} ends at once. What was approved before stays approved, and what only ${name} may approve will wait for nobody. The record keeps the name, which nobody else can get.`}
         sending={remove.isPending}
         error={remove.error}
         onYes={() => remove.mutate()}
-      />
+      >
+        <WhatEnds name={name} />
+      </Confirm>
+    </Stack>
+  );
+}
+
+/** Listed before it is done. */
+function WhatEnds({ name }: { name: string }) {
+  const removal = useQuery({
+    queryKey: ["removal", name],
+    queryFn: ({ signal }) => call("get", "/api/users/{name}/removal", { path: { name }, signal }),
+    gcTime: 0,
+  });
+  if (removal.isPending) return <Loading />;
+  if (!removal.data) return <Problem error={removal.error} again={() => void removal.refetch()} />;
+  const lines = endedLines(removal.data);
+  const kept = removal.data.made_keys.map((key) => `${key.name} (${key.id})`).join(", ");
+  return (
+    <Stack gap={0} role="group" aria-label="What ends">
+      {lines.length === 0 && (
+        <Text size="sm">They have no grants, keys, sessions, votes or delegations.</Text>
+      )}
+      {lines.map((line) => (
+        <Text size="sm" key={line}>
+          {line}
+        </Text>
+      ))}
+      {kept && <Text size="sm">Keys that they made for others stay: {kept}. Replace them if need be.</Text>}
     </Stack>
   );
 }
