@@ -94,6 +94,7 @@ async def test_a_commit_in_doubt_that_was_done_again_would_be_noticed(
     parts = wire_store(SqlStore(database))
     await parts.store.open()
     approval_id = await pending(parts)
+    await approve(parts, await pending(parts, 2))  # from now on it is known who decides
     monkeypatch.setattr(Batches, "_stands", lambda *_: False)
     database.record(Cut(1, heard=True).around)
     with pytest.raises(AlreadyDecided):
@@ -308,7 +309,9 @@ def test_a_process_that_stands_still_while_it_sends_gives_up_the_lock(place: Pla
 
 
 async def test_a_process_that_is_alone_decides_starts_and_finishes_in_one_round_trip_each(parts: Parts) -> None:
+    """But for the first decision of a person: whether they are still there is looked up, and then remembered."""
     approval_id = await pending(parts)
+    assert await trips(parts, approve(parts, await pending(parts, 2))) == ("approved", 2)
     assert await trips(parts, approve(parts, approval_id)) == ("approved", 1)
     execution, syncs = await trips(parts, parts.gate.start("default", approval_id, "r"))
     assert syncs == 1

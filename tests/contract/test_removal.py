@@ -10,7 +10,7 @@ import pytest
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec, propose
-from interlock.core.decision import Approve, Reviewer, Seen
+from interlock.core.decision import Approve, Reject, Reviewer, Seen
 from interlock.core.errors import Error, Forbidden
 from interlock.core.grant import Grant
 from interlock.core.outcome import Proceed, Waiting
@@ -80,6 +80,17 @@ async def test_the_vote_of_somebody_who_was_removed_counts_no_more(bank: Parts) 
     assert (await approval(bank, waiting)).votes == ()
     assert await vote(bank, waiting, await person(bank, "eve")) == "pending", "one of two"
     assert await vote(bank, waiting, await person(bank, "fay")) == "approved"
+    assert await faults(bank) == []
+
+
+async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank: Parts) -> None:
+    waiting = await wire(bank)
+    await vote(bank, waiting, await person(bank, "bob"))
+    eve = await person(bank, "eve")
+    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.accounts.remove_user("default", "bob", "ada")
+    undone = await bank.inbox.undo("default", waiting, eve)
+    assert (undone.status, undone.votes) == ("pending", ())
     assert await faults(bank) == []
 
 

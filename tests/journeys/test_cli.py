@@ -435,6 +435,8 @@ def test_the_version_is_told(shell: Shell) -> None:
 
 def test_people_are_added_changed_and_listed(shell: Shell) -> None:
     assert shell("users", "add", "ada", "--role", "admin", "--team", "finance", "--team", "ops").out.startswith("Added")
+    assert "only admin" in shell("users", "add", "ada").err
+    shell("users", "add", "root", "--role", "admin")
     assert shell("users", "add", "ada").out == "Changed ada: reviewer, teams: none.\n"
     shell("users", "add", "bob", "--team", "finance")
     assert "finance" in shell("users", "list").out
@@ -442,6 +444,7 @@ def test_people_are_added_changed_and_listed(shell: Shell) -> None:
         "items": [
             {"name": "ada", "role": "reviewer", "teams": [], "email": ""},
             {"name": "bob", "role": "reviewer", "teams": ["finance"], "email": ""},
+            {"name": "root", "role": "admin", "teams": [], "email": ""},
         ],
         "next": None,
     }

@@ -12,7 +12,7 @@ from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Stale
-from interlock.core.event import Change, Event, Moment, Payload, Stored
+from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser
 from interlock.core.ports import (
@@ -29,6 +29,7 @@ from interlock.core.ports import (
     Trace,
     User,
 )
+from interlock.core.removal import Standing, withdraw
 from interlock.core.request import id_taken, same_call
 from interlock.core.routing import due_at
 from interlock.core.run import Run
@@ -103,11 +104,24 @@ def transition_by(workspace: str, approval_id: str, by: Reviewer, step: Reviewer
         approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
         seen = freeze.defer(approval, tx.freezes(workspace), moment)
         change = step(seen.state, moment, reviewer_now(tx, workspace, by))
+        if approval.status == "rejected" and change.state.status == "pending":
+            change = _without_leavers(tx, workspace, change)
         _write(tx, approval, seen, change)
         return change.error or change.state
 
     reads = (("approval", workspace, approval_id), ("freezes", workspace), ("user", workspace, by.name))
     return Work(run, workspace, reads)
+
+
+def _without_leavers(tx: Transaction, workspace: str, change: Change[Approval]) -> Change[Approval]:
+    """What a rejection is taken back to: people who were removed meanwhile have no vote in it."""
+    names = {name for vote in change.state.votes for name in (vote.by, vote.seat)}
+    for name in sorted(names | {each.by for each in change.state.delegations}):
+        fewer = withdraw(change.state, Standing(name), TIME) if _is_gone(tx.user(workspace, name)) else None
+        if fewer is not None:
+            state = replace(fewer.state, version=change.state.version)  # one write, one version
+            change = change._replace(state=state, events=change.events + fewer.events)
+    return change
 
 
 def reviewer_now(tx: Transaction, workspace: str, reviewer: Reviewer) -> Reviewer:
