@@ -3810,6 +3810,14 @@ export interface components {
             via: string;
         };
         /**
+         * Named
+         * @description A key by its name, or a grant by its tool.
+         */
+        Named: {
+            id: string;
+            name: string;
+        };
+        /**
          * NewFreeze
          * @description `name` is the agent's, the id of the key, or the tool's, where * stands for any letters; none for a workspace.
          */
@@ -3820,14 +3828,6 @@ export interface components {
             name: string;
             /** @description Why. */
             reason: string;
-        };
-        /**
-         * Named
-         * @description A key by its name, or a grant by its tool.
-         */
-        Named: {
-            id: string;
-            name: string;
         };
         /**
          * NewFunctionCall
