@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from interlock import (
 )
 from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidRequest
+from interlock.core.identity import Bindings
 from interlock.core.outcome import Proceed
 from interlock.library.agent import LONG, Agent, Ran, short, told
 from interlock.wiring import Parts
@@ -31,6 +33,7 @@ from tests.support import BOB
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 SEND = ToolSpec("send", "write", schema=SCHEMA)
+MAIL = ToolSpec("mail", "write", schema=SCHEMA)
 LOOK = ToolSpec("look", "read")
 
 
@@ -49,6 +52,17 @@ def make(where: dict[str, Any]) -> Iterator[Callable[..., Interlock]]:
 
 @pytest.fixture
 def agent(make: Callable[..., Interlock]) -> Agent:
+    return make().agent()
+
+
+@pytest.fixture
+async def trusted(where: dict[str, Any], desk: Parts, make: Callable[..., Interlock]) -> Agent:
+    """One that is not asked about `send` where it says so itself: on a server that takes its settings and a bound key."""
+    if "key" in where:
+        body = json.dumps({"tool_approvals": {"send": False}})
+        await desk.store.put_agent("default", "mailer", body, "test")
+        bindings = Bindings(agents=("mailer",))
+        _, where["key"] = await desk.accounts.create_key("default", "mailer", "agent", "test", "", bindings)
     return make().agent()
 
 
@@ -98,41 +112,41 @@ async def test_a_call_waits_runs_once_with_what_was_approved_and_is_known_from_t
     assert told(again, "send") == {"sent": "eve"}
 
 
-def test_synchronous_tools_do_the_same(agent: Agent) -> None:  # R54
+def test_synchronous_tools_do_the_same(trusted: Agent) -> None:  # R54
     tool = Tool()
-    assert agent.attempt_sync(agent.call("look", {}, "run", "1"), LOOK, tool.now) == Ran({"sent": None})
-    call = agent.call("send", {"to": "bob"}, "run", "2", switch="off")
-    assert agent.attempt_sync(call, SEND, tool.now) == Ran({"sent": "bob"})
-    assert isinstance(agent.attempt_sync(call, SEND, tool.now), Finished)
-    asks = agent.call("send", {"to": "bob"}, "run", "3")
-    assert isinstance(agent.attempt_sync(asks, SEND, tool.now), Waiting)
+    assert trusted.attempt_sync(trusted.call("look", {}, "run", "1"), LOOK, tool.now) == Ran({"sent": None})
+    call = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
+    assert trusted.attempt_sync(call, SEND, tool.now) == Ran({"sent": "bob"})
+    assert isinstance(trusted.attempt_sync(call, SEND, tool.now), Finished)
+    asks = trusted.call("mail", {"to": "bob"}, "run", "3")
+    assert isinstance(trusted.attempt_sync(asks, MAIL, tool.now), Waiting)
     assert tool.ran == [{}, {"to": "bob"}]
 
 
-async def test_a_tool_that_fails_raises_its_own_error_and_is_not_run_again(agent: Agent) -> None:  # R54
-    tool, call = Tool(ValueError("no such mailbox")), agent.call("send", {"to": "bob"}, "run", "1", switch="off")
+async def test_a_tool_that_fails_raises_its_own_error_and_is_not_run_again(trusted: Agent) -> None:  # R54
+    tool, call = Tool(ValueError("no such mailbox")), trusted.call("send", {"to": "bob"}, "run", "1", switch="off")
     with pytest.raises(ValueError, match="no such mailbox"):
-        await agent.attempt(call, SEND, tool)
-    outcome = await agent.attempt(call, SEND, tool)
+        await trusted.attempt(call, SEND, tool)
+    outcome = await trusted.attempt(call, SEND, tool)
     assert isinstance(outcome, Finished)
     said = {"success": False, "status": "failed", "error": "ValueError: no such mailbox"}
     assert (told(outcome, "send"), len(tool.ran)) == (said, 1)
-    plain = agent.call("send", {"to": "bob"}, "run", "2", switch="off")
+    plain = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
     with pytest.raises(ValueError, match="no such mailbox"):
-        agent.attempt_sync(plain, SEND, tool.now)
-    assert isinstance(agent.attempt_sync(plain, SEND, tool.now), Finished)
+        trusted.attempt_sync(plain, SEND, tool.now)
+    assert isinstance(trusted.attempt_sync(plain, SEND, tool.now), Finished)
 
 
-async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(agent: Agent) -> None:  # R54
+async def test_a_tool_that_is_interrupted_is_unknown_and_never_run_again(trusted: Agent) -> None:  # R54
     tool = Tool(KeyboardInterrupt())  # type: ignore[arg-type]
-    call = agent.call("send", {"to": "bob"}, "run", "1", switch="off")
+    call = trusted.call("send", {"to": "bob"}, "run", "1", switch="off")
     with pytest.raises(KeyboardInterrupt):
-        await agent.attempt(call, SEND, tool)
-    plain = agent.call("send", {"to": "bob"}, "run", "2", switch="off")
+        await trusted.attempt(call, SEND, tool)
+    plain = trusted.call("send", {"to": "bob"}, "run", "2", switch="off")
     with pytest.raises(KeyboardInterrupt):
-        agent.attempt_sync(plain, SEND, tool.now)
+        trusted.attempt_sync(plain, SEND, tool.now)
     for each in (call, plain):
-        outcome = await agent.attempt(each, SEND, tool)
+        outcome = await trusted.attempt(each, SEND, tool)
         assert isinstance(outcome, Finished)
         assert outcome.status == "unknown"
         assert "Do not call it again: a person has to look." in str(told(outcome, "send"))
@@ -245,11 +259,11 @@ def test_a_server_keeps_its_switches_to_itself(place: Place) -> None:  # R9
         Interlock("http://127.0.0.1:1", key="ilk_x", agent="mailer").agent(tool_approvals={"send": False})
 
 
-async def test_what_an_agents_own_configuration_says_goes_with_the_call(agent: Agent) -> None:  # R9
+async def test_what_an_agents_own_configuration_says_goes_with_the_call(trusted: Agent) -> None:  # R9
     tool = Tool()
     off, on = ("send", SEND, "off"), ("look", LOOK, "on")
     found = [
-        await agent.attempt(agent.call(name, {"to": "bob"}, "run", switch, switch=switch), spec, tool)
+        await trusted.attempt(trusted.call(name, {"to": "bob"}, "run", switch, switch=switch), spec, tool)
         for name, spec, switch in (off, on)
     ]
     assert [type(each) for each in found] == [Ran, Waiting]

@@ -63,7 +63,8 @@ async def bank(place: Place, clock: Clock):  # type: ignore[no-untyped-def]
 
 
 async def transfer(bank: Parts, amount: float, number: int = 1, **more: object) -> str:
-    return await pending(bank, number, MONEY, args={"amount": amount, "to": "shop"}, **more)
+    asked = {"requester": "zoe", **more}
+    return await pending(bank, number, MONEY, args={"amount": amount, "to": "shop"}, **asked)
 
 
 async def sha_of(parts: Parts, approval_id: str) -> str:

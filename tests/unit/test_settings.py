@@ -145,7 +145,7 @@ def test_each_workspace_has_channels_routing_and_tools_of_its_own(folder: Path) 
     assert (lab.tools, lab.documents, set(lab.mcp_servers)) == ({"linear": {"key": "hunter2-theirs"}}, (), {"far"})
     assert (lab.escalation.channel, bare.escalation.channel) == ("chat", "")
     for none in (bare, unknown):
-        assert (none.channels, none.tools, none.routing.reminders) == ({}, {}, ())
+        assert (none.channels, none.tools, none.routing.reminders) == ({}, {}, None)
     for other in (lab, bare, unknown):
         assert "hunter2-ours" not in repr((other.channels, other.tools, other.workspaces))
 

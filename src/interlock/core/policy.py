@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +11,7 @@ from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.decision import KINDS
 from interlock.core.names import fits, fold, fold_pattern, has_unseen, imitates
+from interlock.core.rule_index import RuleIndex, until_certain
 
 Facts = Mapping[str, object]
 Condition = Callable[[Facts], object]
@@ -398,55 +397,16 @@ class Policy:
         return {id(rule): place for place, rule in enumerate(self.rules)}
 
     @cached_property
-    def _index(self) -> Index:
-        return Index([rule for rule in self.rules if not rule.shadow])
+    def _index(self) -> RuleIndex:
+        return RuleIndex([rule for rule in self.rules if not rule.shadow])
 
     def _candidates(self, key: Key) -> tuple[Rule, ...]:
         found = self._remembered.get(key)
         if found is None:
             if len(self._remembered) >= MEMO:
                 self._remembered.clear()
-            found = self._remembered[key] = _until_certain(self._index.matching(key))
+            found = self._remembered[key] = until_certain(self._index.matching(key))
         return found
-
-
-class Index:
-    """Finds the rules that can match a key without looking at those that cannot."""
-
-    def __init__(self, rules: list[Rule]) -> None:
-        self._rules = rules
-        self._exact: dict[tuple[str, str], list[int]] = defaultdict(list)
-        self._prefix: dict[str, list[int]] = defaultdict(list)
-        self._other: list[int] = []
-        for number, rule in enumerate(rules):
-            self._file(number, rule)
-
-    def _file(self, number: int, rule: Rule) -> None:
-        """Under its most telling matcher: tools, else exact agents or users, else with those that always count."""
-        if rule.tools:
-            for pattern in {*rule.tools, *map(fold_pattern, rule.tools)}:
-                prefix = _literal_prefix(pattern)
-                drawer = self._exact["tool", pattern] if prefix == pattern else self._prefix[prefix]
-                drawer.append(number)
-            return
-        for sort, patterns in (("agent", rule.agents), ("user", rule.users)):
-            if patterns and all(_literal_prefix(pattern) == pattern for pattern in patterns):
-                for pattern in {*patterns, *map(fold, patterns)}:
-                    self._exact[sort, pattern].append(number)
-                return
-        self._other.append(number)
-
-    def matching(self, key: Key) -> list[Rule]:
-        numbers = {*self._other}
-        for user in (key.user, fold(key.user)):
-            numbers.update(self._exact.get(("user", user), ()))
-        for agent in key.path:
-            numbers.update(self._exact.get(("agent", agent), ()), self._exact.get(("agent", fold(agent)), ()))
-        for tool in (key.tool, fold(key.tool)):
-            numbers.update(self._exact.get(("tool", tool), ()))
-            for length in range(len(tool) + 1):
-                numbers.update(self._prefix.get(tool[:length], ()))
-        return [rule for number in sorted(numbers) if (rule := self._rules[number]).matches(key)]
 
 
 def terms_of(snapshot: bytes) -> Ask:
@@ -489,18 +449,6 @@ def _stricter(one: Verdict, other: Verdict) -> Verdict:
     from interlock.core.voting import stricter_verdict  # noqa: PLC0415  it imports this module
 
     return stricter_verdict(one, other)
-
-
-def _until_certain(rules: list[Rule]) -> tuple[Rule, ...]:
-    """Nothing behind a rule without a condition can ever be reached."""
-    for number, rule in enumerate(rules):
-        if rule.when is None:
-            return tuple(rules[: number + 1])
-    return tuple(rules)
-
-
-def _literal_prefix(pattern: str) -> str:
-    return re.split(r"[*?\[]", pattern, maxsplit=1)[0]
 
 
 def _people_json(people: People | None) -> object:
