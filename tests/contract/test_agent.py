@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -57,13 +58,19 @@ def agent(make: Callable[..., Interlock]) -> Agent:
 
 @pytest.fixture
 async def trusted(where: dict[str, Any], desk: Parts, make: Callable[..., Interlock]) -> Agent:
-    """One that is not asked about `send` where it says so itself: on a server that takes its settings and a bound key."""
-    if "key" in where:
-        body = json.dumps({"tool_approvals": {"send": False}})
-        await desk.store.put_agent("default", "mailer", body, "test")
-        bindings = Bindings(agents=("mailer",))
-        _, where["key"] = await desk.accounts.create_key("default", "mailer", "agent", "test", "", bindings)
-    return make().agent()
+    """One that is not asked about `send`: by its own word, or by the server's settings for the agent of a bound key."""
+    if "key" not in where:
+        return make().agent()
+    await desk.store.put_agent("default", "mailer", json.dumps({"tool_approvals": {"send": False}}), "test")
+    bindings = Bindings(agents=("mailer",))
+    _, where["key"] = await desk.accounts.create_key("default", "mailer", "agent", "test", "", bindings)
+    agent = make().agent()
+    for number in range(1_000):  # until the server has taken up its settings
+        probe = agent.call("send", {"to": "bob"}, "probe", str(number))
+        if isinstance(await agent.attempt(probe, SEND, Tool()), Ran):
+            return agent
+        await asyncio.sleep(0.05)
+    raise AssertionError("The server did not take up the agent's settings.")
 
 
 class Tool:
