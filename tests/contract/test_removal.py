@@ -1,4 +1,4 @@
-"""What ends with somebody who is removed or demoted, on both databases: in one transaction, and also in a race."""
+"""What ends with somebody who is removed or demoted, on both databases: in one transaction, and also in a race. R61"""
 
 from __future__ import annotations
 

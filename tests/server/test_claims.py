@@ -1,4 +1,4 @@
-"""What a program with an agent's key says of its own call, over the wire: it can only tighten. R56, R58
+"""What a program with an agent's key says of its own call, over the wire: it can only tighten. R56, R57, R58
 
 Each test is something that was done to a running server.
 """
@@ -11,6 +11,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from interlock.core.identity import Bindings
 from interlock.durations import rfc3339
 from interlock.web.site import Site
 from interlock.wiring import Parts
@@ -223,3 +224,90 @@ async def test_a_team_that_is_only_claimed_with_its_person_opens_nothing(
     told = await propose(client(keys["agent"]), effect="write", initiated_by="bob")
     assert told["outcome"] == "waiting"
     assert "--requester bob" in " ".join(told["warnings"])
+
+
+# Keys that are bound
+
+
+async def bound(parts: Parts, **bindings: Any) -> str:
+    _, key = await parts.accounts.create_key("default", "bound", "agent", "ada", "", Bindings(**bindings))
+    return key
+
+
+async def test_a_bound_key_speaks_for_its_agent_said_or_not_and_for_no_other(
+    client: As, keys: dict[str, str], site: Site, parts: Parts
+) -> None:
+    await put_policy(site, "rules:\n  - {name: billing pays, agents: [billing], then: allow}\n")
+    agent = client(await bound(parts, agents=("billing",)))
+    for claims in ({}, {"agent": "billing"}, {"agent": "clerk", "agent_path": ["billing", "clerk"]}):
+        told = await propose(agent, effect="write", **claims)
+        shown = (await client(keys["admin"]).get(f"/api/approvals/{told['approval_id']}")).json()
+        # a rule that lets pass needs every agent of the path
+        assert (told["outcome"] == "proceed") is ("agent_path" not in claims), claims
+        assert shown["agent"] == claims.get("agent", "billing")
+    for claims in ({"agent": "support"}, {"agent_path": ["support"]}, {"agent": "x", "agent_path": ["billing"]}):
+        refused = await agent.post("/api/calls", json={**CALL, "call_id": uuid4().hex, **claims})
+        assert (refused.status_code, refused.json()["error"]) == (403, "forbidden"), claims
+
+
+async def test_a_key_with_several_agents_that_names_none_gets_the_strictest_verdict(
+    client: As, site: Site, parts: Parts
+) -> None:
+    await put_policy(
+        site,
+        "rules:\n  - {name: billing pays, agents: [billing], then: allow}\n"
+        "  - {name: support never, agents: [support], then: deny, reason: Not support.}\n",
+    )
+    agent = client(await bound(parts, agents=("billing", "support")))
+    assert (await propose(agent, effect="write"))["outcome"] == "refused"
+    assert (await propose(agent, effect="write", agent="billing"))["outcome"] == "proceed"
+
+
+async def test_a_key_for_certain_tools_proposes_no_others(client: As, parts: Parts) -> None:
+    agent = client(await bound(parts, tools=("run_*",)))
+    assert (await propose(agent))["outcome"] == "waiting"
+    refused = await agent.post("/api/calls", json={**CALL, "tool": "pay", "call_id": "c9"})
+    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("requester", "claims", "need"),
+    [
+        ("bob", {}, 1),
+        ("any", {"initiated_by": "bob"}, 1),
+        ("none", {}, 1),
+        ("any", {}, 2),
+        ("", {"initiated_by": "bob"}, 2),
+    ],
+)
+async def test_a_key_that_vouches_for_the_requester_costs_nobody_more(
+    client: As, keys: dict[str, str], site: Site, parts: Parts, requester: str, claims: dict[str, str], need: int
+) -> None:
+    await put_policy(site, FOUR_EYES)
+    told = await propose(client(await bound(parts, requester=requester)), **claims)
+    shown = (await client(keys["admin"]).get(f"/api/approvals/{told['approval_id']}")).json()
+    assert shown["quorum"]["need"] == need
+    assert shown["requester"] == ("bob" if requester == "bob" or claims else "")
+
+
+async def test_a_key_of_nobody_takes_no_requester(client: As, parts: Parts) -> None:
+    agent = client(await bound(parts, requester="none"))
+    refused = await agent.post("/api/calls", json={**CALL, "initiated_by": "bob"})
+    assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+
+
+async def test_another_key_of_the_same_agent_goes_on_with_its_calls(client: As, parts: Parts) -> None:
+    first, second = client(await bound(parts, agents=("billing",))), client(await bound(parts, agents=("billing",)))
+    told = await propose(first, call_id="one")
+    assert (await second.get(f"/api/calls/{told['approval_id']}")).json()["status"] == "pending"
+    assert (await propose(second, call_id="one"))["approval_id"] == told["approval_id"]
+
+
+async def test_a_rotated_key_goes_on_with_the_calls_of_the_one_before(
+    client: As, keys: dict[str, str], parts: Parts
+) -> None:
+    key, secret = await parts.accounts.create_key("default", "unbound", "agent", "ada")
+    told = await propose(client(secret), call_id="one")
+    _, rotated = await parts.accounts.rotate_key("default", key.id, "ada")
+    assert (await client(rotated).get(f"/api/calls/{told['approval_id']}")).json()["status"] == "pending"
+    assert (await client(keys["agent"]).get(f"/api/calls/{told['approval_id']}")).status_code == 404
