@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from interlock.core.approval import Approval
 from interlock.core.call import EFFECTS, ToolCall, ToolSpec, caller_of
-from interlock.core.policy import Ask, Deny, Policy, Stage, Verdict
+from interlock.core.changing import but
+from interlock.core.policy import Allow, Ask, Deny, Policy, Stage, Verdict, imitation
 from interlock.core.voting import joined, stricter_verdict
 
 Fill = Callable[[Ask, ToolCall], Ask]  # what an interface puts where a rule leaves terms open
@@ -40,18 +41,19 @@ class Judgement(NamedTuple):
 
 
 def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None = None) -> Judgement:
+    if call.caller is None and not spec.declared and not call.refusal:  # a program with the database: all is known
+        verdict = _filled(policy.judge(call, spec, spec.effect), call, fill)
+        return Judgement(_vouched(verdict, call), (call,), (spec.effect,))
     readings = readings_of(call)
     effects = effects_of(policy, readings, spec)
-    refusal = refusal_of(policy, call)
-    if refusal is not None:
-        return Judgement(refusal, readings, effects)
-    if len(readings) == len(effects) == 1 and call.caller is None:
-        verdict = _filled(policy.judge(call, spec, effects[0]), call, fill)
-        return Judgement(_vouched(verdict, call), readings, effects)
+    if call.refusal:
+        return Judgement(Deny(call.refusal), readings, effects)
     verdict = strictest(policy, readings, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
         verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
-    return Judgement(_vouched(verdict, call), readings, effects, tuple(_warnings(policy, call, spec, effects, verdict)))
+    judged = Judgement(_vouched(verdict, call), readings, effects)
+    warnings = () if isinstance(verdict, Allow) else tuple(_warnings(policy, call, spec, judged))
+    return judged._replace(warnings=warnings) if warnings else judged
 
 
 def judge_stored(
@@ -87,7 +89,7 @@ def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
     if caller is None:
         return (call,)
     known = [
-        replace(
+        but(
             call,
             agent=agent,
             agent_path=(),
@@ -102,7 +104,7 @@ def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
         )
         for agent in caller.agents
     ]
-    told = [call] if call.agent else [replace(call, agent=agent) for agent in caller.agents]
+    told = [call] if call.agent else [but(call, agent=agent) for agent in caller.agents]
     different = [each for each in told if not any(_same_claims(each, other) for other in known)]
     return (*different, *known)
 
@@ -125,18 +127,11 @@ def _believes(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
 
 
 def refusal_of(policy: Policy, call: ToolCall) -> Deny | None:
-    """A name that only looks like one that is known is nobody's mistake."""
+    """Why no rule is asked: a name that only looks like one that is known is nobody's mistake."""
     if call.refusal:
         return Deny(call.refusal)
     imitated = next(filter(None, (each.imitated(call) for each in policy.both)), "")
     return None if not imitated else Deny(imitation(imitated))
-
-
-def imitation(name: str) -> str:
-    return (
-        f"A name in this call looks like {name!r} and is not: it has letters of another alphabet, characters that "
-        "cannot be seen, or spaces at its ends. Use the exact name."
-    )
 
 
 def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
@@ -191,19 +186,16 @@ def _knows_requester(call: ToolCall) -> bool:
     return bool(call.requester) if call.caller is None else call.caller.vouched
 
 
-def _warnings(
-    policy: Policy, call: ToolCall, spec: ToolSpec, effects: tuple[str, ...], verdict: Verdict
-) -> Iterator[str]:
+def _warnings(policy: Policy, call: ToolCall, spec: ToolSpec, judged: Judgement) -> Iterator[str]:
     """Why it is not let pass although a rule or a switch seems to say so: only for want of a key that is bound."""
-    caller, told = call.caller, readings_of(call)[0]
-    if caller is None or RANK[verdict.kind] <= RANK[strictest(policy, (told,), effects, spec).kind]:
+    told, known, effects = judged.readings[0], judged.readings[-1], judged.effects
+    if told is known or RANK[judged.verdict.kind] <= RANK[strictest(policy, (told,), effects, spec).kind]:
         return
     if call.switch == "off":
         yield (
             "switch: off lifts nothing from here. Set tool_approvals for the agent on the server: under agents: in "
             "interlock.yaml, or on the page Agents."
         )
-    known = readings_of(call)[-1]
     without = strictest(policy, (known,), effects, spec)
     for label, changed in _bindings(call, known):
         if RANK[strictest(policy, (changed,), effects, spec).kind] < RANK[without.kind]:

@@ -221,6 +221,13 @@ class Policy:
 
     def _judge(self, call: ToolCall, spec: ToolSpec, effect: str | None) -> Verdict:
         key = self._key(call, spec, effect)
+        imitated = self._imitations.get(key)
+        if imitated is None:
+            if len(self._imitations) >= MEMO:
+                self._imitations.clear()
+            imitated = self._imitations[key] = self.imitated(call)
+        if imitated:
+            return Deny(imitation(imitated))
         rule = self._first(call, key)
         return self._without_rule(call, spec, key) if rule is None else self._by(rule, call, spec, key)
 
@@ -347,6 +354,10 @@ class Policy:
         return {}
 
     @cached_property
+    def _imitations(self) -> dict[Key, str]:
+        return {}
+
+    @cached_property
     def _remembered(self) -> dict[Key, tuple[Rule, ...]]:
         return {}
 
@@ -437,6 +448,13 @@ def facts_of(call: ToolCall, effect: str) -> Facts:
         "teams": list(call.teams),
         "priority": call.priority,
     }
+
+
+def imitation(name: str) -> str:
+    return (
+        f"A name in this call looks like {name!r} and is not: it has letters of another alphabet, characters that "
+        "cannot be seen, or spaces at its ends. Use the exact name."
+    )
 
 
 def folded_facts(facts: Facts) -> Facts:

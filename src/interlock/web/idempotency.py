@@ -134,8 +134,12 @@ class Caught:
 
 
 def place_of(principal: Principal, key: str) -> Place:
-    """The role is part of it: a key with fewer rights is told nothing that one with more was told."""
-    return Place(principal.workspace, f"{principal.role}:{principal.actor}", key)
+    """The role is part of it: a key with fewer rights is told nothing that one with more was told.
+
+    Of agents, so is whose their calls are: two keys may have the same name.
+    """
+    who = principal.owner if principal.is_agent else principal.actor
+    return Place(principal.workspace, f"{principal.role}:{who}", key)
 
 
 def digest_of(asked: Asked) -> str:

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from interlock.configuration import READY_ACTIONS
 from interlock.core.call import MAX_WORDS, Caller, ToolCall, ToolSpec, propose
-from interlock.core.claims import imitation
 from interlock.core.declared import Said
 from interlock.core.errors import Forbidden
 from interlock.core.identity import Principal
 from interlock.core.names import differs_only_in_case, fits, imitates
 from interlock.core.outcome import Outcome, Proceed
+from interlock.core.policy import imitation
 from interlock.durations import parse_duration
 from interlock.inbox import QUESTION
 from interlock.shape import outcome_json
