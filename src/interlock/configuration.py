@@ -287,6 +287,11 @@ class Settings:
         return {name: _masked(value, name, name, self.shown) for name, value in parts.items()}
 
 
+def is_ready(action: Action) -> bool:
+    """Whether it is one that nobody configured."""
+    return any(action is each for each in READY_ACTIONS.values())
+
+
 def is_safe(url: str) -> bool:
     """Whether what is sent there can be read by nobody on the way."""
     parts = urlsplit(url)

@@ -257,7 +257,7 @@ async def test_more_overdue_calls_than_a_worker_takes_at_once_hold_up_nobody_els
         clock.forward(1)
         other = await pending(parts, "other", agent="other")
         freeze = await frozen(parts, "agent", "bot")
-        clock.forward(60 * MINUTE)
+        clock.forward(25 * 60 * MINUTE)
         await parts.worker.sweep()
         await parts.worker.sweep()
         assert await status(parts, other) == "expired"

@@ -31,7 +31,8 @@ with recursive numbers (n) as (select 1 union all select n + 1 from numbers wher
 insert into approvals
 select workspace, 'copy' || n, run_id, 'copy' || n, tool, effect, agent, agent_path, thread_id, requester, priority,
     idempotent, spec_sha256, nonce, proposed, created_at - n, expires_at, terms_sha256, args_sha256, binding, status,
-    version, progress, decision, release_at, start_by, fence, lease_until, runner, grant_id, ? + n
+    version, progress, decision, release_at, start_by, fence, lease_until, runner, grant_id, ? + n,
+    owner, known
 from approvals, numbers where id = ?
 """
 TELL = """

@@ -119,7 +119,7 @@ async def test_lists_are_filtered(shell: Shell) -> None:
 
 
 async def test_without_a_server_an_expired_call_shows_as_expired(shell: Shell) -> None:
-    approval_id = await mail(shell, ago=3_600_000)
+    approval_id = await mail(shell, ago=25 * 3_600_000)
     assert shell("approvals", "list", "--json").json["items"] == []
     (item,) = shell("approvals", "list", "--status", "expired", "--json").json["items"]
     assert item["id"] == approval_id

@@ -25,11 +25,13 @@ SAID = {
     "deliveries": ("list", "--json"),
     "doctor": ("--config", "nowhere.yaml"),
     "erase": ("--thread", "t", "--dry-run"),
+    "freeze": ("--tool", "send_mail"),
     "grants": ("add", "send_mail", "--for", "2y", "--reason", "x"),
     "keys": ("revoke", "ilk_nothing0"),
     "migrate": (),
     "policy": ("show", "--json"),
     "runs": (),
+    "unfreeze": ("--tool", "send_mail", "--reason", "x"),
     "users": ("list",),
     "workspaces": ("add", "Acme"),
 }

@@ -30,6 +30,7 @@ class State(NamedTuple):
     runner: str = ""
     expires_at: int | None = None  # None is: nobody was told
     until: int | None = None  # the release, the last start or the lease, whichever the status has
+    start_by: int = 0  # past that also an idempotent call is not started again
 
 
 class Terms(NamedTuple):

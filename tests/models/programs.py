@@ -98,7 +98,9 @@ class Program(RuleBasedStateMachine):
 
     def model(self, number: int, op: Op) -> Answer:
         old = self.state(number)
-        new, answer = apply(old, op, self.terms.get(number, NOBODY), late=self.is_late(old))
+        terms = self.terms.get(number, NOBODY)
+        terms = terms._replace(idempotent=terms.idempotent and self.clock() < old.start_by)
+        new, answer = apply(old, op, terms, late=self.is_late(old))
         if new.version != old.version:
             self.states[number] = self.dated(old, new, op)
             self.seen[new.status] += 1
@@ -113,6 +115,8 @@ class Program(RuleBasedStateMachine):
         now = self.clock()
         if not old.status:
             new = new._replace(expires_at=now + EXPIRES)
+        if new.status == "approved" and old.status != "approved":
+            new = new._replace(start_by=now + START)
         lengths = {"approved": START, "running": 0 if op.name == "abandon" else LEASE, "rejected": UNDO}
         return new._replace(until=now + lengths[new.status]) if new.status in lengths else new
 
@@ -213,8 +217,9 @@ class Program(RuleBasedStateMachine):
 
     def swept(self, state: State, idempotent: bool) -> State:
         mark = deadline(state)
-        patience = START if idempotent and state.status == "running" else 0
-        if state.status == "rejected" or mark is None or self.clock() < mark + patience:
+        if mark is not None and idempotent and state.status == "running":
+            mark = max(mark, state.start_by)
+        if state.status == "rejected" or mark is None or self.clock() < mark:
             return state
         return self.swept(self.dated(state, lapse(state), Op("sweep")), idempotent)
 

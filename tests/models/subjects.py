@@ -197,7 +197,7 @@ class Port(Doors):
 
 
 def start_step(op: Op) -> StoredStep:
-    return lambda stored, moment: execution.start(stored, op.who, LEASE, "", moment, runner_is_dead=False)
+    return lambda stored, moment, _=(): execution.start(stored, op.who, LEASE, "", moment, runner_is_dead=False)
 
 
 def step_of(op: Op, policy: Policy) -> Step:

@@ -70,6 +70,7 @@ async def test_no_call_takes_the_rejection_away(client: As, keys: dict[str, str]
         ("CMS_Delete_Post", {"slug": "welcome"}),
         ("http_post", {"url": "https://example.com/", "body": "x"}),
         ("fund_transfer", {"amount": 1, "recipient": "ann"}),
+        ("Fund_Transfer", {"amount": 1, "recipient": "ann"}),
     ],
 )
 async def test_a_registered_tool_is_no_read_because_its_caller_says_so(
@@ -245,7 +246,7 @@ async def test_a_bound_key_speaks_for_its_agent_said_or_not_and_for_no_other(
         # a rule that lets pass needs every agent of the path
         assert (told["outcome"] == "proceed") is ("agent_path" not in claims), claims
         assert shown["agent"] == claims.get("agent", "billing")
-    for claims in ({"agent": "support"}, {"agent_path": ["support"]}, {"agent": "x", "agent_path": ["billing"]}):
+    for claims in ({"agent": "support"}, {"agent_path": ["support"]}):
         refused = await agent.post("/api/calls", json={**CALL, "call_id": uuid4().hex, **claims})
         assert (refused.status_code, refused.json()["error"]) == (403, "forbidden"), claims
 
@@ -311,3 +312,47 @@ async def test_a_rotated_key_goes_on_with_the_calls_of_the_one_before(
     _, rotated = await parts.accounts.rotate_key("default", key.id, "ada")
     assert (await client(rotated).get(f"/api/calls/{told['approval_id']}")).json()["status"] == "pending"
     assert (await client(keys["agent"]).get(f"/api/calls/{told['approval_id']}")).status_code == 404
+
+
+async def test_the_agent_that_calls_is_the_last_of_its_path(client: As, keys: dict[str, str]) -> None:
+    """Otherwise rules and freezes would look at one name, and the record would tell another."""
+    agent = client(keys["agent"])
+    refused = await agent.post("/api/calls", json={**CALL, "agent": "research", "agent_path": ["me"]})
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request")
+    told = await propose(agent, agent_path=["me", "research"])
+    shown = (await client(keys["admin"]).get(f"/api/approvals/{told['approval_id']}")).json()
+    assert (shown["agent"], shown["agent_path"]) == ("research", ["me", "research"])
+
+
+async def test_answers_are_kept_by_whose_the_calls_are_and_not_by_the_name_of_a_key(client: As, parts: Parts) -> None:
+    first, second = client(await bound(parts, agents=("billing",))), client(await bound(parts, agents=("research",)))
+    headers = {"idempotency-key": "k1"}
+    answers = [await each.post("/api/calls", json=CALL, headers=headers) for each in (first, second)]
+    assert answers[0].json()["outcome"] == "waiting"
+    assert (answers[1].status_code, answers[1].json()["error"]) == (409, "call_mismatch")
+    call = {"run_id": "r", "call_id": "hl", "spec": {"fn": "drop", "kwargs": {"token": "s3cret"}}}
+    path = "/humanlayer/v1/function_calls"
+    assert (await first.post(path, json=call)).status_code == 200
+    assert (await second.get(f"{path}/hl")).status_code == 404
+
+
+async def test_no_interface_shortens_the_time_after_which_silence_approves(
+    client: As, keys: dict[str, str], site: Site, clock: Clock
+) -> None:
+    await put_policy(
+        site, "rules:\n  - {name: slow, then: ask, on_expiry: approve, expires_in: {queue: 1h, paused: 2s, chat: 2s}}\n"
+    )
+    agent, later = client(keys["agent"]), rfc3339(clock() + 3_600_000)
+    body = {"requestId": str(uuid4()), "actionType": "run_sql", "payload": {}}
+    assert (await agent.post("/requests", json=body)).json()["expiresAt"] == later
+    assert (await propose(agent, setting="paused"))["until"] == later
+    call = {"run_id": "r", "call_id": "hl", "spec": {"fn": "run_sql", "kwargs": {}}}
+    assert (await agent.post("/humanlayer/v1/function_calls", json=call)).status_code == 200
+    found = (await client(keys["admin"]).get("/api/approvals", params={"run_id": "r"})).json()["items"]
+    assert found[0]["expires_at"] == later
+
+
+async def test_the_ledger_does_not_repeat_a_claimed_idempotence(client: As, keys: dict[str, str], parts: Parts) -> None:
+    await propose(client(keys["agent"]), idempotent=True)
+    entries = [entry async for page in parts.store.entries("default") for entry in page]
+    assert '"idempotent":false' in next(entry.data for entry in entries if entry.kind == "proposed")

@@ -18,6 +18,10 @@ SAME = [
     "fund_transfer\u3164",
     "fund\ufe0f_transfer",
     "\U0001d41fund_transfer",  # mathematical
+    "fund_\u1d1bransfer",  # phonetic
+    "fund_transfe\ua4e3",  # Lisu
+    "fund\u02cdtransfer",
+    "f\u0332und_transfer",  # a mark that belongs to no letter
 ]
 
 

@@ -522,3 +522,11 @@ def test_the_crowd_is_large_enough_to_fulfil_some_terms() -> None:
         for one, other, n in product((None, FINANCE), (LEGAL, None), (1, 3))
     ]
     assert all(reached)
+
+
+def test_stages_that_are_there_already_are_not_added_again() -> None:
+    finance, legal = Stage(FINANCE, 2), Stage(LEGAL)
+    both = stricter(Ask(stages=(finance,)), Ask(stages=(legal,)))
+    assert both.stages == (finance, legal)
+    assert stricter(both, Ask(stages=(legal,))).stages == (finance, legal)
+    assert stricter(both, Ask(stages=(legal, legal))).stages == (finance, legal, legal)

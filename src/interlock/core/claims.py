@@ -13,7 +13,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from interlock.core.approval import Approval
-from interlock.core.call import EFFECTS, ToolCall, ToolSpec, caller_of
+from interlock.core.call import EFFECTS, SETTINGS, ToolCall, ToolSpec, caller_of
 from interlock.core.changing import but
 from interlock.core.policy import Allow, Ask, Deny, Policy, Stage, Verdict, imitation
 from interlock.core.voting import joined, stricter_verdict
@@ -49,6 +49,11 @@ def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None = No
     if call.refusal:
         return Judgement(Deny(call.refusal), readings, effects)
     verdict = strictest(policy, readings, effects, spec, fill)
+    if (
+        isinstance(verdict, Ask) and verdict.on_expiry == "approve"
+    ):  # which interface it came by is the program's choice
+        ways = tuple(but(reading, setting=setting) for reading in readings for setting in SETTINGS)
+        verdict = strictest(policy, ways, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
         verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
     judged = Judgement(_vouched(verdict, call), readings, effects)

@@ -14,21 +14,29 @@ def _twins(table: str) -> dict[int, str]:
     return {int(point, 16): letter for letter, points in pairs for point in points.split(",")}
 
 
-# Letters of other alphabets that look Latin: Cyrillic, Greek, Armenian, Cherokee, phonetic ones. Capitals come first,
-# because some look like another letter than their small form does: a Greek capital nu is an N, a small one a v.
+# Letters of other alphabets that look Latin: Cyrillic, Greek, Armenian, Cherokee, Lisu, phonetic ones. Capitals come
+# first, because some look like another letter than their small form does: a Greek capital nu is an N, a small one a v.
 _CAPITALS = _twins(
-    "a:410,391,531,13aa b:412,392,13f4 c:421,3f9,13df e:415,395,13ac h:41d,397,13bb i:406,399 j:408,13ab "
-    "k:41a,39a,13e6 l:53c,13de m:41c,39c,13b7 n:39d o:41e,39f,555 p:420,3a1,13e2 q:51a r:13a1 s:405,13da "
-    "t:422,3a4,13a2 u:54d v:13d9 w:51c,13d4 x:425,3a7 y:423,4ae,3a5 z:396,13c3"
+    "a:410,391,531,13aa,a4ee b:412,392,13f4,a4d0 c:421,3f9,13df,a4da d:a4d3 e:415,395,13ac,a4f0 f:a4dd g:a4d6 "
+    "h:41d,397,13bb,a4e7 i:406,399,a4f2 j:408,13ab,a4d9 k:41a,39a,13e6,a4d7 l:53c,13de,a4e1 "
+    "m:41c,39c,13b7,a4df n:39d,a4e0 o:41e,39f,555,a4f3 p:420,3a1,13e2,a4d1 q:51a r:13a1,a4e3 s:405,13da,a4e2 "
+    "t:422,3a4,13a2,a4d4 u:54d,a4f4 v:13d9,a4e6 w:51c,13d4,a4ea x:425,3a7,a4eb y:423,4ae,3a5,a4ec "
+    "z:396,13c3,a4dc"
 )
 _SMALL = _twins(
-    "a:430,3b1,251 c:441,3f2 d:501 e:435 g:581,261 h:4bb,570 i:456,3b9,131,269 j:458,3f3 k:43a,3ba l:4cf,1c0 "
-    "n:578 o:43e,3bf,585 p:440,3c1 q:51b,566 r:491,280 s:455 t:3c4 u:3c5,57d v:3bd w:51d,3c9 x:445,3c7 "
-    "y:443,4af,3b3,28f"
+    "a:430,3b1,251,1d00 b:299 c:441,3f2,1d04 d:501,1d05 e:435,1d07 f:a730 g:581,261,262 h:4bb,570,29c "
+    "i:456,3b9,131,269,26a j:458,3f3,1d0a k:43a,3ba,1d0b l:4cf,1c0,29f m:1d0d n:578,274 o:43e,3bf,585,1d0f "
+    "p:440,3c1,1d18 q:51b,566 r:491,280,433 s:455,a731 t:3c4,1d1b u:3c5,57d,1d1c v:3bd,1d20 w:51d,3c9,1d21 "
+    "x:445,3c7 y:443,4af,3b3,28f z:1d22"
 )
+_LINES = dict.fromkeys((0x2CD, 0x2017), "_")
 _DASHES = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212, 0xFE58, 0xFE63, 0xFF0D), "-")
-# What has no width of its own although its category does not say so: joiners, fillers, variation selectors.
-_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\u180b-\u180f\U000e0100-\U000e01ef]")
+# What has no width of its own although its category does not say so: marks that belong to no letter, fillers,
+# variation selectors.
+_BLANK = re.compile(
+    "[\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f"
+    "\u180b-\u180f\U000e0100-\U000e01ef]"
+)
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -40,12 +48,13 @@ def fold(name: str) -> str:
     if name.isascii() and name.isprintable():
         return name.strip().lower()
     seen = _without_unseen(normalize("NFKC", name)).translate(_CAPITALS)
-    small = normalize("NFKC", seen.casefold()).translate(_SMALL).translate(_DASHES)
+    small = normalize("NFKC", seen.casefold()).translate(_SMALL).translate(_DASHES).translate(_LINES)
     return _without_unseen(small).strip()
 
 
 def has_unseen(name: str) -> bool:
-    return not name.isascii() and _without_unseen(name) != name
+    composed = normalize("NFC", name)
+    return not name.isascii() and _without_unseen(composed) != composed
 
 
 def differs_only_in_case(name: str, other: str) -> bool:

@@ -150,7 +150,7 @@ def _event(kind: str, proposal: Proposal, approval: Approval, data: Mapping[str,
         "status": approval.status,
         "binding": approval.binding,
         "tool": proposal.call.tool,
-        "idempotent": proposal.spec.idempotent,
+        "idempotent": approval.subject.idempotent,
         **data,
     }
     return Event(kind, actor_of(proposal.call), facts, approval.id, _about(proposal))

@@ -94,7 +94,7 @@ def stricter(old: Ask, new: Ask) -> Ask:
     elif _implies(new.stages, old.stages):
         stages = new.stages
     else:
-        stages = old.stages + new.stages
+        stages = old.stages + _unmet(old.stages, new.stages)
     return replace(
         old,
         rule=old.rule if stages is old.stages else new.rule,
@@ -181,6 +181,17 @@ def _sits(approval: Approval, name: str, role: str, teams: frozenset[str], stage
 def _implies(strict: tuple[Stage, ...], loose: tuple[Stage, ...]) -> bool:
     """Whether whoever fulfils `strict` fulfils `loose` too, stage by stage."""
     return len(strict) >= len(loose) and all(map(_covers, strict, loose))
+
+
+def _unmet(stages: tuple[Stage, ...], more: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Those that are not there already; of two that are the same, each stands for one."""
+    left, unmet = list(stages), []
+    for stage in more:
+        if stage in left:
+            left.remove(stage)
+        else:
+            unmet.append(stage)
+    return tuple(unmet)
 
 
 def _covers(strict: Stage, loose: Stage) -> bool:

@@ -17,7 +17,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.call import ToolCall, ToolSpec, redact
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import MAX_COMMENT, Approve, Decision, Reject, Respond, Seen
 from interlock.core.errors import (
@@ -52,7 +52,7 @@ from interlock.protocols.parts.humanlayer_shapes import (
 from interlock.shape import shown_args
 from interlock.stores.answering import Place
 from interlock.web.asgi import Answer, json_answer
-from interlock.web.proposing import ASK, Proposed, call_of, known_spec
+from interlock.web.proposing import ASK, Proposed, action_terms, call_of, known_spec
 from interlock.web.routing import AGENTS, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
 from interlock.workspaces import Doors
@@ -157,9 +157,10 @@ async def ask_about_function(body: NewFunctionCall, counter: AtCounter) -> Respo
     approval_id = await counter.id_of("function_call", body.call_id)
     spec = known_spec(body.spec.fn, counter.site, counter.workspace)
     spec = spec or ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
-    outcome = await counter.asked(call, lambda: counter.gate.check(call, spec, approval_id=approval_id))
+    fill = action_terms(body.spec.fn, counter.site, counter.doors)
+    outcome = await counter.asked(call, lambda: counter.gate.check(call, spec, approval_id=approval_id, fill=fill))
     if isinstance(outcome, Refused) and not outcome.approval_id:
-        return response(await _denied(counter, approval_id, call, outcome.reason))
+        return response(await _denied(counter, approval_id, call, spec, outcome.reason))
     stored = await counter.proposed(approval_id, call)
     return response(json_answer(_function_json(stored, _function_status(stored, outcome))))
 
@@ -284,10 +285,11 @@ def _function_json(stored: Stored, status: Mapping[str, object]) -> dict[str, ob
     return {"run_id": subject.run_id, "call_id": subject.call_id, "spec": spec, "status": status}
 
 
-async def _denied(counter: Counter, approval_id: str, call: ToolCall, reason: str) -> Answer:
+async def _denied(counter: Counter, approval_id: str, call: ToolCall, known: ToolSpec, reason: str) -> Answer:
     """A policy that forbids it leaves no approval to look at: what was answered is kept for a day instead."""
     now = rfc3339(counter.site.clock())
-    spec = {"fn": call.tool, "kwargs": call.value, **json.loads(call.agent_says or "{}")}
+    kwargs = redact(call.args, known, await counter.site.store.secret_key(counter.workspace)).value
+    spec = {"fn": call.tool, "kwargs": kwargs, **json.loads(call.agent_says or "{}")}
     status = _status(now) | {"responded_at": now, "approved": False, "comment": reason}
     told = json_answer({"run_id": call.run_id, "call_id": call.call_id, "spec": spec, "status": status})
     mark = digest(canonical([call.tool, call.run_id, call.value, call.agent_says]))
@@ -309,7 +311,7 @@ async def _told_no(counter: Counter, call_id: str) -> Answer:
 
 def _place(counter: Counter, approval_id: str) -> Place:
     """Beside the answers to Idempotency-Keys, which are kept by role: no role is called like this."""
-    return Place(counter.workspace, f"humanlayer:{counter.caller.name}", approval_id)
+    return Place(counter.workspace, f"humanlayer:{counter.caller.owner}", approval_id)
 
 
 def _contact_json(stored: Stored, outcome: Outcome) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
@@ -21,12 +20,13 @@ from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
-from interlock.core.policy import Policy
+from interlock.core.policy import People, Policy, Stage
 from interlock.core.ports import SeenTool
 from interlock.durations import optional_rfc3339
 from interlock.reading.reader import nearest
 from interlock.web.asgi import Body, encoded
-from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may
+from interlock.web.proposing import team_of
+from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may, recently
 from interlock.web.site import Site
 from interlock.web.versions import check_match, etag
 
@@ -125,7 +125,7 @@ async def show_agent(name: str, site: Here, who: Caller, response: Response) -> 
     return await _shown(site, who, name, response)
 
 
-@router.put("/api/agents/{name}", responses=fails(409), **may(DECIDERS))
+@router.put("/api/agents/{name}", responses=fails(409), **recently(DECIDERS))
 async def put_agent(
     name: str,
     body: AgentBody,
@@ -144,7 +144,10 @@ async def put_agent(
     _check_sound(name, after, found)
     if who.role != ADMIN:
         doors = await site.workspaces.doors(who.workspace)
-        _check_reviewer(who, before.agent, after, doors.loaded.policy)
+        _check_reviewer(who, before.agent, after)
+        for tool in _lifted(before.agent.tool_approvals, after.tool_approvals):
+            if not may_lift(who, tool, doors.loaded.policy, team_of(tool, site, doors)):
+                raise _not_lifted(who, tool)
     version = before.stored.version if before.stored else 0
     # the rights were checked against this very version
     bound = check_match(asked.headers, etag(version)) or who.role != ADMIN
@@ -187,28 +190,30 @@ def _check_sound(name: str, after: Agent, found: Everything) -> None:
 # Who may switch a gate off
 
 
-def may_lift(who: Principal, tool: str, policy: Policy) -> bool:
-    """Admins, and whoever may approve it by every rule that could ask, whatever the arguments: in doubt, not."""
+def may_lift(who: Principal, tool: str, policy: Policy, team: People | None = None) -> bool:
+    """Admins, and whoever may approve it by every rule that could ask, whatever the arguments: in doubt, not.
+
+    `team` decides about an action where no rule says who does.
+    """
     stages = [
         stage
         for rule in policy.rules
-        if rule.then == "ask" and not rule.shadow and (not rule.tools or any(fnmatchcase(tool, g) for g in rule.tools))
+        if rule.then == "ask" and not rule.shadow and (not rule.tools or rule.names(tool) or "*" in rule.tools)
         for stage in rule.ask.stages
     ]
+    stages += [] if team is None else [Stage(team)]
     approves = all(stage.approvers is None or stage.approvers.include(who.name, who.teams) for stage in stages)
     return who.role == ADMIN or (who.role in DECIDERS and approves)
 
 
-def _check_reviewer(who: Principal, before: Agent, after: Agent, policy: Policy) -> None:
+def _check_reviewer(who: Principal, before: Agent, after: Agent) -> None:
     if replace(after, tool_approvals=before.tool_approvals) != before:
         raise Forbidden(f"{who.name} is {who.role} here: only admins change more than tool_approvals. Ask an admin.")
-    for tool in _lifted(before.tool_approvals, after.tool_approvals):
-        if not may_lift(who, tool, policy):
-            raise Forbidden(
-                f"{who.name} may not approve every call of {visible(tool)}, so cannot switch its question off. "
-                "Ask an admin.",
-                tool=tool,
-            )
+
+
+def _not_lifted(who: Principal, tool: str) -> Forbidden:
+    message = f"{who.name} may not approve every call of {visible(tool)}, so cannot switch its question off."
+    return Forbidden(f"{message} Ask an admin.", tool=tool)
 
 
 def _lifted(before: Mapping[str, bool], after: Mapping[str, bool]) -> list[str]:

@@ -20,7 +20,7 @@ from interlock.gate import Execution
 from interlock.schema_work import MAX_SCHEMA
 from interlock.schemas import check_size
 from interlock.web.asgi import Answer, Asked, Body, encoded, idempotency_key, json_answer
-from interlock.web.proposing import Proposed, call_of, spec_of, told
+from interlock.web.proposing import Proposed, action_terms, call_of, spec_of, told
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
@@ -64,7 +64,10 @@ class Calls:
             check_size(body.schema_)
         call = await beside(len(asked.body), lambda: call_of(body, asked.person, self._site, doors))
         spec, gate = spec_of(body, self._site, doors.workspace), doors.gate_for(asked.person)
-        outcome = await self._site.quotas.spend(asked.person, gate, call, spec, lambda: gate.check(call, spec))
+        fill = action_terms(body.tool, self._site, doors)
+        outcome = await self._site.quotas.spend(
+            asked.person, gate, call, spec, lambda: gate.check(call, spec, fill=fill)
+        )
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             key = await self._site.store.secret_key(call.workspace)
             outcome = Proceed(outcome.args, "", redact(call.args, spec, key).sha256)

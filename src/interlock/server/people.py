@@ -210,7 +210,7 @@ async def link_for_user(name: str, site: Here, who: Caller, body: NewLink | None
     return SignInLink(url=f"{site.public_url}/welcome#{token}", expires_at=rfc3339(link.expires_at))
 
 
-@router.put("/api/users/{name}/away", responses=fails(404), **may(ADMINS))
+@router.put("/api/users/{name}/away", responses=fails(404), **recently(ADMINS))
 async def set_somebody_away(name: str, body: Away, site: Here, who: Caller, response: Response) -> Person:
     """Says until when somebody is away, and who decides in their place."""
     return await _put_away(site, who, name, body, response)
@@ -219,7 +219,7 @@ async def set_somebody_away(name: str, body: Away, site: Here, who: Caller, resp
 # Oneself
 
 
-@router.put("/api/me/away", responses=fails(404), **may(LOOKERS))
+@router.put("/api/me/away", responses=fails(404), **recently(LOOKERS))
 async def set_me_away(body: Away, site: Here, who: Caller, response: Response) -> Person:
     """Says until when one is away, and who decides in one's place."""
     return await _put_away(site, who, who.name, body, response)

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from interlock.configuration import READY_ACTIONS, Action
+from interlock.configuration import Action
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.claims import Fill
@@ -20,13 +20,13 @@ from interlock.core.decision import Approve, Decision, Edit, Reject, Seen
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.event import Stored
 from interlock.core.outcome import Outcome, Refused, status_at
-from interlock.core.policy import Ask, People, Stage
+from interlock.core.policy import Ask
 from interlock.durations import optional_rfc3339, parse_time, rfc3339
 from interlock.server.models import Status, Time, Told
 from interlock.shape import shown_args
 from interlock.web.asgi import Body, json_answer
 from interlock.web.desk import AtDesk
-from interlock.web.proposing import Proposed, call_of
+from interlock.web.proposing import Proposed, call_of, team_of, with_team
 from interlock.web.routing import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
 from interlock.workspaces import Doors
@@ -205,7 +205,7 @@ def _until(text: str | None, now: int) -> int | None:
 
 def _spec(site: Site, name: str) -> ToolSpec:
     """An action that is configured is known; any other is what the request says, and asks."""
-    action, verification = site.settings.actions.get(name), site.settings.verification
+    action, verification = site.action(name), site.settings.verification
     decisions = ("approve", "edit", "reject") if verification.allow_modifications else ("approve", "reject")
     if action is None:
         return ToolSpec(name, decisions=decisions, declared=True)
@@ -223,24 +223,17 @@ def _schema(action: Action, strictness: str) -> Mapping[str, object]:
 
 def _terms(site: Site, doors: Doors, name: str) -> Fill:
     """Where a rule names no approvers, the action's team decides; where it gives no time, `auto_reject_after` does."""
-    team = _team(site, doors, name)
+    team = team_of(name, site, doors)
 
     def fill(ask: Ask, call: ToolCall) -> Ask:
         rule = next((rule for rule in doors.gate.policy.rules if ask.rule and rule.name == ask.rule), None)
-        window = (rule.expires_in.get(SETTING) if rule else None) or site.settings.escalation.auto_reject_after
-        stages = tuple(stage if stage.approvers or not team else Stage(team, stage.quorum) for stage in ask.stages)
+        given = rule.expires_in if rule else {}
+        longest = max(given.values(), default=None) if ask.on_expiry == "approve" else None
+        window = longest or given.get(SETTING) or site.settings.escalation.auto_reject_after
+        stages = ask.stages if team is None else with_team(ask.stages, team)
         return replace(ask, stages=stages, expires_in=min(window, call.expires_in or window))
 
     return fill
-
-
-def _team(site: Site, doors: Doors, name: str) -> People | None:
-    """A team that nobody configured counts only where there are people in it: else nobody could ever decide."""
-    action = site.settings.actions.get(name)
-    if action is None or not action.team:
-        return None
-    here = any(action.team in user.teams for user in doors.people.values() if user.removed_at is None)
-    return People(teams=frozenset({action.team})) if here or action is not READY_ACTIONS.get(name) else None
 
 
 def _verify(body: Submitted, site: Site) -> None:

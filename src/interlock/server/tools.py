@@ -23,6 +23,7 @@ from interlock.explain import By, Prospect, outlook
 from interlock.inbox import QUESTION
 from interlock.server.agents import Everything, everything, may_lift
 from interlock.tools.tool import Tool
+from interlock.web.proposing import team_of
 from interlock.web.routing import LOOKERS, Caller, Here, fails, may
 from interlock.web.site import Site
 from interlock.words import needs
@@ -202,7 +203,7 @@ async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: st
         reasons=[_reason(prospect) for prospect in prospects],
         offered=name in shelf.has if shelf.has is not None else None,
         switch=shelf.switches.get(name),
-        may_switch_off=not always_asks(spec) and may_lift(who, name, doors.loaded.policy),
+        may_switch_off=not always_asks(spec) and may_lift(who, name, doors.loaded.policy, team_of(name, site, doors)),
         always_asks=always_asks(spec),
         agents=sorted({each.agent for each in defined if each.agent}),
         definitions=len({each.spec_sha256 for each in defined}),

@@ -8,14 +8,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.configuration import READY_ACTIONS
+from interlock.configuration import is_ready
 from interlock.core.call import MAX_WORDS, Caller, ToolCall, ToolSpec, propose
+from interlock.core.claims import Fill
 from interlock.core.declared import Said
-from interlock.core.errors import Forbidden
+from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import Principal
 from interlock.core.names import differs_only_in_case, fits, imitates
 from interlock.core.outcome import Outcome, Proceed
-from interlock.core.policy import imitation
+from interlock.core.policy import People, Stage, imitation
 from interlock.durations import parse_duration
 from interlock.inbox import QUESTION
 from interlock.shape import outcome_json
@@ -92,9 +93,7 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
 
 def spec_of(body: Proposed, site: Site, workspace: str) -> ToolSpec:
     """What the server knows of the tool, or else what the program declares."""
-    return known_spec(body.tool, site, workspace) or declared_spec(
-        body, believed=body.tool not in site.settings.actions
-    )
+    return known_spec(body.tool, site, workspace) or declared_spec(body, believed=site.action(body.tool) is None)
 
 
 def known_spec(tool: str, site: Site, workspace: str) -> ToolSpec | None:
@@ -102,11 +101,33 @@ def known_spec(tool: str, site: Site, workspace: str) -> ToolSpec | None:
 
     Its preview is for the agent of the chat: another program's call does not make the server look things up.
     """
-    action = site.settings.actions.get(tool)
-    if action is not None and action is not READY_ACTIONS.get(tool):
+    action = site.action(tool)
+    if action is not None and not is_ready(action):
         return ToolSpec(tool, "write", action.schema)
     known = site.assistant.toolbox.spec(workspace, tool) or site.assistant.toolbox.spec_like(workspace, tool)
     return None if known is None else replace(known, name=tool, preview=None)
+
+
+def team_of(name: str, site: Site, doors: Doors) -> People | None:
+    """Who decides about an action, where a rule names nobody.
+
+    A team that nobody configured counts only where there are people in it: else nobody could ever decide.
+    """
+    action = site.action(name)
+    if action is None or not action.team:
+        return None
+    here = any(action.team in user.teams for user in doors.people.values() if user.removed_at is None)
+    return People(teams=frozenset({action.team})) if here or not is_ready(action) else None
+
+
+def action_terms(name: str, site: Site, doors: Doors) -> Fill | None:
+    """Where a rule names no approvers, the action's team decides."""
+    team = team_of(name, site, doors)
+    return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
+
+
+def with_team(stages: tuple[Stage, ...], team: People) -> tuple[Stage, ...]:
+    return tuple(stage if stage.approvers else Stage(team, stage.quorum) for stage in stages)
 
 
 def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
@@ -128,15 +149,16 @@ def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
 def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]:
     """The agent's name in the call, and as which agents it is judged: a key that is bound cannot say another name."""
     said = body.agent_path[0] if body.agent_path else body.agent
+    if body.agent_path and body.agent not in ("", body.agent_path[-1]):
+        raise InvalidRequest("agent is the last name of agent_path: the agent that makes the call.")
+    last = body.agent_path[-1] if body.agent_path else body.agent
     if not principal.agents:
-        return body.agent or principal.name, (principal.name,)
+        return last or principal.name, (principal.name,)
     if said and said not in principal.agents:
         bound = ", ".join(principal.agents)
         raise Forbidden(f"This key is bound to the agent {bound}; it cannot propose a call as {said!r}.")
-    if body.agent and body.agent not in (*body.agent_path, *principal.agents):
-        raise Forbidden(f"The agent {body.agent!r} is neither in agent_path nor one that this key is bound to.")
     if said:
-        return body.agent or said, (said,)
+        return last, (said,)
     return (principal.agents[0] if len(principal.agents) == 1 else ""), principal.agents
 
 

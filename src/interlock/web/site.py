@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from interlock.accounts.accounts import Accounts
 from interlock.assistant import Assistant
-from interlock.configuration import Settings
+from interlock.configuration import Action, Settings
 from interlock.core.attempts import Attempts
+from interlock.core.names import differs_only_in_case
 from interlock.core.ports import Clock
 from interlock.reach import Reach
 from interlock.stores.store import SqlStore
@@ -40,6 +41,12 @@ class Site:
 
     def __post_init__(self) -> None:
         self.quotas = QuotaKeeper(self.settings.server.quotas, self.store, self.clock)
+
+    def action(self, name: str) -> Action | None:
+        """A configured action, by its name in any case."""
+        actions = self.settings.actions
+        alike = (each for key, each in actions.items() if differs_only_in_case(key, name))
+        return actions.get(name) or next(alike, None)
 
     @property
     def public_url(self) -> str:
