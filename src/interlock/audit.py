@@ -1,6 +1,6 @@
 """Whether the record can be trusted: the chain, the laws, and that the rows say what the ledger says.
 
-Others may go on writing meanwhile: what differs is looked at again before it counts as a fault.
+Others may go on writing meanwhile: rows are compared with the ledger as it stood when they were read.
 """
 
 from __future__ import annotations
@@ -11,16 +11,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
-from interlock.core.approval import Approval
-from interlock.core.canonical import digest
-from interlock.core.errors import NotFound
-from interlock.core.event import Payload, Stored
 from interlock.core.gaps import Taken
 from interlock.core.laws import Fault
-from interlock.core.ledger import UNREADABLE, Head, Verifier
-from interlock.core.ports import Query, Store
+from interlock.core.ledger import Head, Verifier
+from interlock.core.ports import Store
+from interlock.row_check import RowCheck
 
-PAGE = 500
 Progress = Callable[[int, int], None]  # how many entries are read, of how many
 
 
@@ -44,7 +40,7 @@ class Report:
             "erased": self.erased,
             "approvals": self.approvals,
             "head": self.head.to_json(),
-            "faults": [{"seq": fault.seq, "message": fault.message} for fault in self.faults],
+            "faults": [fault.to_json() for fault in self.faults],
             "erasures": [taken.to_json() for taken in self.erasures],
             "since": self.since,
             "strangers": self.strangers,
@@ -69,7 +65,7 @@ async def verify(
     """Reads the ledger in order, then every row beside it; `head` is one that was kept elsewhere."""
     verifier = await joined(store, workspace, head, progress, parts) if parts else Verifier(workspace, head)
     await catch_up(store, verifier, progress)
-    rows = [Fault(0, message) async for message in disagreements(store, verifier)]
+    rows = [fault async for fault in disagreements(store, verifier)]
     verifier.finish(await catch_up(store, verifier, progress))
     return report_of(verifier, rows)
 
@@ -141,69 +137,19 @@ async def catch_up(store: Store, verifier: Verifier, progress: Progress = _unsee
         head = newest
 
 
-async def disagreements(store: Store, verifier: Verifier) -> AsyncIterator[str]:
-    """What the rows of the approvals say otherwise than the ledger."""
-    workspace, missing = verifier.workspace, set(verifier.laws)
-    try:
-        async for stored in _every(store, workspace):
-            missing.discard(stored.approval.id)
-            if _complaint(stored, verifier):
-                again = await _look_again(store, verifier, stored.approval.id)
-                if again:
-                    yield f"approval {stored.approval.id}: {again}"
-    except UNREADABLE as error:
-        yield f"A row of the approvals cannot be read, so the rest was not checked: {error}."
-        return
-    for approval_id in sorted(missing):
-        yield f"approval {approval_id}: The ledger speaks of it, but its row is gone."
+async def disagreements(store: Store, verifier: Verifier) -> AsyncIterator[Fault]:
+    """What the rows say otherwise than the ledger; leaves the ledger read up to the last rows that were compared."""
 
+    async def read_up_to(seq: int) -> int:
+        if seq > verifier.head.seq:
+            async for entries in store.entries(verifier.workspace, verifier.head.seq):
+                verifier.feed(entry for entry in entries if entry.seq <= seq)
+                if entries[-1].seq >= seq:
+                    break
+        return verifier.head.seq
 
-async def _every(store: Store, workspace: str) -> AsyncIterator[Stored]:
-    cursor: str | None = ""
-    while cursor is not None:
-        page = await store.list(workspace, Query(cursor=cursor, limit=PAGE, payload="whole"))
-        for stored in page.items:
-            yield stored
-        cursor = page.next
-        await asyncio.sleep(0)
-
-
-async def _look_again(store: Store, verifier: Verifier, approval_id: str) -> str:
-    """Row and ledger are read one after the other, until nothing changed in between."""
-    while True:
-        try:
-            stored = await store.get(verifier.workspace, approval_id)
-            await catch_up(store, verifier)
-            newest = await store.get(verifier.workspace, approval_id)
-        except NotFound:
-            return "Its row is gone."
-        if newest.approval.version == stored.approval.version:
-            return _complaint(stored, verifier)
-
-
-def _complaint(stored: Stored, verifier: Verifier) -> str:
-    approval = stored.approval
-    standing = verifier.laws.standing(approval.id)
-    if standing is None:
-        return "The ledger knows nothing of it."
-    if approval.status != standing.status:
-        return f"Its row says {approval.status}, the ledger says {standing.status}."
-    if approval.binding != standing.binding:
-        return "Its row is bound to other arguments than the ledger says."
-    if stored.payload.args is None:
-        erased = verifier.gaps.covers(standing.first)
-        return "" if erased else "Its arguments are gone and nothing says who erased them."
-    try:
-        return _altered(approval, stored.payload, stored.payload.args)
-    except UNREADABLE as error:
-        return f"Its row cannot be read: {error}."
-
-
-def _altered(approval: Approval, payload: Payload, args: bytes) -> str:
-    """What can only be checked while the arguments are kept."""
-    shown, secret_args = (args, None) if payload.shown is None else (payload.shown, args)
-    if digest(shown) != approval.args_sha256:
-        return "Its arguments were altered: they do not have the digest that people saw."
-    if approval.subject.binding(approval.args_sha256, approval.terms.sha256, secret_args) != approval.binding:
-        return "Its row was altered: call, terms and arguments do not give its binding."
-    return ""
+    check = RowCheck(store.checking, verifier.workspace, verifier.tables, verifier.gaps, read_up_to)
+    async for fault in check.approvals():
+        yield fault
+    async for fault in check.tables():
+        yield fault

@@ -15,6 +15,7 @@ from interlock.core.canonical import canonical
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.event import TIME
+from interlock.core.expected_tables import scope_sha256
 from interlock.core.grant import MAX_TERM, MAX_USES, Grant, affords, covers, fits, make, revoke, state_at, usable, use
 from interlock.core.policy import Ask, Condition, Facts, People, Stage
 from tests.unit.builders import (
@@ -82,6 +83,8 @@ def test_a_grant_is_its_makers() -> None:
         "max_uses": 3,
         "budget_of": "",
         "budget": "",
+        "role": "reviewer",
+        "scope": scope_sha256(grant),
     }
     assert event.content == {"agent": "*", "when": "", "reason": "", "via": "web"}
 

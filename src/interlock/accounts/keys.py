@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from interlock.core.event import Event
+from interlock.core.expected_tables import key_sha256, user_changed
 from interlock.core.identity import (
     AGENT,
     ANY_REQUESTER,
@@ -55,7 +56,7 @@ def add(book: Book, key: Key, lasts: int | None, digest: str) -> Key:
         _add_person(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
     made = replace(key, created_at=book.now, expires_at=_end(book.now, key.role, lasts))
     book.add_key(made, digest)
-    book.tell(Event("key_created", made.created_by, _facts(made), "", {"name": made.name}))
+    book.tell(Event("key_created", made.created_by, _facts(made, digest), "", {"name": made.name}))
     return made
 
 
@@ -83,7 +84,7 @@ def rotate(book: Book, key_id: str, new: Key, overlap: int, lasts: int | None, d
     book.add_key(made, digest)
     ends = book.now + overlap if old.expires_at is None else min(book.now + overlap, old.expires_at)
     book.expire_key(old.id, ends)
-    data = {**_facts(made), "replaces": old.id, "replaced_until": ends}
+    data = {**_facts(made, digest), "replaces": old.id, "replaced_until": ends}
     book.tell(Event("key_rotated", made.created_by, data, "", {"name": made.name}))
     return made
 
@@ -116,11 +117,11 @@ def _end(now: int, role: str, lasts: int | None) -> int | None:
     return now + lasts
 
 
-def _facts(key: Key) -> dict[str, object]:
+def _facts(key: Key, digest: str) -> dict[str, object]:
     """What a key may do is structure: whoever checks the rows against the record needs it for ever."""
     bound = {"agents": list(key.agents), "tools": list(key.tools), "requester": key.requester}
     data = {"key": key.id, "role": key.role, "user": key.person, "expires_at": key.expires_at}
-    return {**data, **{name: value for name, value in bound.items() if value}}
+    return {**data, "sha256": key_sha256(digest), **{name: value for name, value in bound.items() if value}}
 
 
 def _there(book: Book, key_id: str) -> Key:
@@ -132,7 +133,7 @@ def _there(book: Book, key_id: str) -> Key:
 
 def _add_person(book: Book, user: User, author: str) -> None:
     book.save_user(user)
-    book.tell(Event("user_changed", author, {"user": user.name, "role": user.role}, "", {"teams": []}))
+    book.tell(user_changed(user, author))
 
 
 def _a(role: str) -> str:

@@ -10,6 +10,7 @@ from interlock.accounts import keys, leaving
 from interlock.accounts.leaving import UserChange
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Stale, Unauthenticated
 from interlock.core.event import TIME, Event
+from interlock.core.expected_tables import user_changed
 from interlock.core.identity import ADMIN, Link, Session, check_person_name
 from interlock.core.policy import People
 from interlock.core.ports import Book, User
@@ -188,9 +189,7 @@ def _join(book: Book, user: User, hashed: str, new: New) -> User:
 
 def _save(book: Book, user: User, author: str) -> User:
     book.save_user(user)
-    content = {"teams": sorted(user.teams), "email": user.email}
-    kept = {key: value for key, value in content.items() if value or key == "teams"}
-    book.tell(Event("user_changed", author, {"user": user.name, "role": user.role}, "", kept))
+    book.tell(user_changed(user, author))
     return user
 
 

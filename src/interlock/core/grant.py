@@ -14,6 +14,7 @@ from interlock.core.canonical import canonical
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.event import TIME, Change, Event, Moment
+from interlock.core.expected_tables import scope_sha256
 from interlock.core.names import fold
 from interlock.core.policy import Ask, Condition, facts_of, folded_facts
 from interlock.core.voting import DECIDERS
@@ -78,6 +79,8 @@ def make(draft: Grant, maker: Reviewer, moment: Moment) -> Change[Grant]:
         "max_uses": grant.max_uses,
         "budget_of": grant.budget_of,
         "budget": grant.budget,
+        "role": grant.role,
+        "scope": scope_sha256(grant),
     }
     content = {"agent": grant.agent, "when": grant.when, "reason": grant.reason, **maker.trace}
     return Change(grant, (Event("granted", maker.name, data, "", content),))

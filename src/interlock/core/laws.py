@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with the record, and where."""
+    """One thing that is wrong with the record, and where: an entry, or a field of a row that says otherwise."""
 
     seq: int
     message: str
+    table: str = ""
+    row: str = ""
+    field: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(slots=True)

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from interlock.core.canonical import plain_json
 from interlock.core.event import Event
+from interlock.core.expected_tables import KINDS, ExpectedTables
 from interlock.core.gaps import Gaps
-from interlock.core.laws import Fault, Laws
+from interlock.core.laws import BIRTHS, Fault, Laws
 
 GENESIS = "0" * 64
-NOTED = frozenset({"erased", "frozen", "unfrozen"})  # about no approval, and of consequence for others
+FREEZING = frozenset({"frozen", "unfrozen"})
+NOTED = KINDS | FREEZING | {"erased", *BIRTHS}  # kinds that say something of other tables, or of other entries
 
 
 class Head(NamedTuple):
@@ -89,6 +91,7 @@ class Verifier:
         self.faults: list[Fault] = []
         self.laws = Laws(self.faults, whole=self.start.seq == 0)
         self.gaps = Gaps()
+        self.tables = ExpectedTables()
         self.erased = 0  # known once it is finished
         self._seq, self._link, self._at = self.start[1:]
         self._kept = head
@@ -121,7 +124,7 @@ class Verifier:
             return False
         self._seq, self._link, self._at = later.head[1:]
         self.gaps.join(later.gaps)
-        return not self.faults
+        return self.tables.join(later.tables) and not self.faults
 
     def finish(self, stored: Head | None = None) -> None:
         """Compares the end of the chain with the head that the database keeps and the one that was kept elsewhere."""
@@ -160,14 +163,21 @@ class Verifier:
             self.fault(seq, "The content of the entry was altered.")
         if approval_id:
             self.laws.check(entry)
-        elif kind in NOTED:
+        if kind in NOTED and bool(approval_id) is (kind in BIRTHS):
             self._note(entry)
 
     def _note(self, entry: Entry) -> None:
-        if entry.kind != "erased":
+        """What is said of other tables: grants are used by births, and births tell which version wrote them."""
+        if entry.kind == "erased":
+            if complaint := self.gaps.note(entry):
+                self.fault(entry.seq, complaint)
+            return
+        if entry.kind in FREEZING:
             self.laws.freeze(entry)
-        elif complaint := self.gaps.note(entry):
-            self.fault(entry.seq, complaint)
+        if not self.tables.stamped and entry.kind in BIRTHS and '"subject":"' in entry.data:
+            self.tables.stamped = entry.seq
+        if entry.kind not in BIRTHS or '"by":"grant"' in entry.data:
+            self.tables.take(entry)
 
     def _look_closely(self, entry: Entry, *, fits: bool) -> None:
         if entry.seq != self._seq + 1:

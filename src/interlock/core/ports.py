@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
@@ -176,8 +176,32 @@ class Begin:
     fence: int | None = None
 
 
+CheckedRow = Any  # what a table holds, or in words why it cannot be read
+
+
+class CheckedPage(NamedTuple):
+    """Rows by their ids, as they stood when `newest` was the last entry of the ledger; that is 0 without rows."""
+
+    newest: int
+    items: Sequence[tuple[str, CheckedRow]]
+
+
+class Checking(Protocol):
+    """What a verifier reads: rows as they stand at one entry, and the entries that speak of them."""
+
+    async def approvals(self, workspace: str, after: str, until: str, limit: int) -> CheckedPage: ...
+    async def entries(
+        self, workspace: str, after: tuple[str, int], until: str, newest: int, limit: int
+    ) -> Sequence[Entry]: ...
+    async def rows(self, table: str, workspace: str, after: str, limit: int) -> CheckedPage: ...
+    async def statements(self, workspace: str, after: int, until: int, limit: int) -> Sequence[Entry]: ...
+
+
 class Store(Protocol):
     """Every write is one transition: state, event and head in one transaction, or nothing."""
+
+    @property
+    def checking(self) -> Checking: ...
 
     async def open(self) -> None: ...
     async def close(self) -> None: ...

@@ -100,10 +100,13 @@ class VerifiedHead(Told):
 
 
 class LedgerFault(Told):
-    """`seq` is 0 if it is about no entry, but about a row of the approvals."""
+    """`seq` is the entry, or 0 if there is none. `table`, `row` and `field` are of the row that differs from it."""
 
     seq: int
     message: str
+    table: str
+    row: str
+    field: str
 
 
 class Verification(Told):

@@ -58,7 +58,8 @@ async def _verified(url: str, workspace: str, head: dict[str, Any] | None) -> di
 
 
 def _fault(fault: Fault) -> dict[str, object]:
-    return {"seq": fault.seq, "message": visible(fault.message)[:LONGEST_MESSAGE]}
+    told = {name: visible(str(text))[:LONGEST_MESSAGE] for name, text in fault.to_json().items() if name != "seq"}
+    return {"seq": fault.seq, **told}
 
 
 def _tell(**fields: object) -> None:

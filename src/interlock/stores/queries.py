@@ -32,6 +32,11 @@ PLOTTED = (
     "('proposed', 'allowed', 'denied', 'approved', 'edited', 'rejected', 'undone', 'responded', 'expired', "
     "'cancelled', 'decision_refused')"
 )
+# Entries that say what people, keys, policies, grants and agents hold; uses of grants are told by every such call.
+STATING = (
+    "('user_changed', 'user_removed', 'away_changed', 'key_created', 'key_changed', 'key_revoked', 'policy_changed', "
+    "'granted', 'grant_revoked', 'agent_changed', 'stated', 'erased')"
+)
 ODD = "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
 # Said as a cross join, which SQLite never turns round: the few rows of the page come first, whatever it estimates.
 _OF_PAGE = (
@@ -44,7 +49,7 @@ def load_queries() -> dict[str, str]:
     text = (files(__package__) / "queries.sql").read_text()
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
     words = {"{approval}": APPROVAL.strip(), "{payload}": PAYLOAD["whole"], "{odd}": ODD, "{plotted}": PLOTTED}
-    words["{delivery}"] = DELIVERY
+    words |= {"{delivery}": DELIVERY, "{stating}": STATING}
     for word, meaning in words.items():
         parts[1::2] = [statement.replace(word, meaning) for statement in parts[1::2]]
     return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}

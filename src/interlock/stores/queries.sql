@@ -279,6 +279,67 @@ order by version desc limit ?
 -- name: known_policy
 select version from policies where workspace = ? and sha256 = ? limit 1
 
+-- name: checked_approvals
+select h.seq, {approval}, {payload}
+from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h
+cross join approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
+where a.workspace = ? and a.id > ? and a.id <= ? order by a.id limit ?
+
+-- name: checked_entries
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.approval_id <> '' and (e.approval_id, e.seq) > (?, ?) and e.approval_id <= ?
+    and e.seq <= cast(? as bigint)
+order by e.approval_id, e.seq limit ?
+
+-- name: checked_users
+select h.seq, u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
+from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join users u
+where u.workspace = ? and u.name > ? order by u.name limit ?
+
+-- name: checked_keys
+select h.seq, k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at,
+    k.agents, k.tools, k.requester, k.expires_at, k.rotated_from, k.root, k.digest
+from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join keys k
+where k.workspace = ? and k.id > ? order by k.id limit ?
+
+-- name: checked_policies
+select h.seq, p.version, p.sha256, p.body, p.author, p.at, p.reason, p.source
+from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join policies p
+where p.workspace = ? and p.version > cast(? as bigint) order by p.version limit ?
+
+-- name: checked_grants
+select
+    h.seq, g.workspace, g.id, g.tool, g.spec_sha256, g.created_by, g.teams, g.role, g.created_at, g.expires_at, g.agent,
+    g.condition, g.max_uses, g.uses, g.revoked_at, g.reason, g.budget_of, g.budget, g.spent
+from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join grants g
+where g.workspace = ? and g.id > ? order by g.id limit ?
+
+-- name: checked_agents
+select h.seq, a.name, a.version, a.body, a.author, a.at
+from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join agents a
+where a.workspace = ? and a.name > ? order by a.name limit ?
+
+-- name: statements
+select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
+from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
+where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigint) and e.kind in {stating}
+order by e.seq limit ?
+
+-- name: first_birth
+select data from events where workspace = ? and kind in ('proposed', 'allowed') and seq <= ? order by seq limit 1
+
+-- name: unstated
+select h.workspace from heads h
+where h.seq > 0 and not exists (select 1 from marks m where m.workspace = h.workspace and m.name = 'stated')
+order by h.workspace
+
+-- name: stated_approvals
+select {approval}, {payload}
+from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
+where a.workspace = ? and a.id > ? and a.status in ('pending', 'approved', 'running', 'unknown', 'rejected')
+order by a.id limit ?
+
 -- name: insert_policy
 insert into policies (workspace, version, sha256, body, author, at, reason, source) values (?, ?, ?, ?, ?, ?, ?, ?)
 
@@ -513,7 +574,7 @@ select e.seq, e.data, c.content
 from events e join contents c on c.workspace = e.workspace and c.seq = e.seq
 where e.workspace = ? and e.seq > ?
     and e.kind in (
-        'denied', 'sign_in_failed', 'user_changed', 'key_created', 'key_rotated', 'away_changed',
+        'denied', 'sign_in_failed', 'user_changed', 'key_created', 'key_rotated', 'away_changed', 'stated',
         'delivered', 'delivery_parked', 'delivery_again', 'identity_bound', 'identity_unbound'
     )
 order by e.seq limit ?

@@ -10,9 +10,11 @@ from typing import NamedTuple
 from interlock.core import freeze
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
+from interlock.core.canonical import digest
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Stale
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
+from interlock.core.expected_tables import user_changed
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser
 from interlock.core.ports import (
@@ -233,7 +235,8 @@ def put_agent(workspace: str, name: str, body: str, author: str, reason: str, se
         new = AgentVersion(name, last.version + 1 if last else 1, body, author, tx.moment(workspace).now)
         tx.write("write_agent", workspace, *astuple(new))
         content = {"body": json.loads(body), **({"reason": reason} if reason else {})}
-        tx.tell(workspace, [Event("agent_changed", author, {"agent": name, "version": new.version}, "", content)])
+        data = {"agent": name, "version": new.version, "body": digest(body.encode())}
+        tx.tell(workspace, [Event("agent_changed", author, data, "", content)])
         return new
 
     return Work(run, workspace)
@@ -243,8 +246,7 @@ def put_user(workspace: str, user: User, author: str) -> Work:
     def run(tx: Transaction) -> User:
         tx.alone(f"people of {workspace}")
         tx.save_user(workspace, user)
-        data = {"user": user.name, "role": user.role} | ({} if user.removed_at is None else {"removed": True})
-        tx.tell(workspace, [Event("user_changed", author, data, "", _of_user(user))])
+        tx.tell(workspace, [user_changed(user, author)])
         return user
 
     return Work(run, workspace)
@@ -261,12 +263,6 @@ def _is_gone(user: User | None) -> bool:
 def _check_seen(version: int, seen: int | None) -> None:
     if seen is not None and seen != version:
         raise Stale("It was changed meanwhile. Look again, then change what is there now.", version=version)
-
-
-def _of_user(user: User) -> dict[str, object]:
-    away = None if user.away_to is None else rows.named(user.away_to)
-    content = {"teams": sorted(user.teams), "email": user.email, "away_until": user.away_until, "away_to": away}
-    return {key: value for key, value in content.items() if value or key == "teams"}
 
 
 def _a_while_before(now: int) -> str:

@@ -41,6 +41,7 @@ from interlock.core.search import is_search
 from interlock.stores import erasing, recording, rows, steps
 from interlock.stores.accounts import SqlAccounts
 from interlock.stores.answering import SqlAnswers
+from interlock.stores.checking import SqlChecking
 from interlock.stores.deliveries import SqlDeliveries
 from interlock.stores.documents import SqlDocuments
 from interlock.stores.finding import Finder
@@ -95,6 +96,7 @@ class SqlStore:
         self._searching = Searching(database, database.finder, self._stored)
         self.accounts = SqlAccounts(database)
         self.answers = SqlAnswers(database)
+        self.checking = SqlChecking(database)
         self.deliveries = SqlDeliveries(database)
         self.freezes = freezes = SqlFreezes(database)
         self.open_freezes, self.use_key = freezes.open, freezes.use_key

@@ -18,6 +18,7 @@ from interlock.core.policy import Ask
 from interlock.core.ports import User
 from interlock.core.run import Run
 from interlock.core.search import words_of
+from interlock.core.stamps import stamped
 from interlock.core.thread import PREFIX as THREAD
 from interlock.stores import rows
 from interlock.stores.order import COMPARED, ORDER
@@ -206,7 +207,7 @@ class Transaction:
         approval, payload = change.state, change.payload or Payload()
         subject = approval.subject
         key = (subject.workspace, approval.id)
-        entries = self._sealed(subject.workspace, change.events)
+        entries = self._sealed(subject.workspace, stamped(change))
         self._intern(approval.terms)
         self.keep_spec(spec)
         tool = (subject.workspace, spec.sha256, subject.agent)
@@ -225,7 +226,7 @@ class Transaction:
     def update(self, old: Approval, change: Change[Approval]) -> None:
         """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
         new, workspace = change.state, old.subject.workspace
-        entries = self._sealed(workspace, change.events)
+        entries = self._sealed(workspace, stamped(change, old))
         if new is not old:
             self._write_approval(old, new)
             self._approvals[workspace, new.id] = new

@@ -1,0 +1,191 @@
+"""What an entry states of the row that it changed, so that a verifier can compare the two.
+
+An entry of a known kind explains some fields by itself: an `approved` says who decided and when. Whatever else a
+change did to the row of an approval is stated beside that: `data` names the fields, `content` holds their values, so
+that they are erased with the content and leave no guess behind. A new field of `Approval` is stated without a line
+here, once it differs from its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from interlock.core.approval import Approval
+from interlock.core.canonical import digest, plain_json
+from interlock.core.event import Change, Event, Payload, Stored
+
+Values = Mapping[str, object]
+
+# Which attributes of an approval an entry of each kind explains by itself. Leases are no history.
+ALWAYS = frozenset({"id", "created_at", "status", "binding", "version", "lease_until", "runner"})
+_BIRTH = {"subject", "terms", "args_sha256", "expires_at", "alarms", "misfits"}
+_ANSWER = {"decision"}
+EXPLAINED: Mapping[str, frozenset[str]] = {
+    kind: ALWAYS | frozenset(attributes)
+    for kind, attributes in {
+        "proposed": _BIRTH,
+        "allowed": _BIRTH | {"decision", "start_by", "grant_id"},
+        "voted": {"votes"},
+        "approved": {"votes", "decision", "start_by"},
+        "edited": {"terms", "args_sha256", "alarms", "misfits", "votes", "editors"},
+        "rejected": {"decision", "release_at"},
+        "undone": {"decision", "release_at"},
+        "responded": _ANSWER,
+        "expired": _ANSWER,
+        "cancelled": _ANSWER,
+        "claimed": {"claimed_by"},
+        "released": {"claimed_by"},
+        "asked": {"asked"},
+        "replied": {"replied"},
+        "reminded": {"reminded"},
+        "escalated": {"escalated"},
+        "started": {"fence"},
+    }.items()
+}
+BIRTHS = ("proposed", "allowed")
+WORDLESS = ("allowed", "expired", "responded")  # their contents do not say all the words of the decision
+
+
+def stamped(change: Change[Approval], old: Approval | None = None) -> tuple[Event, ...]:
+    """The events of a change with what they state of the row; `old` is None at its birth."""
+    events = change.events
+    if not events or change.state is old:  # a refusal changes no row
+        return events
+    stamps = [_stamped(event, change) for event in events]
+    left = _unexplained(events, old, change.state)
+    if left:
+        stamps[0] = _with(stamps[0], {"row": sorted(left)}, {"row": {name: plain(change.state, name) for name in left}})
+    return tuple(stamps)
+
+
+def subject_sha256(approval: Approval) -> str:
+    """Stays comparable when the content was erased. `proposed`, which only the row has, keeps it from being guessed.
+
+    What is empty is left out, so that a field that comes later does not change what was stated before it.
+    """
+    subject = approval.subject
+    known = [[name, value] for name, value in zip(subject._fields, subject, strict=True) if value and name != "nonce"]
+    return digest(plain_json([approval.id, approval.created_at, known]).encode())
+
+
+# How a field of a row is spelled in an entry; what is not here is spelled as it is.
+FIELDS: Mapping[str, Callable[[Approval], object]] = {
+    "decision.kind": lambda a: a.decision and a.decision.kind,
+    "decision.by": lambda a: a.decision and a.decision.by,
+    "decision.at": lambda a: a.decision and a.decision.at,
+    "decision.via": lambda a: a.decision and a.decision.via,
+    "decision.reason": lambda a: a.decision and a.decision.reason,
+    "decision.comment": lambda a: a.decision and a.decision.comment,
+    "votes": lambda a: [[vote.by, vote.stage, vote.at] for vote in a.votes],
+    "votes.seats": lambda a: [[vote.seat, vote.via] for vote in a.votes],
+    "editors": lambda a: list(a.editors),
+    "delegations": lambda a: [
+        [d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations
+    ],
+    "replied": lambda a: list(a.replied),
+    "alarms": lambda a: list(a.alarms),
+    "misfits": lambda a: [str(problem) for problem in a.misfits],
+    "subject": subject_sha256,
+    "terms": lambda a: a.terms.sha256,
+    "start_by": lambda a: a.start_by and a.start_by - a.terms.start_within,  # as the time of the decision
+}
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "decision": ("decision.kind", "decision.by", "decision.at", "decision.via", "decision.reason", "decision.comment"),
+    "votes": ("votes", "votes.seats"),
+}
+
+
+def shown_sha256(stored: Stored) -> str:
+    """What people are shown of an approval beside its arguments; without its nonce nobody can check a guess."""
+    approval, payload = stored
+    texts = [payload.sentence, payload.agent_says, payload.preview]
+    return digest(plain_json([approval.subject.nonce, texts, plain(approval, "alarms")]).encode())
+
+
+def plain(approval: Approval, name: str) -> object:
+    """A field as JSON gives it back."""
+    spelled = FIELDS.get(name)
+    return spelled(approval) if spelled is not None else as_json(getattr(approval, name))
+
+
+def as_json(value: Any) -> object:
+    match value:
+        case frozenset():
+            return sorted(value)
+        case tuple():
+            return [as_json(each) for each in value]
+        case _:
+            return value
+
+
+def text_sha256(text: str | None) -> str | None:
+    return None if text is None else digest(text.encode())
+
+
+def result_sha256(payload: Payload) -> str | None:
+    return digest(payload.result) if payload.result else None
+
+
+def _stamped(event: Event, change: Change[Approval]) -> Event:
+    kind, approval = event.kind, change.state
+    match kind:
+        case "proposed" | "allowed":
+            data = {"subject": subject_sha256(approval), "terms": approval.terms.sha256}
+            event = _with(event, data, _born(approval, change.payload or Payload()))
+        case "edited":
+            shown = _card(approval, change.payload or Payload())
+            event = _with(event, {"terms": approval.terms.sha256}, shown)
+        case "responded" | "resolved":
+            event = _with(event, {}, {"result_sha256": result_sha256(change.payload or Payload())})
+        case _:
+            pass
+    return _with(event, {}, {"decision": _words(approval)}) if _is_wordless(event) else event
+
+
+def _is_wordless(event: Event) -> bool:
+    return event.kind in WORDLESS or (event.kind == "approved" and event.data.get("by") == "expiry")
+
+
+def _born(approval: Approval, payload: Payload) -> dict[str, object]:
+    subject = approval.subject
+    facts: dict[str, object] = {"agent": subject.agent, "effect": subject.effect}
+    facts |= {"agent_path": list(subject.agent_path)} if subject.agent_path else {}
+    facts |= {"thread_id": subject.thread_id} if subject.thread_id else {}
+    facts |= {"agent_says_sha256": text_sha256(payload.agent_says)} if payload.agent_says is not None else {}
+    facts |= {"preview_sha256": text_sha256(payload.preview)} if payload.preview is not None else {}
+    return facts | _card(approval, payload)
+
+
+def _card(approval: Approval, payload: Payload) -> dict[str, object]:
+    card: dict[str, object] = {"sentence_sha256": text_sha256(payload.sentence)}
+    return card | ({"findings": list(approval.alarms)} if approval.alarms else {})
+
+
+def _words(approval: Approval) -> dict[str, object]:
+    decided = approval.decision
+    if decided is None:
+        return {}
+    words = {"via": decided.via, "reason": decided.reason, "comment": decided.comment}
+    return {name: value for name, value in words.items() if value}
+
+
+def _unexplained(events: Iterable[Event], old: Approval | None, new: Approval) -> list[str]:
+    """Fields that changed though no entry of these kinds says so by itself."""
+    before = {} if old is None else old.__dict__
+    explained = ALWAYS.union(*[EXPLAINED.get(event.kind, ALWAYS) for event in events])
+    changed = [
+        name
+        for name, value in new.__dict__.items()
+        if name not in explained and value is not before.get(name) and value != before.get(name, _default(name))
+    ]
+    return [part for name in changed for part in PARTS.get(name, (name,))]
+
+
+def _default(name: str) -> object:
+    return getattr(Approval, name, None)  # a frozen dataclass keeps its defaults in the class
+
+
+def _with(event: Event, data: Values, content: Values) -> Event:
+    both = {**(event.content or {}), **content}
+    return event._replace(data={**event.data, **data} if data else event.data, content=both or None)

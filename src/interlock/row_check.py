@@ -1,0 +1,183 @@
+"""Compares what people are shown with the ledger: the rows of approvals, people, keys, policies, grants and agents.
+
+Rows are read page by page, each with the number of the newest entry at that moment; the ledger is read up to that
+number and no further. So both are of one moment, and whoever writes meanwhile raises no alarm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+from interlock.core.approval import Approval
+from interlock.core.canonical import digest
+from interlock.core.event import Payload, Stored
+from interlock.core.expected import Difference, Expected
+from interlock.core.expected_tables import TABLES, ExpectedTables
+from interlock.core.gaps import Gaps
+from interlock.core.laws import Fault
+from interlock.core.ledger import UNREADABLE, Entry
+from interlock.core.ports import CheckedPage, Checking
+
+PAGE = 500  # rows
+ENTRIES = 5_000  # in one read
+FIRST = 2**62  # behind every entry of an approval
+LAST = "\U0010ffff"  # behind every id
+SPOKEN = ("users", "keys", "policies")  # the tables that a short look compares
+
+ReadUpTo = Callable[[int], Awaitable[int]]  # reads the ledger on, to this entry, and gives how far it is read
+
+
+class RowCheck:
+    """`tables` and `gaps` are what was read of the ledger so far; `read_up_to` reads on."""
+
+    def __init__(
+        self, checking: Checking, workspace: str, tables: ExpectedTables, gaps: Gaps, read_up_to: ReadUpTo
+    ) -> None:
+        self._checking = checking
+        self._workspace = workspace
+        self._tables = tables
+        self._gaps = gaps
+        self._read_up_to = read_up_to
+
+    # Approvals
+
+    async def approvals(self, after: str = "", until: str = LAST) -> AsyncIterator[Fault]:
+        """Those whose ids come after one and up to another, and those that are gone between them."""
+        more = True
+        while more:
+            page = await self._checking.approvals(self._workspace, after, until, PAGE)
+            more = len(page.items) == PAGE
+            end = page.items[-1][0] if more else until
+            async for fault in self._page(page, after, end):
+                yield fault
+            after = end
+            await asyncio.sleep(0)  # a store that answers at once must not keep Ctrl-C waiting
+
+    async def _page(self, page: CheckedPage, after: str, end: str) -> AsyncIterator[Fault]:
+        newest = await self._read_up_to(page.newest)
+        found = dict(page.items)
+        expected: dict[str, Expected] = {}
+        async for entry in self._entries(after, end, newest):
+            try:
+                expected.setdefault(entry.approval_id, Expected()).take(entry)
+            except UNREADABLE as error:
+                yield _fault(f"approval {entry.approval_id}: The entry cannot be read: {error}.", entry.seq)
+        for approval_id, row in found.items():
+            for fault in self._approval(approval_id, row, expected.get(approval_id)):
+                yield fault
+        for approval_id in sorted(expected.keys() - found.keys()):
+            yield _of(approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first)
+
+    async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Entry]:
+        place = (after, FIRST)
+        while entries := await self._checking.entries(self._workspace, place, end, newest, ENTRIES):
+            for entry in entries:
+                yield entry
+            if len(entries) < ENTRIES:
+                return
+            place = (entries[-1].approval_id, entries[-1].seq)
+
+    def _approval(self, approval_id: str, row: Stored | str, expected: Expected | None) -> Iterator[Fault]:
+        if expected is None:
+            yield _of(approval_id, "The ledger knows nothing of it.", 0, "id")
+            return
+        if isinstance(row, str):
+            yield _of(approval_id, row, expected.first)
+            return
+        if stated := self._tables.open.get(approval_id):
+            expected.state_before(self._tables.stated, *stated)
+        try:
+            differences = list(expected.differences(row))
+            complaint = self._complaint(row, expected)
+        except UNREADABLE as error:
+            yield _of(approval_id, f"Its row cannot be read: {error}.", expected.first)
+            return
+        for each in differences:
+            yield _of(approval_id, str(each), each.seq, each.field)
+        if complaint:
+            yield _of(approval_id, complaint, expected.first, "args")
+
+    def _complaint(self, stored: Stored, expected: Expected) -> str:
+        args = stored.payload.args
+        if args is not None:
+            return altered(stored.approval, stored.payload, args)
+        return "" if self._gaps.covers(expected.first) else "Its arguments are gone and nothing says who erased them."
+
+    # What is not about one approval
+
+    async def tables(self, *names: str) -> AsyncIterator[Fault]:
+        for name in names or TABLES:
+            async for fault in self._table(name):
+                yield fault
+
+    async def _table(self, name: str) -> AsyncIterator[Fault]:
+        after, more = "", True
+        while more:
+            page = await self._checking.rows(name, self._workspace, after, PAGE)
+            await self._read_up_to(page.newest)
+            more = len(page.items) == PAGE
+            end = page.items[-1][0] if more else ""
+            for row_id, row in page.items:
+                for each in self._row(name, row_id, row):
+                    if each.seq == 0 or not await self._was_erased(each):
+                        yield _row_fault(name, row_id, each)
+            found = {row_id for row_id, _ in page.items}
+            for row_id in self._tables.ids(name):
+                if row_id not in found and _between(name, after, row_id, end):
+                    yield _row_fault(name, row_id, Difference("gone", self._tables.last(name, row_id)))
+            after = end
+
+    def _row(self, table: str, row_id: str, row: Any) -> Iterator[Difference]:
+        if isinstance(row, str):
+            yield Difference("unreadable", 0, row)
+            return
+        yield from self._tables.differences(table, row_id, row)
+
+    async def _was_erased(self, difference: Difference) -> bool:
+        """Whether what the entry said of this was erased after it was read here, and from the row too."""
+        seq = difference.seq
+        for entry in await self._checking.statements(self._workspace, seq - 1, seq, 1):
+            return bool(entry.digest) and entry.content is None and not difference.row
+        return False
+
+
+def altered(approval: Approval, payload: Payload, args: bytes) -> str:
+    """What can only be checked while the arguments are kept."""
+    shown, secret_args = (args, None) if payload.shown is None else (payload.shown, args)
+    if digest(shown) != approval.args_sha256:
+        return "Its arguments were altered: they do not have the digest that people saw."
+    if approval.subject.binding(approval.args_sha256, approval.terms.sha256, secret_args) != approval.binding:
+        return "Its row was altered: call, terms and arguments do not give its binding."
+    return ""
+
+
+def _between(table: str, after: str, row_id: str, end: str) -> bool:
+    """As the database sorts them: versions by number, names by their bytes."""
+    if table == "policies":
+        return int(after or 0) < int(row_id) and (not end or int(row_id) <= int(end))
+    return after < row_id and (not end or row_id <= end)
+
+
+def _of(approval_id: str, message: str, seq: int, field: str = "") -> Fault:
+    return Fault(seq, f"approval {approval_id}: {message}", "approvals", approval_id, field)
+
+
+def _row_fault(table: str, row_id: str, difference: Difference) -> Fault:
+    name = f"{TABLES[table].one} {row_id}"
+    match difference.field:
+        case "id":
+            message = "No entry of the ledger says who made it."
+        case "gone":
+            message = "The ledger speaks of it, but its row is gone."
+        case "unreadable":
+            message = str(difference.row)
+        case _:
+            message = str(difference)
+    field = "" if difference.field in ("id", "gone", "unreadable") else difference.field
+    return Fault(difference.seq, f"{name}: {message}", table, row_id, field)
+
+
+def _fault(message: str, seq: int) -> Fault:
+    return Fault(seq, message, "events")

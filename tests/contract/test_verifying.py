@@ -1,0 +1,344 @@
+"""The verifier finds what somebody changed in the tables, on both databases, and says which field of which row."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interlock import audit
+from interlock.core.call import ToolSpec
+from interlock.core.decision import Edit, Reject, Respond, Seen
+from interlock.core.erasure import Erasure
+from interlock.core.event import Payload
+from interlock.core.grant import Grant
+from interlock.core.laws import Fault
+from interlock.core.policy import People
+from interlock.wiring import Parts, wire
+from tests.places import Place
+from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, opened, pending
+
+DAY = 86_400_000
+POLICY = """
+defaults: {undo_window: 1h}
+rules:
+  - {name: two, tools: [wire_money], then: ask, quorum: 2, expires_in: 1d, remind: [1h]}
+  - {name: free, tools: [note], then: allow}
+"""
+WIRE = ToolSpec(
+    "wire_money", "destructive", describe="Wire {amount}", secret=("key",), preview=lambda args: "a preview"
+)
+NOTE = ToolSpec("note", "write")
+MAIL = ToolSpec("mail", "write", describe="Mail {to}")
+Change = Callable[[Any], Any]
+
+
+def in_json(**changes: object) -> Change:
+    return lambda text: json.dumps({**json.loads(text), **changes}, separators=(",", ":"))
+
+
+def without_votes(text: str) -> str:
+    return str(in_json(votes=[])(text))
+
+
+def by_mallory(text: str) -> str:
+    votes = [["mallory", *vote[1:]] for vote in json.loads(text)["votes"]]
+    return str(in_json(votes=votes)(text))
+
+
+PAID = "call_id = 'wired'"
+# Which table and rows, which column, what is put there, and the field that is told.
+TAMPERING: list[tuple[str, str, str, object, str]] = [
+    ("approvals", PAID, "decision", in_json(by="mallory"), "decision.by"),
+    ("approvals", PAID, "decision", in_json(kind="edit"), "decision.kind"),
+    ("approvals", PAID, "decision", in_json(at=START - 1), "decision.at"),
+    ("approvals", PAID, "decision", in_json(via="slack"), "decision.via"),
+    ("approvals", PAID, "decision", in_json(reason="Because"), "decision.reason"),
+    ("approvals", PAID, "decision", in_json(comment="Because"), "decision.comment"),
+    ("approvals", PAID, "decision", None, "decision.by"),
+    ("approvals", PAID, "requester", "mallory", "requester"),
+    ("approvals", PAID, "requester", "", "requester"),
+    ("approvals", PAID, "agent", "mallory", "agent"),
+    ("approvals", PAID, "agent_path", '["mallory"]', "agent_path"),
+    ("approvals", PAID, "thread_id", "another", "thread_id"),
+    ("approvals", PAID, "effect", "read", "effect"),
+    ("approvals", PAID, "priority", "low", "subject"),
+    ("approvals", PAID, "tool", "note", "tool"),
+    ("approvals", PAID, "status", "rejected", "status"),
+    ("approvals", PAID, "progress", without_votes, "votes"),
+    ("approvals", PAID, "progress", by_mallory, "votes"),
+    ("approvals", PAID, "progress", in_json(editors=["mallory"]), "editors"),
+    ("approvals", PAID, "progress", in_json(claimed="mallory"), "claimed_by"),
+    ("approvals", PAID, "progress", in_json(reminded=0), "reminded"),
+    ("approvals", PAID, "progress", in_json(delegations=[]), "delegations"),
+    ("approvals", PAID, "progress", in_json(alarms=["/to: strange"]), "alarms"),
+    ("approvals", PAID, "progress", in_json(erased=[1, "mallory"]), "erased"),
+    ("approvals", PAID, "expires_at", START + 2, "expires_at"),
+    ("approvals", PAID, "created_at", START + 2, "created_at"),
+    ("approvals", PAID, "start_by", START + 2, "start_by"),
+    ("approvals", PAID, "grant_id", "g1", "grant_id"),
+    ("approvals", PAID, "fence", 2, "fence"),
+    ("approvals", PAID, "runner", "mallory", "runner"),
+    ("approvals", PAID, "terms_sha256", "other terms", "terms"),
+    ("approvals", "call_id = 'noted'", "decision", in_json(by="mallory"), "decision.by"),
+    ("approvals", "call_id = 'noted'", "decision", in_json(reason="Ann said so."), "decision.reason"),
+    ("approvals", "call_id = 'refused'", "release_at", START + 2, "release_at"),
+    ("approvals", "call_id = 'refused'", "decision", in_json(reason="Fine"), "decision.reason"),
+    ("approvals", "call_id = 'answered'", "decision", in_json(reason="Fine"), "decision.reason"),
+    ("approvals", "call_id = 'silent'", "decision", in_json(reason="Fine"), "decision.reason"),
+    ("payloads", PAID, "args", b'{"amount":6}', "args"),
+    ("payloads", PAID, "shown", b'{"amount":6}', "args"),
+    ("payloads", PAID, "sentence", "Nothing to see", "sentence"),
+    ("payloads", PAID, "preview", "Nothing to see", "preview"),
+    ("payloads", PAID, "agent_says", "Nothing to see", "agent_says"),
+    ("payloads", PAID, "result", b'"all is well"', "result"),
+    ("payloads", PAID, "error", "It did not work", "error"),
+    ("payloads", "call_id = 'failed'", "error", "All is well", "error"),
+    ("payloads", "call_id = 'answered'", "result", b'"no"', "result"),
+    ("payloads", "call_id = 'resolved'", "result", b'"no"', "result"),
+    ("payloads", "call_id = 'edited'", "sentence", "Mail ann", "sentence"),
+    ("users", "name = 'bob'", "role", "admin", "role"),
+    ("users", "name = 'bob'", "teams", '["legal"]', "teams"),
+    ("users", "name = 'bob'", "email", "mallory@example.com", "email"),
+    ("users", "name = 'bob'", "removed_at", START, "removed_at"),
+    ("users", "name = 'gone'", "removed_at", None, "removed_at"),
+    ("users", "name = 'eve'", "away_until", None, "away_until"),
+    ("users", "name = 'eve'", "away_to", '{"users":["mallory"],"teams":[]}', "away_to"),
+    ("policies", "version = 2", "body", "rules: []", "body"),
+    ("policies", "version = 2", "sha256", "0" * 64, "sha256"),
+    ("policies", "version = 2", "author", "mallory", "author"),
+    ("keys", "name = 'program'", "role", "admin", "role"),
+    ("keys", "name = 'program'", "digest", "0" * 64, "sha256"),
+    ("keys", "name = 'program'", "person", "ada", "person"),
+    ("keys", "name = 'lost'", "revoked_at", None, "revoked_at"),
+    ("grants", "id = 'g1'", "expires_at", START + 2 * DAY, "expires_at"),
+    ("grants", "id = 'g1'", "uses", 0, "uses"),
+    ("grants", "id = 'g1'", "max_uses", 1_000, "max_uses"),
+    ("grants", "id = 'g1'", "condition", "", "when"),
+    ("grants", "id = 'g1'", "agent", "mallory", "agent"),
+    ("grants", "id = 'g1'", "role", "admin", "role"),
+    ("grants", "id = 'g1'", "teams", '["legal"]', "scope"),
+    ("grants", "id = 'g1'", "spent", "0", "budget_left"),
+    ("grants", "id = 'g2'", "revoked_at", None, "revoked_at"),
+    ("agents", "name = 'office'", "body", '{"tool_approvals":{"mail":false}}', "body"),
+    ("agents", "name = 'office'", "version", 7, "version"),
+]
+DEFINITIONS = "select sha256 from terms where sha256 <> ?"
+
+
+@pytest.fixture
+async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
+    """Something of everything that the verifier compares."""
+    async with opened(place, clock, POLICY) as parts:
+        await people(parts)
+        await calls(parts, clock)
+        yield parts
+
+
+async def people(parts: Parts) -> None:
+    accounts, store = parts.accounts, parts.store
+    await accounts.add_user("default", "ada", "admin", "ada")
+    await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
+    await accounts.add_user("default", "eve", "reviewer", "ada", frozenset({"finance"}))
+    await accounts.add_user("default", "gone", "reviewer", "ada")
+    await accounts.set_away("default", "eve", parts.clock() + DAY, People(frozenset({"bob"})), "eve")
+    await accounts.remove_user("default", "gone", "ada")
+    await accounts.create_key("default", "program", "agent", "ada")
+    lost, _ = await accounts.create_key("default", "lost", "agent", "ada")
+    await accounts.revoke_key("default", lost.id, "ada")
+    await parts.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
+    await store.put_agent("default", "office", '{"tool_approvals": {"mail": true}}', "ada")
+
+
+async def calls(parts: Parts, clock: Clock) -> None:
+    named: dict[str, Any] = {"requester": "ann", "agent": "office", "thread_id": "t1", "agent_says": "It is due."}
+    wired = await pending(parts, "_", WIRE, **named, args={"amount": 5, "key": "s"}, agent_path=("office", "clerk"))
+    await parts.inbox.delegate("default", wired, People(frozenset({"ulf"})), EVE)
+    clock.forward(3_600_000)
+    await parts.worker.sweep()
+    await parts.inbox.ask("default", wired, "Why?", BOB)
+    await approve(parts, wired)
+    await approve(parts, wired, ADA)
+    await run(parts, wired)
+    await parts.gate.check(call("_", args={"text": "x"}, tool="note", run_id="notes"), NOTE)
+    failed, edited, unknown = [await pending(parts, name, MAIL, args={"to": "bob"}) for name in ("f", "e", "u")]
+    await approve(parts, failed)
+    started = await parts.gate.start("default", failed, "runner")
+    await parts.gate.finish("default", failed, started.fence, ok=False, payload=Payload(error="No such box"))
+    seen = Seen((await parts.store.get("default", edited)).approval.args_sha256)
+    await parts.inbox.decide("default", edited, Edit({"to": "carol"}, seen), BOB)
+    await approve(parts, unknown)
+    started = await parts.gate.start("default", unknown, "runner", 1_000)
+    clock.forward(2_000)
+    await parts.worker.sweep()
+    await parts.inbox.resolve_unknown("default", unknown, BOB, note="It was sent", ok=True, result="yes")
+    answered, rejected = [await pending(parts, name, MAIL, args={"to": "bob"}) for name in ("a", "r")]
+    seen = Seen((await parts.store.get("default", answered)).approval.args_sha256, reason="I know")
+    await parts.inbox.decide("default", answered, Respond("Call him", seen=seen), BOB)
+    await parts.inbox.decide("default", rejected, Reject("Not now", seen), BOB)
+    await grants(parts)
+    await pending(parts, "s", MAIL, args={"to": "bob"})
+    clock.forward(2 * DAY)
+    await parts.worker.sweep()
+    await pending(parts, "w", MAIL, args={"to": "bob"})
+
+
+async def grants(parts: Parts) -> None:
+    scope = Grant("g1", "default", "mail", MAIL.sha256, "", frozenset(), "", 0, parts.clock() + 4 * DAY)
+    limits = {"agent": "off*", "when": "args.n < 9", "max_uses": 5, "budget": "100", "budget_of": "/n"}
+    await parts.inbox.grant(replace(scope, **limits), BOB)  # type: ignore[arg-type]
+    await parts.gate.check(call("g", args={"to": "bob", "n": 3}, tool="mail", agent="office"), MAIL)
+    await parts.inbox.grant(replace(scope, id="g2"), BOB)
+    await parts.inbox.revoke("default", "g2", BOB)
+
+
+async def run(parts: Parts, approval_id: str) -> None:
+    started = await parts.gate.start("default", approval_id, "runner")
+    await parts.gate.finish("default", approval_id, started.fence, ok=True, payload=OK)
+
+
+async def found(parts: Parts) -> tuple[Fault, ...]:
+    return (await audit.verify(parts.store, "default")).faults
+
+
+NAMES = {"wired": "call_", "noted": "call_", "failed": "callf", "edited": "calle", "resolved": "callu"}
+NAMES |= {"answered": "calla", "refused": "callr", "silent": "calls"}
+
+
+def rows_of(place: Place, where: str) -> str:
+    """Calls by what became of them."""
+    for name, call_id in NAMES.items():
+        if where == f"call_id = '{name}'":
+            run_id = "notes" if name == "noted" else "run"
+            found = place.sql("select id from approvals where run_id = ? and call_id = ?", run_id, call_id)
+            return f"id = '{found[0][0]}'"
+    return where
+
+
+# R62
+async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: Parts, place: Place) -> None:
+    assert await found(parts) == ()
+    unseen = []
+    for table, where, column, new, field in TAMPERING:
+        which = rows_of(place, where)
+        [(old,)] = place.sql(f"select {column} from {table} where {which}")
+        old = bytes(old) if isinstance(old, memoryview) else old
+        changed = new(old) if callable(new) else new
+        if new == "other terms":
+            changed = place.sql(DEFINITIONS, old)[0][0]
+        assert changed != old, (table, column)
+        place.forced(f"update {table} set {column} = ? where {which}", changed)
+        told = await found(parts)
+        if (table if table != "payloads" else "approvals", field) not in {(each.table, each.field) for each in told}:
+            unseen.append((table, column, changed, told))
+        place.forced(f"update {table} set {column} = ? where {which}", old)
+    assert unseen == []
+    assert await found(parts) == (), "all of it was put back"
+
+
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        ("users", {"workspace": "default", "name": "mallory", "role": "admin", "teams": "[]"}),
+        (
+            "keys",
+            {"id": "ilk_forged", "digest": "0" * 64, "workspace": "default", "name": "x", "role": "admin"}
+            | {"person": "ada", "created_by": "ada", "created_at": START},
+        ),
+        (
+            "policies",
+            {"workspace": "default", "version": 3, "sha256": "0" * 64, "body": "x", "author": "ada", "at": START},
+        ),
+        (
+            "agents",
+            {"workspace": "default", "name": "mallory", "version": 1, "body": "{}", "author": "ada", "at": START},
+        ),
+        (
+            "grants",
+            {"workspace": "default", "id": "forged", "tool": "mail", "spec_sha256": "x", "created_by": "bob"}
+            | {"teams": "[]", "role": "admin", "created_at": START, "expires_at": START, "agent": "*"}
+            | {"condition": "", "uses": 0, "reason": ""},
+        ),
+    ],
+)
+async def test_a_row_that_no_entry_speaks_of_is_told(
+    parts: Parts, place: Place, table: str, row: dict[str, object]
+) -> None:
+    marks = ", ".join("?" * len(row))
+    place.forced(f"insert into {table} ({', '.join(row)}) values ({marks})", *row.values())
+    [fault] = await found(parts)
+    assert (fault.table, fault.message.endswith("No entry of the ledger says who made it.")) == (table, True)
+
+
+@pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents"])
+async def test_rows_that_are_gone_are_told(parts: Parts, place: Place, table: str) -> None:
+    [(count,)] = place.sql(f"select count(*) from {table}")
+    place.forced(f"delete from {table}")
+    told = await found(parts)
+    assert {(fault.table, "its row is gone" in fault.message) for fault in told} == {(table, True)}
+    assert len(told) == count
+
+
+async def test_altered_terms_and_definitions_are_told_and_stop_nothing(parts: Parts, place: Place) -> None:
+    [(wired,)] = place.sql("select id from approvals where call_id = 'call_' and run_id = 'run'")
+    [(terms, spec)] = place.sql("select terms_sha256, spec_sha256 from approvals where id = ?", wired)
+    place.forced("update terms set body = ? where sha256 = ?", b"{}", terms)
+    place.forced("update specs set body = ? where sha256 <> ?", b"{}", spec)
+    said = {fault.row: fault.message.partition(": ")[2] for fault in await found(parts)}
+    assert said.pop(wired).startswith("Its terms ")
+    assert set(said.values()) == {"The definition of its tool is missing or was altered."}
+
+
+# R62
+async def test_writers_at_work_raise_no_alarm(place: Place, clock: Clock) -> None:
+    """In a thread of its own, with a connection of its own, it verifies for as long as two others write and erase."""
+    async with opened(place, clock) as parts:
+        scope = Grant("g1", "default", "note", NOTE.sha256, "", frozenset(), "", 0, parts.clock() + DAY)
+        await parts.inbox.grant(scope, BOB)
+        other, done = wire(place.url, clock), threading.Event()
+        await other.store.open()
+        verifying = asyncio.create_task(asyncio.to_thread(asyncio.run, verified_until(place.url, done)))
+        try:
+            await asyncio.gather(written(parts, "a"), written(other, "b"))
+        finally:
+            done.set()
+            reports = await verifying
+            await other.store.close()
+    assert [report.faults for report in reports if report.faults] == []
+    assert len({report.entries for report in reports}) > 2, "it has to meet them at work"
+
+
+async def verified_until(url: str, done: threading.Event) -> list[audit.Report]:
+    store, reports = wire(url).store, []  # type: Any, list[audit.Report]
+    await store.open()
+    try:
+        while not done.is_set() or not reports:
+            reports.append(await audit.verify(store, "default"))
+        return reports
+    finally:
+        await store.close()
+
+
+async def written(parts: Parts, name: str, rounds: int = 12) -> None:
+    accounts = parts.accounts
+    for number in range(rounds):
+        waits = await pending(parts, f"{name}{number}", MAIL, args={"to": "bob"})
+        await parts.gate.check(call(f"n{name}{number}", tool="note", args={"text": "x"}), NOTE)
+        await approve(parts, waits)
+        await run(parts, waits)
+        await accounts.add_user(
+            "default", f"{name}{number}", "reviewer", "ada", frozenset({"finance"}), "x@example.com"
+        )
+        await accounts.change_user("default", f"{name}{number}", "ada", role="admin")
+        key, _ = await accounts.create_key("default", "program", "agent", "ada", f"{name}{number}")
+        await accounts.revoke_key("default", key.id, "ada")
+        await accounts.add_user("default", f"gone{name}{number}", "reviewer", "ada", frozenset({"finance"}))
+        await accounts.remove_user("default", f"gone{name}{number}", "ada")
+        for erasure in (Erasure("approval", waits, "", "ann"), Erasure("person", f"gone{name}{number}", "", "ann")):
+            async for _ in parts.store.erase("default", erasure):
+                await asyncio.sleep(0)
