@@ -11,12 +11,15 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
-from interlock.core.gaps import Taken
+from interlock.core.expected_tables import ExpectedTables
+from interlock.core.gaps import Gaps, Taken
 from interlock.core.laws import Fault
 from interlock.core.ledger import Head, Verifier
-from interlock.core.ports import Store
-from interlock.row_check import RowCheck
+from interlock.core.ports import Query, Store
+from interlock.row_check import SPOKEN, RowCheck
 
+GLANCE = 100  # approvals
+STATEMENTS = 1_000  # entries in one read
 Progress = Callable[[int, int], None]  # how many entries are read, of how many
 
 
@@ -135,6 +138,29 @@ async def catch_up(store: Store, verifier: Verifier, progress: Progress = _unsee
         if newest in (head, verifier.head):
             return newest
         head = newest
+
+
+async def glance(store: Store, workspace: str, newest: int = GLANCE) -> list[Fault]:
+    """Without the chain: the newest approvals, and all people, keys and policies, with what entries say of them."""
+    tables, gaps, read = ExpectedTables(), Gaps(), 0
+
+    async def read_up_to(seq: int) -> int:
+        nonlocal read
+        while read < seq and (entries := await store.checking.statements(workspace, read, seq, STATEMENTS)):
+            for entry in entries:
+                gaps.note(entry) if entry.kind == "erased" else tables.take(entry)
+            read = entries[-1].seq
+        read = max(read, seq)
+        return read
+
+    await read_up_to((await store.head(workspace)).seq)
+    check = RowCheck(store.checking, workspace, tables, gaps, read_up_to)
+    page = await store.list(workspace, Query(limit=newest))
+    found = [fault async for fault in check.tables(*SPOKEN)]
+    for stored in page.items:
+        name = stored.approval.id
+        found += [fault async for fault in check.approvals(name[:-1], name)]
+    return found
 
 
 async def disagreements(store: Store, verifier: Verifier) -> AsyncIterator[Fault]:

@@ -19,6 +19,7 @@ from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.laws import Fault
 from interlock.core.policy import People
+from interlock.stores import transaction
 from interlock.wiring import Parts, wire
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, opened, pending
@@ -342,3 +343,87 @@ async def written(parts: Parts, name: str, rounds: int = 12) -> None:
         for erasure in (Erasure("approval", waits, "", "ann"), Erasure("person", f"gone{name}{number}", "", "ann")):
             async for _ in parts.store.erase("default", erasure):
                 await asyncio.sleep(0)
+
+
+# A database from before
+
+
+@pytest.fixture
+async def before(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Parts]:
+    """As a version left it whose entries did not state their rows."""
+    async with opened(place, clock, POLICY) as parts:
+        with monkeypatch.context() as old:
+            old.setattr(transaction, "stamped", lambda change, _=None: change.events)
+            await people(parts)
+            await calls(parts, clock)
+        place.sql("delete from marks where name = 'stated'")
+        yield parts
+
+
+# R62
+async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(before: Parts, place: Place) -> None:
+    assert await found(before) == ()
+    entries = (await before.store.head("default")).seq
+    assert (await before.store.state(), await before.store.state()) == (["default"], [])
+    assert (await before.store.head("default")).seq == entries + 1
+    assert await found(before) == ()
+    waits = place.sql("select id from approvals where call_id = 'callw'")[0][0]
+    place.forced("update payloads set sentence = 'Nothing to see' where id = ?", waits)
+    place.forced("update approvals set priority = 'low' where id = ?", waits)
+    place.forced("update users set role = 'admin' where name = 'bob'")
+    place.forced("update keys set digest = 'forged' where name = 'program'")
+    place.forced("update grants set teams = '[]' where id = 'g1'")
+    told = {(fault.table, fault.field, fault.seq) for fault in await found(before)}
+    fields = [
+        ("approvals", "shown"),
+        ("approvals", "subject"),
+        ("users", "role"),
+        ("keys", "sha256"),
+        ("grants", "scope"),
+    ]
+    assert told == {(*field, entries + 1) for field in fields}
+
+
+async def test_what_comes_after_the_statement_counts_more(before: Parts, clock: Clock) -> None:
+    await before.store.state()
+    waits, later = (
+        await pending(before, "x", MAIL, args={"to": "bob"}),
+        await pending(before, "y", MAIL, args={"to": "b"}),
+    )
+    await approve(before, waits)
+    seen = Seen((await before.store.get("default", later)).approval.args_sha256)
+    await before.inbox.decide("default", later, Edit({"to": "carol"}, seen), BOB)
+    await before.accounts.change_user("default", "bob", "ada", role="admin", teams=frozenset({"legal"}))
+    await before.accounts.remove_user("default", "eve", "ada")
+    async for _ in before.store.erase("default", Erasure("person", "eve", "", "ada")):
+        await asyncio.sleep(0)
+    assert await found(before) == ()
+
+
+async def test_a_row_that_cannot_be_read_keeps_no_ledger_from_being_stated(before: Parts, place: Place) -> None:
+    place.forced("update users set teams = 'nonsense' where name = 'bob'")
+    place.forced("update approvals set decision = 'nonsense', terms_sha256 = 'x' where call_id = 'callw'")
+    assert await before.store.state() == ["default"]
+    assert {fault.table for fault in await found(before)} == {"users", "approvals"}
+
+
+async def test_a_ledger_of_this_version_is_not_stated_whoever_takes_its_mark_away(parts: Parts, place: Place) -> None:
+    head = await parts.store.head("default")
+    assert await parts.store.state() == []
+    place.forced("delete from marks where name = 'stated'")
+    place.forced("update users set role = 'admin' where name = 'bob'")
+    assert (await parts.store.state(), await parts.store.head("default")) == ([], head)
+    assert [fault.field for fault in await found(parts)] == ["role"]
+
+
+async def test_a_glance_compares_the_newest_rows_and_all_people_keys_and_policies(parts: Parts, place: Place) -> None:
+    assert await audit.glance(parts.store, "default") == []
+    place.forced("update payloads set sentence = 'Nothing to see' where agent_says is not null")
+    place.forced("update users set role = 'admin' where name = 'bob'")
+    place.forced("update keys set role = 'admin' where name = 'program'")
+    place.forced("update policies set body = 'rules: []' where version = 1")
+    told = [(fault.table, fault.field) for fault in await audit.glance(parts.store, "default")]
+    assert told == [("users", "role"), ("keys", "role"), ("policies", "body"), ("approvals", "sentence")]
+    assert ("approvals", "sentence") not in [
+        (fault.table, fault.field) for fault in await audit.glance(parts.store, "default", 2)
+    ]

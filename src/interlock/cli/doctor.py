@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from interlock import __version__
+from interlock.audit import GLANCE, glance
 from interlock.cli.equipment import equipment
 from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
@@ -31,6 +32,7 @@ from interlock.workspaces import DEFAULT
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)
+MOST_FAULTS = 3  # that are told
 
 
 async def migrated(options: Options) -> None:
@@ -39,12 +41,16 @@ async def migrated(options: Options) -> None:
     try:
         done = await store.migrate()
         await store.open()
+        stated = await store.state()
         every = [name for name, _ in await store.migrations()]
     finally:
         await store.close()
     if options.json:
-        print_json({"database": store.name, "applied": list(done), "migrations": every})
-    elif done:
+        print_json({"database": store.name, "applied": list(done), "migrations": every, "stated": list(stated)})
+        return
+    if stated:
+        say(f"{store.name}: one entry now states what there is in {', '.join(stated)}; from here on it is compared.")
+    if done:
         say(f"{store.name}: applied {counted(len(done), 'migration', 'migrations')}: {', '.join(done)}.")
     else:
         say(f"{store.name}: up to date; there was nothing to do.")
@@ -109,6 +115,7 @@ async def _workspace(desk: Desk) -> AsyncIterator[Check]:
     async for line in _policy(desk):
         yield line
     yield await _ledger(desk)
+    yield await _rows(desk)
     for freeze in await store.open_freezes(desk.workspace):
         if freeze.is_on:
             what = f"{freeze.what} has been frozen by {freeze.by} for {span(desk.now() - freeze.at)}: {freeze.reason}"
@@ -189,6 +196,18 @@ async def _ledger(desk: Desk) -> Check:
     head = await desk.parts.store.head(desk.workspace)
     found = f"{counted(head.seq, 'entry', 'entries')}, head {head.link[:16]}…" if head.seq else "empty"
     return Check("ok", "ledger", found)
+
+
+async def _rows(desk: Desk) -> Check:
+    """A sample: the whole ledger may take minutes."""
+    faults = await glance(desk.parts.store, desk.workspace)
+    compared = f"the newest {GLANCE} approvals, all people, keys and policies"
+    if not faults:
+        return Check("ok", "rows", f"{compared} are as the ledger says; this is a sample")
+    said = "; ".join(visible(fault.message) for fault in faults[:MOST_FAULTS])
+    more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+    todo = "Keep a copy of the database as it is, and see: interlock audit verify"
+    return Check("fail", "rows", f"of {compared}, some differ from the ledger: {said}{more}", todo)
 
 
 def _tell(lines: list[Check], public: dict[str, object] | None) -> None:

@@ -32,6 +32,7 @@ async def work(options: Options, *, demo: bool) -> None:
     log = Log(wall_clock, settings.server.log)
     parts = wire(settings.storage.url, retention=settings.storage.retention)
     await parts.store.open()
+    await parts.store.state()
     told = asyncio.Event()
     take_logs(log)
     try:

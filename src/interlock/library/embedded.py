@@ -52,6 +52,7 @@ class Embedded:
     async def open(self, bridge: Bridge) -> None:
         """Opens the database and puts the policy in force, unless it was and another replaced it."""
         await self._parts.store.open()
+        await self._parts.store.state()
         program, self._own = self._program, _own_policy(self._policy)
         self._tell(await self._parts.apply_policy(program.workspace, self._own, program.user, self._toggles))
 

@@ -49,6 +49,7 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
     async with AsyncExitStack() as stack:
         await parts.store.open()
         stack.push_async_callback(parts.store.close)
+        await parts.store.state()
         listening = listen(settings.server.host, settings.server.port)
         site = await site_of(settings, parts, demo=demo)
         take_logs(site.log)

@@ -63,7 +63,7 @@ class SqlChecking:
         """Of people, keys, policies, grants or agents, by their names or ids."""
         begin: object = int(after or 0) if table == "policies" else after
         found = await self._database.fetch(f"checked_{table}", workspace, workspace, begin, limit)
-        return CheckedPage(found[0][0] if found else 0, [_row(table, row[1:]) for row in found])
+        return CheckedPage(found[0][0] if found else 0, [row_of(table, row[1:]) for row in found])
 
     async def statements(self, workspace: str, after: int, until: int, limit: int) -> Sequence[Entry]:
         """Entries that say what those tables hold, and what was erased; without the uses of grants."""
@@ -101,7 +101,7 @@ class SqlChecking:
 ID, SPEC = 1, 12  # columns of an approval
 
 
-def _row(table: str, row: Row) -> tuple[str, Any]:
+def row_of(table: str, row: Row) -> tuple[str, Any]:
     try:
         return _READ[table](row)
     except UNREADABLE as error:

@@ -274,4 +274,4 @@ async def _about(fetch: Fetch, workspace: str, person: str) -> AsyncIterator[Lot
 def _tells_of(person: str, data: dict[str, Any], content: dict[str, Any]) -> bool:
     """As requester of a denied call, as the name of a failed sign-in, as who was told, was changed or stands in."""
     named = (content.get("requester"), content.get("name"), content.get("person"), data.get("user"))
-    return person in (*named, *content.get("to", {}).get("users", ()))
+    return person in (*named, *content.get("to", {}).get("users", ()), *content.get("users", ()))

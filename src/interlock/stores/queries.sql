@@ -327,7 +327,10 @@ where e.workspace = ? and e.seq > cast(? as bigint) and e.seq <= cast(? as bigin
 order by e.seq limit ?
 
 -- name: first_birth
-select data from events where workspace = ? and kind in ('proposed', 'allowed') and seq <= ? order by seq limit 1
+select data from events where workspace = ? and kind in ('proposed', 'allowed') order by seq limit 1
+
+-- name: stated_entry
+select seq from events where workspace = ? and kind = 'stated' order by seq limit 1
 
 -- name: unstated
 select h.workspace from heads h

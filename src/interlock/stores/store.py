@@ -38,7 +38,7 @@ from interlock.core.ports import Watch as WatchPort
 from interlock.core.rehearsal import Recorded
 from interlock.core.run import Run
 from interlock.core.search import is_search
-from interlock.stores import erasing, recording, rows, steps
+from interlock.stores import erasing, recording, rows, stating, steps
 from interlock.stores.accounts import SqlAccounts
 from interlock.stores.answering import SqlAnswers
 from interlock.stores.checking import SqlChecking
@@ -402,6 +402,11 @@ class SqlStore:
     async def examine(self) -> Sequence[Check]:
         applied = len(await self.migrations())
         return [Check("ok", "database", f"{self.name}, {applied} migrations applied"), *await self._database.examine()]
+
+    async def state(self) -> Sequence[str]:
+        """Has ledgers of an earlier version say what there is, before anything else is written; gives workspaces."""
+        found = [str(row[0]) for row in await self._database.fetch("unstated")]
+        return [workspace for workspace in found if await self._database.write(stating.state(workspace))]
 
     async def migrate(self) -> Sequence[str]:
         """Applies what is missing and gives the names."""

@@ -11,6 +11,7 @@ from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Payload, Stored
+from interlock.core.expected_tables import STATED
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head, seal
@@ -95,7 +96,7 @@ class Transaction:
         found = self._connection.fetch("approval", workspace, approval_id)
         if not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
-        return rows.approval_of(found[0], self._terms)
+        return rows.approval_of(found[0], self.terms)
 
     def has_approval(self, workspace: str, approval_id: str) -> bool:
         key = (workspace, approval_id)
@@ -108,7 +109,7 @@ class Transaction:
         found = self._connection.fetch(name, workspace, approval_id)
         if known is None and not found:
             raise NotFound("There is no approval with this id.", approval_id=approval_id)
-        approval = known or rows.approval_of(found[0], self._terms)
+        approval = known or rows.approval_of(found[0], self.terms)
         kept = found and not approval.erased_by  # what this batch erases is in the database to its end
         payload = rows.payload_of(found[0][-rows.PAYLOAD :]) if kept else Payload()
         return Stored(approval, _merged(payload, self._payloads.get(key)))
@@ -179,7 +180,7 @@ class Transaction:
 
     def answered(self, workspace: str) -> list[Approval]:
         """The pending ones that somebody did something about, as this batch leaves them."""
-        found = [rows.approval_of(row, self._terms) for row in self._connection.fetch("answered", workspace)]
+        found = [rows.approval_of(row, self.terms) for row in self._connection.fetch("answered", workspace)]
         known = {approval.id: approval for approval in found}
         known |= {key[1]: approval for key, approval in self._approvals.items() if key[0] == workspace}
         return [approval for approval in known.values() if approval.status == "pending"]
@@ -392,13 +393,15 @@ class Transaction:
                 self._sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
             self._heads[workspace] = Head(workspace, entry.seq, entry.link, entry.at)
             self._moved.add(workspace)
+            if entry.seq == 1:  # all that this ledger will speak of is stated by its own entries
+                self.write("write_mark", workspace, STATED, 0)
 
     def _intern(self, terms: Ask) -> None:
         if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
             self._new_terms[terms.sha256] = terms
             self._sets["insert_terms"].append((terms.sha256, terms.snapshot))
 
-    def _terms(self, sha256: str) -> Ask:
+    def terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
         return known or learn_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
 

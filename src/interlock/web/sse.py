@@ -21,7 +21,7 @@ BESIDE = 250  # bytes that a line takes beside its text
 PIECE = 64 * 1024  # bytes that are sent at once: a reader who stalls holds little more
 MOST_KINDS = 100
 MOST_DIGITS = 18
-OF_ACCOUNTS = ("user_", "key_", "sign", "password_", "link_", "away_")  # only admins see these kinds
+OF_ACCOUNTS = ("user_", "key_", "sign", "password_", "link_", "away_", "stated")  # only admins see these kinds
 TAKING = frozenset({"user_changed", "user_removed", "key_revoked", "password_changed", "signed_out"})
 NOBODY: frozenset[str] = frozenset()
 
