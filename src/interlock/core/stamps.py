@@ -163,10 +163,7 @@ def _card(approval: Approval, payload: Payload) -> dict[str, object]:
 
 
 def _words(approval: Approval) -> dict[str, object]:
-    decided = approval.decision
-    if decided is None:
-        return {}
-    words = {"via": decided.via, "reason": decided.reason, "comment": decided.comment}
+    words = {name: getattr(approval.decision, name, "") for name in ("via", "reason", "comment")}
     return {name: value for name, value in words.items() if value}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
 from typing import Any, Protocol, cast
 
 from interlock.core.approval import Approval
@@ -97,6 +98,7 @@ class SqlStore:
         self.accounts = SqlAccounts(database)
         self.answers = SqlAnswers(database)
         self.checking = SqlChecking(database)
+        self.state = partial(stating.state_all, database)
         self.deliveries = SqlDeliveries(database)
         self.freezes = freezes = SqlFreezes(database)
         self.open_freezes, self.use_key = freezes.open, freezes.use_key
@@ -105,12 +107,12 @@ class SqlStore:
         self.threads = SqlThreads(database)
         self.announce = database.watchers.announce
         self.count_read = database.count_read
+        self.open, self.close = database.open, database.close
         self.clock = database.clock
         self.tally = database.tally
         self.measures = Measures(database.fetch)
         self.statistics = Statistics(database)
         self.name = database.name
-        self.open, self.close = database.open, database.close
 
     # Approvals
 
@@ -402,11 +404,6 @@ class SqlStore:
     async def examine(self) -> Sequence[Check]:
         applied = len(await self.migrations())
         return [Check("ok", "database", f"{self.name}, {applied} migrations applied"), *await self._database.examine()]
-
-    async def state(self) -> Sequence[str]:
-        """Has ledgers of an earlier version say what there is, before anything else is written; gives workspaces."""
-        found = [str(row[0]) for row in await self._database.fetch("unstated")]
-        return [workspace for workspace in found if await self._database.write(stating.state(workspace))]
 
     async def migrate(self) -> Sequence[str]:
         """Applies what is missing and gives the names."""

@@ -1,0 +1,336 @@
+"""What entries state of a row and what a row may then hold: honest lives raise nothing, every other row does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from interlock.core import approval as approvals
+from interlock.core import conversation, execution, routing, voting
+from interlock.core.approval import Approval, Decided, Edited, decide
+from interlock.core.canonical import canonical, digest
+from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
+from interlock.core.erasure import without_content
+from interlock.core.errors import Problem
+from interlock.core.event import Change, Event, Payload, Stored
+from interlock.core.expected import Difference, Expected
+from interlock.core.grant import Grant
+from interlock.core.ledger import Entry, Head, seal
+from interlock.core.policy import Allow, Ask, People, Rung, Stage
+from interlock.core.request import allow, allow_by_grant, request
+from interlock.core.stamps import as_json, shown_sha256, stamped, subject_sha256
+from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal
+
+ASKED = Ask("two", (Stage(FINANCE, 2),), remind=(1,), ladder=(Rung(2, People(frozenset({"dave"}))),), undo_window=9)
+ONE = Ask("one", (Stage(FINANCE),), undo_window=9)
+SILENT = Ask("silent", on_expiry="approve")
+OK = Payload(result=b'"ok"')
+
+
+def unstamped(change: Change[Approval], old: Approval | None = None) -> tuple[Event, ...]:
+    """As an earlier version wrote them."""
+    return change.events
+
+
+@dataclass
+class Life:
+    """A row and its entries, as the store would keep them."""
+
+    stamp: Callable[..., tuple[Event, ...]] = stamped
+    stored: Stored = field(init=False)
+    entries: list[Entry] = field(default_factory=list)
+
+    def begin(self, change: Change[Approval]) -> Life:
+        self.stored = Stored(change.state, change.payload or Payload())
+        return self._seal(self.stamp(change), change.state.created_at)
+
+    def then(self, change: Change[Approval], now: int = NOW) -> Life:
+        old, payload = self.stored
+        new = change.payload or Payload()
+        if new.args is not None:
+            payload = payload._replace(args=new.args, shown=new.shown, sentence=new.sentence, preview=None)
+        elif change.payload is not None:
+            payload = payload._replace(result=new.result, error=new.error)
+        self.stored = Stored(change.state, payload)
+        return self._seal(self.stamp(change, old), now)
+
+    def _seal(self, events: Sequence[Event], now: int) -> Life:
+        for event in events:
+            last = self.entries[-1] if self.entries else None
+            head = Head("default", last.seq, last.link, last.at) if last else Head("default")
+            self.entries.append(seal(event, head, now, b"salt"))
+        return self
+
+    @property
+    def row(self) -> Approval:
+        return self.stored.approval
+
+
+def differences(entries: Sequence[Entry], stored: Stored) -> list[Difference]:
+    expected = Expected()
+    for entry in entries:
+        expected.take(entry)
+    return list(expected.differences(stored))
+
+
+def fields(entries: Sequence[Entry], stored: Stored) -> set[str]:
+    return {each.field for each in differences(entries, stored)}
+
+
+def asked(life: Life, terms: Ask = ASKED, **more: Any) -> Life:
+    return life.begin(request(proposal(**more), terms, at()))
+
+
+def edited(row: Approval, args: object, terms: Ask) -> Edited:
+    data = canonical(args)
+    return Edited(row.args_sha256, data, None, digest(data), "Pay more?", ("/to: odd",), terms)
+
+
+def vote(life: Life, who: Any) -> Life:
+    return life.then(decide(life.row, Approve(Seen(life.row.args_sha256, life.row.alarms)), who, at()))
+
+
+def ran(life: Life) -> Life:
+    life.then(execution.start(life.stored, "attempt:1", 60_000, "", at(), runner_is_dead=False))
+    return life.then(execution.renew(life.row, 1, 60_000, at()))
+
+
+def whole(life: Life) -> Life:
+    """Reminded, escalated, claimed, asked about, delegated, approved by two, and run."""
+    asked(life, agent_path=("a", "helper"), thread_id="t", agent_says="It is due.", preview="5", alarms=("/to: odd",))
+    life.then(routing.tick(life.row, at(NOW + 1)), NOW + 1).then(routing.tick(life.row, at(NOW + 2)), NOW + 2)
+    life.then(conversation.claim(life.row, ALICE, at())).then(conversation.release(life.row, ALICE, at()))
+    life.then(conversation.claim(life.row, BOB, at())).then(conversation.ask(life.row, "Why?", BOB, at()))
+    life.then(conversation.reply(life.row, 1, "So", "agent:helper", at()))
+    life.then(conversation.comment(life.row, "Hm", BOB))
+    life.then(approvals.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
+    vote(life, ALICE)
+    vote(life, DAVE)
+    ran(life)
+    return life.then(execution.finish(life.row, 1, OK, at(), ok=True))
+
+
+def changed(life: Life) -> Life:
+    asked(life, ONE, misfits=(Problem("/to", "is odd"),))
+    decision = Edit({"amount": 6}, Seen(life.row.args_sha256, ("/to: odd",)))
+    life.then(decide(life.row, decision, ALICE, at(), edited(life.row, {"amount": 6}, ASKED)))
+    again = Edit({"amount": 7}, Seen(life.row.args_sha256, ("/to: odd",)))
+    life.then(decide(life.row, again, ALICE, at(), edited(life.row, {"amount": 7}, ASKED)))
+    vote(life, BOB)
+    ran(life)
+    return life.then(execution.finish(life.row, 1, Payload(error="No"), at(), ok=False))
+
+
+def refused(life: Life) -> Life:
+    asked(life, ONE)
+    life.then(decide(life.row, Reject("Never"), ALICE, at()))
+    life.then(approvals.undo(life.row, ALICE, at()))
+    return life.then(decide(life.row, Reject("Never", Seen(comment="ever")), ALICE, at()))
+
+
+def answered(life: Life) -> Life:
+    asked(life, ONE)
+    return life.then(decide(life.row, Respond("Ask her", seen=Seen(reason="I know")), ALICE, at()))
+
+
+def timed_out(life: Life) -> Life:
+    return asked(life, ONE).then(approvals.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
+
+
+def silence(life: Life) -> Life:
+    return asked(life, SILENT).then(approvals.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
+
+
+def withdrawn(life: Life) -> Life:
+    return asked(life, ONE).then(approvals.cancel(life.row, "agent:helper", "No need", at()))
+
+
+def allowed(life: Life) -> Life:
+    life.begin(allow(proposal(), Allow("free"), at()))
+    return life.then(execution.lapse(life.row, at()))
+
+
+def granted(life: Life) -> Life:
+    grant = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", NOW, NOW + 1)
+    life.begin(allow_by_grant(proposal(agent=""), ONE, grant, at()))
+    ran(life)
+    return life.then(execution.finish(life.row, 1, Payload(), at(), ok=True))
+
+
+def unknown(life: Life, *, ok: bool) -> Life:
+    ran(life.begin(allow(proposal(), Allow("free"), at())))
+    life.then(execution.lose(life.row, at()))
+    return life.then(approvals.resolve_unknown(life.row, "I looked", ALICE, b'"yes"', at(), ok=ok))
+
+
+def found_done(life: Life) -> Life:
+    return unknown(life, ok=True)
+
+
+def found_failed(life: Life) -> Life:
+    return unknown(life, ok=False)
+
+
+LIVES = [whole, changed, refused, answered, timed_out, silence, withdrawn, allowed, granted, found_done, found_failed]
+
+
+@pytest.mark.parametrize("stamp", [stamped, unstamped])
+@pytest.mark.parametrize("live", LIVES)
+def test_an_honest_row_is_what_its_entries_say(live: Callable[[Life], Life], stamp: Any) -> None:
+    life = live(Life(stamp))
+    assert differences(life.entries, life.stored) == []
+
+
+@pytest.mark.parametrize("stamp", [stamped, unstamped])
+@pytest.mark.parametrize("live", LIVES)
+def test_a_row_is_still_that_when_its_content_was_erased(live: Callable[[Life], Life], stamp: Any) -> None:
+    life = live(Life(stamp))
+    bare = [entry._replace(salt=None, content=None) for entry in life.entries]
+    left = Stored(without_content(life.row, "ann", NOW), Payload())
+    assert differences(bare, left) == []
+
+
+@pytest.mark.parametrize("live", LIVES)
+def test_any_one_entry_may_have_lost_its_content(live: Callable[[Life], Life]) -> None:
+    life = live(Life())
+    for place, entry in enumerate(life.entries):
+        entries = [*life.entries[:place], entry._replace(salt=None, content=None), *life.entries[place + 1 :]]
+        assert differences(entries, life.stored) == [], entry.kind
+
+
+def but(life: Life, **changes: Any) -> Stored:
+    return life.stored._replace(approval=replace(life.row, **changes))
+
+
+def about(life: Life, **changes: Any) -> Stored:
+    return but(life, subject=life.row.subject._replace(**changes))
+
+
+def told(life: Life, **changes: Any) -> Stored:
+    return life.stored._replace(payload=life.stored.payload._replace(**changes))
+
+
+OTHER = Decided("reject", "mallory", NOW + 5, "web", "No", "No")
+ROWS: list[tuple[str, Callable[[Life], Stored]]] = [
+    ("status", lambda life: but(life, status="failed")),
+    ("binding", lambda life: but(life, binding="f" * 64)),
+    ("requester", lambda life: about(life, requester="mallory")),
+    ("agent", lambda life: about(life, agent="mallory")),
+    ("agent_path", lambda life: about(life, agent_path=())),
+    ("thread_id", lambda life: about(life, thread_id="")),
+    ("run_id", lambda life: about(life, run_id="x")),
+    ("call_id", lambda life: about(life, call_id="x")),
+    ("effect", lambda life: about(life, effect="read")),
+    ("tool", lambda life: about(life, tool="x")),
+    ("idempotent", lambda life: about(life, idempotent=True)),
+    ("subject", lambda life: about(life, priority="low")),
+    ("terms", lambda life: but(life, terms=ONE)),
+    ("expires_at", lambda life: but(life, expires_at=1)),
+    ("created_at", lambda life: but(life, created_at=1)),
+    ("start_by", lambda life: but(life, start_by=1)),
+    ("release_at", lambda life: but(life, release_at=1)),
+    ("fence", lambda life: but(life, fence=2)),
+    ("runner", lambda life: but(life, runner="runner:2")),
+    ("grant_id", lambda life: but(life, grant_id="g9")),
+    ("claimed_by", lambda life: but(life, claimed_by="")),
+    ("editors", lambda life: but(life, editors=("mallory",))),
+    ("reminded", lambda life: but(life, reminded=0)),
+    ("escalated", lambda life: but(life, escalated=0)),
+    ("asked", lambda life: but(life, asked=0)),
+    ("replied", lambda life: but(life, replied=())),
+    ("alarms", lambda life: but(life, alarms=())),
+    ("misfits", lambda life: but(life, misfits=(Problem("", "odd"),))),
+    ("erased", lambda life: but(life, erased_by="mallory")),
+    ("delegations", lambda life: but(life, delegations=())),
+    ("votes", lambda life: but(life, votes=life.row.votes[:1])),
+    ("votes.seats", lambda life: but(life, votes=tuple(each._replace(seat="x") for each in life.row.votes))),
+    *((f"decision.{name}", lambda life: but(life, decision=OTHER)) for name in ("kind", "by", "at", "reason")),
+    *((f"decision.{name}", lambda life: but(life, decision=OTHER)) for name in ("via", "comment")),
+    ("sentence", lambda life: told(life, sentence="x")),
+    ("agent_says", lambda life: told(life, agent_says=None)),
+    ("preview", lambda life: told(life, preview="x")),
+    ("result", lambda life: told(life, result=b"1")),
+    ("error", lambda life: told(life, error="x")),
+    ("args_sha256", lambda life: but(life, args_sha256="f" * 64)),
+]
+
+
+@pytest.mark.parametrize(("name", "forged"), ROWS, ids=[name for name, _ in ROWS])
+def test_a_row_that_says_otherwise_differs_in_that_field(name: str, forged: Callable[[Life], Stored]) -> None:
+    life = whole(Life())
+    assert name in fields(life.entries, forged(life))
+
+
+def test_an_allowed_call_has_the_window_of_its_terms() -> None:
+    life = allowed(Life())
+    assert "window" in fields(life.entries, but(life, expires_at=NOW + 1))
+
+
+def test_an_erased_row_still_has_to_be_about_the_same_call_and_decided_by_the_same_people() -> None:
+    life = whole(Life())
+    bare = [entry._replace(salt=None, content=None) for entry in life.entries]
+    left = without_content(life.row, "ann", NOW)
+    forged = replace(left, subject=left.subject._replace(requester="mallory"), decision=OTHER, votes=())
+    told = {"subject", "decision.kind", "decision.by", "decision.at", "votes"}
+    assert fields(bare, Stored(forged, Payload())) == told
+
+
+def test_words_are_not_told_and_names_are() -> None:
+    life = refused(Life())
+    row = but(life, decision=replace(OTHER, kind="approve", at=NOW))
+    said = {each.field: str(each) for each in differences(life.entries, row)}
+    assert said["decision.by"] == "decision.by is mallory in its row; the ledger says alice."
+    assert said["decision.reason"] == "decision.reason in its row is not what the ledger says."
+    assert str(Difference("x", 1, "a" * 300, None)) == f"x is {'a' * 200}… in its row; the ledger says null."
+    assert str(Difference("binding", 1)) == "Its row is bound to other arguments than the ledger says."
+
+
+def test_a_change_that_no_kind_explains_is_stated_beside_it() -> None:
+    life = asked(Life(), ONE)
+    moved = replace(life.row, expires_at=life.row.expires_at + 5, votes=(voting.Vote("x", "x", 0, "", NOW, "web"),))
+    facts = {"status": "pending", "binding": moved.binding}
+    life.then(Change(moved, (Event("thawed", "ada", facts, moved.id),)))
+    assert '"row":["expires_at","votes","votes.seats"]' in life.entries[-1].data
+    assert differences(life.entries, life.stored) == []
+    assert fields(life.entries, but(life, expires_at=1)) == {"expires_at"}
+    bare = [life.entries[0], life.entries[1]._replace(salt=None, content=None)]
+    assert differences(bare, but(life, expires_at=1)) == [], "nobody knows it any more"
+
+
+def test_a_refusal_states_nothing() -> None:
+    life = asked(Life(), ONE)
+    change = decide(life.row, Approve(Seen(life.row.args_sha256)), DAVE, at())
+    assert stamped(change, life.row) == change.events
+    assert stamped(Change(life.row)) == ()
+
+
+def test_what_was_open_before_is_compared_with_what_was_stated_of_it() -> None:
+    life = asked(Life(unstamped), ONE)
+    row, seq = life.stored, 5
+
+    def found(stored: Stored, entries: Sequence[Entry]) -> set[str]:
+        expected = Expected()
+        for entry in entries:
+            expected.take(entry)
+        expected.state_before(seq, subject_sha256(row.approval), ONE.sha256, shown_sha256(row))
+        return {each.field for each in expected.differences(stored)}
+
+    assert found(row, life.entries) == set()
+    assert found(told(life, sentence="x"), life.entries) == {"shown"}
+    assert found(but(life, terms=ASKED), life.entries) == {"terms"}
+    left = Stored(without_content(life.row, "ann", NOW), Payload())
+    assert found(left, [entry._replace(salt=None, content=None) for entry in life.entries]) == set()
+    change = decide(life.row, Edit({"amount": 6}, Seen(life.row.args_sha256, ("/to: odd",))), ALICE, at())
+    assert change.error is not None
+    decision = Edit({"amount": 6}, Seen(life.row.args_sha256, ("/to: odd",)))
+    life.stamp = stamped
+    life.then(decide(life.row, decision, ALICE, at(), edited(life.row, {"amount": 6}, ASKED)))
+    later = [life.entries[0], *(entry._replace(seq=entry.seq + 5) for entry in life.entries[1:])]
+    assert found(life.stored, later) == set()
+
+
+def test_sets_and_tuples_are_spelled_as_json_spells_them() -> None:
+    assert as_json((frozenset({"b", "a"}), ("x",), 1)) == [["a", "b"], ["x"], 1]

@@ -1,0 +1,230 @@
+"""What entries say that people, keys, policies, grants and agents are, in one go and in parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from interlock.core.canonical import digest
+from interlock.core.event import Event
+from interlock.core.expected_tables import (
+    STATED,
+    ExpectedTables,
+    KeyRow,
+    key_sha256,
+    scope_sha256,
+    stating,
+    user_changed,
+)
+from interlock.core.grant import Grant
+from interlock.core.identity import Key
+from interlock.core.ledger import Entry, Head, Verifier, seal
+from interlock.core.policy import People
+from interlock.core.ports import AgentVersion, PolicyVersion, User
+
+AT = 1_000
+BOB = User("bob", "reviewer", frozenset({"finance"}), "bob@example.com")
+AWAY = User("eve", "admin", away_until=AT + 5, away_to=People(frozenset({"bob"})))
+KEY = KeyRow(Key("k1", "default", "program", "agent", "", "ada", AT), "d" * 64)
+POLICY = PolicyVersion(1, digest(b"rules: []"), "rules: []", "ada", AT, "needed")
+GRANT = Grant("g1", "default", "pay", "s" * 64, "bob", frozenset({"finance"}), "reviewer", AT, AT + 9, when="true")
+AGENT = AgentVersion("office", 1, "{}", "ada", AT)
+ROWS = {"users": ("bob", BOB), "keys": ("k1", KEY), "policies": ("1", POLICY), "grants": ("g1", GRANT)}
+ROWS |= {"agents": ("office", AGENT)}  # type: ignore[dict-item]
+
+
+def event(kind: str, data: dict[str, Any], content: dict[str, Any] | None = None, actor: str = "ada") -> Event:
+    return Event(kind, actor, data, "", content)
+
+
+CREATED = event(
+    "key_created", {"key": "k1", "role": "agent", "user": "", "sha256": key_sha256("d" * 64)}, {"name": "program"}
+)
+PUT = event("policy_changed", {"version": 1, "policy": POLICY.sha256}, {"reason": "needed"})
+LIMITS = {"grant": "g1", "tool": "pay", "spec": "s" * 64, "expires_at": AT + 9, "max_uses": None, "budget": ""}
+MADE = event(
+    "granted",
+    {**LIMITS, "budget_of": "", "role": "reviewer", "scope": scope_sha256(GRANT)},
+    {"agent": "*", "when": "true", "reason": "", "via": "web"},
+    "bob",
+)
+KNOWN = event("agent_changed", {"agent": "office", "version": 1, "body": digest(b"{}")}, {"body": {}})
+ALL = (user_changed(BOB, "ada"), CREATED, PUT, MADE, KNOWN)
+
+
+def chain(*events: Event) -> list[Entry]:
+    entries: list[Entry] = []
+    head = Head("default")
+    for each in events:
+        entries.append(seal(each, head, AT, b"salt"))
+        head = Head("default", entries[-1].seq, entries[-1].link, AT)
+    return entries
+
+
+def expected(*entries: Entry) -> ExpectedTables:
+    tables = ExpectedTables()
+    for entry in entries:
+        tables.take(entry)
+    return tables
+
+
+def fields(tables: ExpectedTables, table: str, row_id: str, row: Any) -> set[str]:
+    return {each.field for each in tables.differences(table, row_id, row)}
+
+
+def bare(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry._replace(salt=None, content=None) if entry.digest else entry for entry in entries]
+
+
+def but(row: Any, **changes: Any) -> Any:
+    if isinstance(row, KeyRow):
+        return row._replace(key=but(row.key, **changes))
+    return type(row)(**{**{name: getattr(row, name) for name in row.__slots__}, **changes})
+
+
+def test_rows_are_what_their_entries_say() -> None:
+    for tables in (expected(*chain(*ALL)), expected(*bare(chain(*ALL)))):
+        assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * 5
+        assert [list(tables.ids(name)) for name in ROWS] == [[row[0]] for row in ROWS.values()]
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "names"),
+    [
+        ("users", {"role": "admin"}, {"role"}),
+        ("users", {"teams": frozenset()}, {"teams"}),
+        ("users", {"email": "x@example.com"}, {"email"}),
+        ("users", {"removed_at": AT}, {"removed_at"}),
+        ("users", {"away_until": AT, "away_to": People(frozenset({"x"}))}, {"away_until", "away_to"}),
+        ("keys", {"role": "admin", "person": "ada"}, {"role", "person"}),
+        ("keys", {"revoked_at": AT}, {"revoked_at"}),
+        ("keys", {"created_by": "x", "created_at": 1, "name": "x"}, {"created_by", "created_at", "name"}),
+        ("policies", {"body": "rules: [1]"}, {"body"}),
+        ("policies", {"sha256": "x", "author": "x", "at": 1, "reason": ""}, {"sha256", "author", "at", "reason"}),
+        ("grants", {"when": "", "agent": "x"}, {"when", "agent", "scope"}),
+        ("grants", {"expires_at": 1, "uses": 3, "revoked_at": 1}, {"expires_at", "uses", "revoked_at"}),
+        ("grants", {"teams": frozenset(), "spec_sha256": "x", "spent": "3"}, {"scope", "spec_sha256", "spent"}),
+        ("agents", {"body": '{"a":1}', "version": 2}, {"body", "version"}),
+    ],
+)
+def test_a_row_that_says_otherwise_differs_in_those_fields(
+    table: str, changes: dict[str, Any], names: set[str]
+) -> None:
+    row_id, row = ROWS[table]
+    assert fields(expected(*chain(*ALL)), table, row_id, but(row, **changes)) == names
+
+
+def test_a_key_is_recognised_by_its_digest() -> None:
+    assert fields(expected(*chain(CREATED)), "keys", "k1", KEY._replace(digest="e" * 64)) == {"sha256"}
+
+
+def test_a_row_that_no_entry_speaks_of_differs_in_its_id() -> None:
+    assert fields(expected(), "users", "bob", BOB) == {"id"}
+    assert expected().last("users", "bob") == 0
+    assert expected(*chain(*ALL)).last("users", "bob") == 1
+
+
+def test_the_last_entry_counts() -> None:
+    away = event("away_changed", {"user": "bob", "until": AT + 5}, {"to": {"users": ["eve"], "teams": []}})
+    gone = event("user_removed", {"user": "bob", "sessions": 0})
+    lost = event("key_revoked", {"key": "k1", "user": ""})
+    longer = event("key_changed", {"key": "k1", "role": "viewer"})
+    over = event("grant_revoked", {"grant": "g1", "tool": "pay"}, {"reason": ""})
+    entries = chain(*ALL, away)
+    standing_in = but(BOB, away_until=AT + 5, away_to=People(frozenset({"eve"})))
+    assert fields(expected(*entries), "users", "bob", standing_in) == set()
+    assert fields(expected(*bare(entries)), "users", "bob", but(standing_in, away_to=None)) == set()
+    tables = expected(*chain(*ALL, away, gone, longer, lost, over))
+    assert fields(tables, "users", "bob", but(BOB, removed_at=AT, email="")) == set()
+    assert fields(tables, "keys", "k1", but(KEY, revoked_at=AT, role="viewer")) == set()
+    assert fields(tables, "grants", "g1", but(GRANT, revoked_at=AT)) == set()
+
+
+def test_uses_of_a_grant_are_counted_by_the_calls_that_it_let_through() -> None:
+    budget = but(GRANT, uses=2, budget="10", budget_of="/n", spent="4")
+    used = Event("allowed", "agent", {"by": "grant", "grant": "g1", "use": 2}, "a1", {"budget_left": "6"})
+    freely = Event("allowed", "agent", {"by": "rule"}, "a2")
+    entries = chain(event("granted", {"grant": "g1"}, {"agent": "*", "when": "true"}, "bob"), used, freely)
+    assert fields(expected(*entries), "grants", "g1", budget) == set()
+    assert fields(expected(*entries), "grants", "g1", but(budget, uses=1, spent="3")) == {"uses", "budget_left"}
+    assert fields(expected(*bare(entries)), "grants", "g1", but(budget, spent="3")) == set()
+
+
+def test_entries_of_earlier_versions_say_less() -> None:
+    old = event("user_changed", {"user": "eve", "role": "admin"}, {"teams": []})
+    removed = event("user_changed", {"user": "eve", "role": "admin", "removed": True}, {"teams": []})
+    body = event("agent_changed", {"agent": "office", "version": 1}, {"body": {}})
+    assert fields(expected(*chain(old)), "users", "eve", AWAY) == set()
+    assert fields(expected(*chain(removed)), "users", "eve", but(AWAY, removed_at=5)) == set()
+    assert fields(expected(*chain(body)), "agents", "office", but(AGENT, body='{"a":1}')) == set()
+
+
+def test_a_person_who_is_away_or_was_removed_is_said_to_be() -> None:
+    gone = but(AWAY, removed_at=7)
+    assert fields(expected(*chain(user_changed(AWAY, "ada"))), "users", "eve", AWAY) == set()
+    assert fields(expected(*chain(user_changed(gone, "ada"))), "users", "eve", AWAY) == {"removed_at"}
+
+
+def test_an_entry_of_another_kind_says_nothing() -> None:
+    assert list(expected(*chain(event("signed_in", {"via": "link"}))).ids("users")) == []
+
+
+# One entry for a database from before
+
+
+def stated(role: str = "reviewer", **more: tuple[str, ...]) -> Event:
+    rows = {table: [row] for table, row in ROWS.items()}
+    return stating({**rows, "users": [("bob", but(BOB, role=role))]}, more)
+
+
+def born(seq_of: str = "a1") -> Event:
+    return Event("proposed", "agent", {"subject": "x", "status": "pending", "binding": "b"}, seq_of)
+
+
+def test_what_was_stated_is_compared_and_replaces_what_was_said_before() -> None:
+    ghost = event("user_changed", {"user": "ghost", "role": "admin"}, {"teams": []})
+    entries = chain(ghost, stated(a1=("s", "t", "x")))
+    tables = expected(*entries)
+    assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * 5
+    assert (list(tables.ids("users")), tables.open, tables.stated) == (["bob"], {"a1": ("s", "t", "x")}, 2)
+    assert fields(tables, "users", "bob", but(BOB, role="admin", email="")) == {"role", "email"}
+    assert fields(expected(*bare(entries)), "users", "bob", but(BOB, email="")) == set(), "that was erased"
+    assert json.loads(entries[1].data)["keys"]["k1"]["role"] == "agent"
+    assert entries[1].kind == STATED
+
+
+def verified(*entries: Entry) -> ExpectedTables:
+    verifier = Verifier("default")
+    verifier.feed(entries)
+    return verifier.tables
+
+
+def test_nothing_is_stated_twice_or_behind_entries_that_state_their_rows() -> None:
+    again = chain(stated(), stated("admin"))
+    assert fields(verified(*again), "users", "bob", BOB) == set()
+    late = chain(user_changed(BOB, "ada"), born(), stated("admin"))
+    assert fields(verified(*late), "users", "bob", BOB) == set()
+    assert verified(*late).stamped == 2
+
+
+def joined(entries: Sequence[Entry], cut: int) -> ExpectedTables | None:
+    first, second = verified(*entries[:cut]), verified(*entries[cut:])
+    return first if first.join(second) else None
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_parts_give_what_the_whole_gives(cut: int) -> None:
+    changed = user_changed(but(BOB, role="admin"), "ada")
+    entries = chain(user_changed(BOB, "ada"), CREATED, stated(), changed, born())
+    tables = joined(entries, cut)
+    assert tables is not None
+    assert fields(tables, "users", "bob", but(BOB, role="admin")) == set()
+    assert (tables.stamped, tables.stated) == (5, 3)
+
+
+def test_a_statement_that_does_not_count_has_all_read_in_order() -> None:
+    entries = chain(user_changed(BOB, "ada"), born(), stated("admin"))
+    assert joined(entries, 2) is None
