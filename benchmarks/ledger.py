@@ -23,6 +23,7 @@ from interlock.core.ledger import Entry, Head, Verifier, seal
 from interlock.core.policy import Ask
 from interlock.core.ports import Store
 from interlock.core.request import Proposal, request
+from interlock.core.stamps import stamped
 from interlock.ledger_file import Source, export, verify_exports
 from interlock.stores import rows
 from interlock.stores.queries import load_queries
@@ -136,7 +137,8 @@ def _life(number: int, moment: Moment) -> Life:
     decided = decide(asked.state, Approve(Seen(shown.sha256)), BOB, moment)
     running = start(Stored(decided.state, Payload(call.args)), "runner:1", 60_000, "", moment, runner_is_dead=False)
     ended = finish(running.state, 1, Payload(result=b'"ok"'), moment, ok=True)
-    events = tuple(event for change in (asked, decided, running, ended) for event in change.events)
+    changes = ((asked, None), (decided, asked.state), (running, decided.state), (ended, running.state))
+    events = tuple(event for change, old in changes for event in stamped(change, old))
     assert len(events) == ENTRIES_EACH
     return Life(ended.state, Payload(call.args, None, "Delete a file", result=b'"ok"'), events)
 

@@ -62,6 +62,15 @@ def test_what_is_asked_of_deliveries_again_and_again_costs_the_same_however_many
     assert index in "\n".join(row[3] for row in plan)
 
 
+@pytest.mark.parametrize("name", ["checked_approvals", "checked_entries"])
+def test_a_page_of_what_is_verified_costs_the_same_however_much_comes_after_it(name: str) -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate_sqlite(connection, 0)
+        query = load_queries()[name]
+        steps = [row[3] for row in connection.execute(f"explain query plan {query}", [1] * query.count("?"))]
+    assert [step for step in steps if step.startswith(("SCAN", "USE TEMP"))] == []
+
+
 def test_postgresql_plans_are_right_before_the_first_statistics(postgres_url: str) -> None:
     """Plans are made once for each connection, perhaps while the tables are still empty."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:

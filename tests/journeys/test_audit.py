@@ -82,13 +82,19 @@ def test_an_empty_ledger_and_a_missing_workspace_are_valid(shell: Shell) -> None
         ("update approvals set status = 'approved' where status = 'pending'", "the ledger says pending"),
         ("update approvals set args_sha256 = binding where status = 'pending'", "Its arguments were altered"),
         ("update approvals set binding = args_sha256 where status = 'pending'", "Its row is bound to other arguments"),
-        ("update approvals set tool = 'drop_table' where status = 'pending'", "Its row was altered"),
+        ("update approvals set tool = 'drop_table' where status = 'pending'", "tool is drop_table in its row"),
         ("update payloads set args = cast('{}' as blob) where shown is null", "Its arguments were altered"),
         ("update payloads set args = cast('{}' as blob) where shown is not null", "Its row was altered"),
         ("update payloads set args = 'a text' where shown is null", "Its row cannot be read"),
         ("delete from payloads where shown is not null", "Its arguments are gone and nothing says who erased them"),
         ("delete from approvals where status = 'pending'", "its row is gone"),
         ("update approvals set decision = 'nonsense' where status = 'approved'", "cannot be read"),
+        ("update approvals set requester = 'mallory'", "requester is mallory in its row; the ledger says"),
+        ("update payloads set sentence = 'Nothing'", "sentence in its row is not what the ledger says."),
+        (
+            "insert into users (workspace, name, role, teams) values ('default', 'mallory', 'admin', '[]')",
+            "user mallory: No entry of the ledger says who made it.",
+        ),
     ],
 )
 async def test_tampering_is_found(shell: Shell, statement: str, words: str) -> None:

@@ -248,3 +248,21 @@ async def test_a_check_that_cannot_be_made_says_so(ada: httpx2.AsyncClient, monk
     monkeypatch.setattr(verifying, "PROGRAM", (sys.executable, "-c", "import time; time.sleep(60)"))
     monkeypatch.setattr(verifying, "LONGEST", 0.2)
     assert "longer than" in (await verified(ada))["problem"]
+
+
+# R62
+async def test_a_row_that_differs_is_told_with_its_field_and_without_its_words(
+    ada: httpx2.AsyncClient, told: list[dict[str, Any]], place: Place
+) -> None:
+    approval_id = told[1]["approval_id"]
+    place.forced("update payloads set sentence = ? where id = ?", "hunter2", approval_id)
+    place.forced("update users set role = 'admin' where name = 'vic'")
+    last = await verified(ada)
+    assert last["state"] == "invalid"
+    assert [(fault["table"], fault["row"], fault["field"]) for fault in last["faults"]] == [
+        ("approvals", approval_id, "sentence"),
+        ("users", "vic", "role"),
+    ]
+    assert all(fault["seq"] > 0 for fault in last["faults"])
+    assert "user vic: role is admin in its row; the ledger says viewer." in last["faults"][1]["message"]
+    assert "hunter2" not in str(last)

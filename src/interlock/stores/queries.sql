@@ -280,9 +280,8 @@ order by version desc limit ?
 select version from policies where workspace = ? and sha256 = ? limit 1
 
 -- name: checked_approvals
-select h.seq, {approval}, {payload}
-from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h
-cross join approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
+select coalesce((select seq from heads where workspace = ?), 0), {approval}, {payload}
+from approvals a left join payloads p on p.workspace = a.workspace and p.id = a.id
 where a.workspace = ? and a.id > ? and a.id <= ? order by a.id limit ?
 
 -- name: checked_entries
@@ -293,32 +292,34 @@ where e.workspace = ? and e.approval_id <> '' and (e.approval_id, e.seq) > (?, ?
 order by e.approval_id, e.seq limit ?
 
 -- name: checked_users
-select h.seq, u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
-from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join users u
-where u.workspace = ? and u.name > ? order by u.name limit ?
+select
+    coalesce((select seq from heads where workspace = ?), 0),
+    u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
+from users u where u.workspace = ? and u.name > ? order by u.name limit ?
 
 -- name: checked_keys
-select h.seq, k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at,
+select
+    coalesce((select seq from heads where workspace = ?), 0),
+    k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at,
     k.agents, k.tools, k.requester, k.expires_at, k.rotated_from, k.root, k.digest
-from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join keys k
-where k.workspace = ? and k.id > ? order by k.id limit ?
+from keys k where k.workspace = ? and k.id > ? order by k.id limit ?
 
 -- name: checked_policies
-select h.seq, p.version, p.sha256, p.body, p.author, p.at, p.reason, p.source
-from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join policies p
-where p.workspace = ? and p.version > cast(? as bigint) order by p.version limit ?
+select
+    coalesce((select seq from heads where workspace = ?), 0),
+    p.version, p.sha256, p.body, p.author, p.at, p.reason, p.source
+from policies p where p.workspace = ? and p.version > cast(? as bigint) order by p.version limit ?
 
 -- name: checked_grants
 select
-    h.seq, g.workspace, g.id, g.tool, g.spec_sha256, g.created_by, g.teams, g.role, g.created_at, g.expires_at, g.agent,
+    coalesce((select seq from heads where workspace = ?), 0),
+    g.workspace, g.id, g.tool, g.spec_sha256, g.created_by, g.teams, g.role, g.created_at, g.expires_at, g.agent,
     g.condition, g.max_uses, g.uses, g.revoked_at, g.reason, g.budget_of, g.budget, g.spent
-from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join grants g
-where g.workspace = ? and g.id > ? order by g.id limit ?
+from grants g where g.workspace = ? and g.id > ? order by g.id limit ?
 
 -- name: checked_agents
-select h.seq, a.name, a.version, a.body, a.author, a.at
-from (select coalesce(max(seq), 0) as seq from heads where workspace = ?) as h cross join agents a
-where a.workspace = ? and a.name > ? order by a.name limit ?
+select coalesce((select seq from heads where workspace = ?), 0), a.name, a.version, a.body, a.author, a.at
+from agents a where a.workspace = ? and a.name > ? order by a.name limit ?
 
 -- name: statements
 select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content

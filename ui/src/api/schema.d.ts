@@ -3669,12 +3669,15 @@ export interface components {
         };
         /**
          * LedgerFault
-         * @description `seq` is 0 if it is about no entry, but about a row of the approvals.
+         * @description `seq` is the entry, or 0 if there is none. `table`, `row` and `field` are of the row that differs from it.
          */
         LedgerFault: {
             seq: number;
             /** @description In words. */
             message: string;
+            table: string;
+            row: string;
+            field: string;
         };
         /**
          * LedgerHead

@@ -29,7 +29,7 @@ it("counts faults, and says when not all of them are shown", () => {
     ...FOUND,
     state: "invalid" as const,
     fault_count: 3,
-    faults: [{ seq: 1, message: "Altered." }],
+    faults: [{ seq: 1, message: "Altered.", table: "", row: "", field: "" }],
   };
   expect(inWords(broken).title).toBe("The ledger is not whole: 3 faults");
   expect(inWords(broken).text).toContain("The first 1 faults are shown.");
