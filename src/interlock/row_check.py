@@ -7,7 +7,7 @@ number and no further. So both are of one moment, and whoever writes meanwhile r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from interlock.core.approval import Approval
@@ -59,22 +59,19 @@ class RowCheck:
         newest = await self._read_up_to(page.newest)
         found = dict(page.items)
         expected: dict[str, Expected] = {}
-        async for entry in self._entries(after, end, newest):
-            try:
-                expected.setdefault(entry.approval_id, Expected()).take(entry)
-            except UNREADABLE as error:
-                yield _fault(f"approval {entry.approval_id}: The entry cannot be read: {error}.", entry.seq)
+        async for entries in self._entries(after, end, newest):
+            for fault in _take(entries, expected):
+                yield fault
         for approval_id, row in found.items():
             for fault in self._approval(approval_id, row, expected.get(approval_id)):
                 yield fault
         for approval_id in sorted(expected.keys() - found.keys()):
             yield _of(approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first)
 
-    async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Entry]:
+    async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Sequence[Entry]]:
         place = (after, FIRST)
         while entries := await self._checking.entries(self._workspace, place, end, newest, ENTRIES):
-            for entry in entries:
-                yield entry
+            yield entries
             if len(entries) < ENTRIES:
                 return
             place = (entries[-1].approval_id, entries[-1].seq)
@@ -141,6 +138,17 @@ class RowCheck:
         for entry in await self._checking.statements(self._workspace, seq - 1, seq, 1):
             return bool(entry.digest) and entry.content is None and not difference.row
         return False
+
+
+def _take(entries: Sequence[Entry], expected: dict[str, Expected]) -> Iterator[Fault]:
+    for entry in entries:
+        known = expected.get(entry.approval_id)
+        if known is None:
+            known = expected[entry.approval_id] = Expected()
+        try:
+            known.take(entry)
+        except UNREADABLE as error:
+            yield _fault(f"approval {entry.approval_id}: The entry cannot be read: {error}.", entry.seq)
 
 
 def altered(approval: Approval, payload: Payload, args: bytes) -> str:

@@ -177,6 +177,7 @@ def found_failed(life: Life) -> Life:
 LIVES = [whole, changed, refused, answered, timed_out, silence, withdrawn, allowed, granted, found_done, found_failed]
 
 
+# R62
 @pytest.mark.parametrize("stamp", [stamped, unstamped])
 @pytest.mark.parametrize("live", LIVES)
 def test_an_honest_row_is_what_its_entries_say(live: Callable[[Life], Life], stamp: Any) -> None:
@@ -334,3 +335,10 @@ def test_what_was_open_before_is_compared_with_what_was_stated_of_it() -> None:
 
 def test_sets_and_tuples_are_spelled_as_json_spells_them() -> None:
     assert as_json((frozenset({"b", "a"}), ("x",), 1)) == [["a", "b"], ["x"], 1]
+
+
+def test_an_entry_that_is_no_object_cannot_be_read() -> None:
+    entry = asked(Life(), ONE).entries[0]
+    for data in ("[]", "{} {}", "nonsense"):
+        with pytest.raises(ValueError):
+            Expected().take(entry._replace(data=data))

@@ -85,6 +85,7 @@ def but(row: Any, **changes: Any) -> Any:
     return type(row)(**{**{name: getattr(row, name) for name in row.__slots__}, **changes})
 
 
+# R62
 def test_rows_are_what_their_entries_say() -> None:
     for tables in (expected(*chain(*ALL)), expected(*bare(chain(*ALL)))):
         assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * 5

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock.core.event import Stored
 from interlock.core.execution import ATTEMPT
-from interlock.core.stamps import PARTS, plain, result_sha256, shown_sha256, text_sha256
+from interlock.core.stamps import BIRTHS, FIELDS, PARTS, plain, result_sha256, shown_sha256, text_sha256
 
 if TYPE_CHECKING:
+    from interlock.core.approval import Approval
     from interlock.core.ledger import Entry
 
 Facts = Mapping[str, Any]
@@ -33,6 +35,10 @@ class Difference(NamedTuple):
         return f"{self.field} is {_shown(self.row)} in its row; the ledger says {_shown(self.said)}."
 
 
+def _of_approval(spell: Callable[[Approval], object]) -> Callable[[Stored], object]:
+    return lambda stored: spell(stored.approval)
+
+
 # What people wrote, what tools gave, and digests: named when they differ, and never printed.
 UNSPOKEN = frozenset(
     {"decision.reason", "decision.comment", "error", "result", "sentence", "agent_says", "preview", "alarms"}
@@ -40,25 +46,31 @@ UNSPOKEN = frozenset(
 )
 # Fields of a row that are not the approval's own attributes; a new column of either table is one line here.
 OF_ROW: Mapping[str, Callable[[Stored], object]] = {
-    "tool": lambda s: s.approval.subject.tool,
-    "effect": lambda s: s.approval.subject.effect,
-    "agent": lambda s: s.approval.subject.agent,
+    **{name: attrgetter(f"approval.subject.{name}") for name in ("tool", "effect", "agent", "thread_id", "requester")},
+    **{name: attrgetter(f"approval.subject.{name}") for name in ("run_id", "call_id", "idempotent")},
     "agent_path": lambda s: list(s.approval.subject.agent_path),
-    "thread_id": lambda s: s.approval.subject.thread_id,
-    "requester": lambda s: s.approval.subject.requester,
-    "run_id": lambda s: s.approval.subject.run_id,
-    "call_id": lambda s: s.approval.subject.call_id,
-    "idempotent": lambda s: s.approval.subject.idempotent,
     "runner": lambda s: _runner(s.approval.runner),
     "window": lambda s: s.approval.expires_at - s.approval.created_at - s.approval.terms.expires_in,
-    "erased": lambda s: bool(s.approval.erased_by),
+    "erased": attrgetter("approval.erased_by"),
     "sentence": lambda s: text_sha256(s.payload.sentence),
     "agent_says": lambda s: text_sha256(s.payload.agent_says),
     "preview": lambda s: text_sha256(s.payload.preview),
     "result": lambda s: result_sha256(s.payload),
-    "error": lambda s: s.payload.error,
+    "error": attrgetter("payload.error"),
     "shown": shown_sha256,
+    **{name: attrgetter(f"approval.{name}") for name in ("status", "binding", "fence", "created_at", "expires_at")},
+    **{name: attrgetter(f"approval.{name}") for name in ("release_at", "claimed_by", "grant_id", "args_sha256")},
+    **{name: attrgetter(f"approval.{name}") for name in ("escalated", "reminded", "asked")},
 }
+GETTERS = {**{name: _of_approval(spell) for name, spell in FIELDS.items()}, **OF_ROW}
+SAID_BY_DATA = frozenset(
+    {"status", "binding", "fence", "release_at", "terms", "expires_at", "subject", "tool", "idempotent"}
+)
+AT_FIRST = (  # what is nothing until an entry says otherwise
+    *("fence", "escalated", "reminded", "asked", "votes", "votes.seats", "editors", "replied", "delegations"),
+    *("claimed_by", "release_at", "result", "error", "start_by", "grant_id", *PARTS["decision"]),
+)
+UNSAID: Said = (None, 0)
 # What is taken when an approval is erased; the rest is compared for ever.
 TAKEN = frozenset(
     {"args_sha256", "alarms", "misfits", "sentence", "agent_says", "preview", "result", "error", "shown"}
@@ -76,12 +88,13 @@ class Expected:
         self._said: dict[str, Said] = {}
 
     def take(self, entry: Entry) -> None:
-        data: Facts = json.loads(entry.data)
-        content: Facts | None = None if entry.content is None else json.loads(entry.content)
-        erased = bool(entry.digest) and content is None
-        for name in ("status", "binding", "fence", "release_at", "terms", "expires_at", "subject"):
-            if name in data:
-                self._say(name, data[name], entry)
+        data: Facts = read_json(entry.data)
+        content: Facts | None = None if entry.content is None else read_json(entry.content.decode())
+        erased = content is None and bool(entry.digest)
+        if entry.kind in BIRTHS:
+            self._said = dict.fromkeys(AT_FIRST, (None, entry.seq))
+        for name in SAID_BY_DATA.intersection(data):
+            self._said[name] = (data[name], entry.seq)
         step = _STEPS.get(entry.kind)
         if step is not None:
             step(self, entry, data, None if erased else content or {})
@@ -105,7 +118,8 @@ class Expected:
         for name, (said, seq) in self._said.items():
             if gone and name in TAKEN:
                 continue
-            found = value_of(stored, name)
+            get = GETTERS.get(name)
+            found = plain(stored.approval, name) if get is None else get(stored)
             if found != said and (found or said):  # nothing is nothing, however it is spelled
                 yield Difference(name, seq) if name in UNSPOKEN else Difference(name, seq, found, said)
 
@@ -114,28 +128,16 @@ class Expected:
     def _begin(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         self.first, self.kept = entry.seq, content is not None
         self._say("created_at", entry.at, entry)
-        self._say("tool", data.get("tool"), entry)
-        self._say("idempotent", data.get("idempotent"), entry)
         self._say("agent", entry.actor.removeprefix("agent:") if entry.actor != "agent" else "", entry)
-        self._say("grant_id", data.get("grant", ""), entry)
-        for name in ("fence", "escalated", "reminded", "asked"):
-            self._say(name, 0, entry)
-        for name in ("votes", "votes.seats", "editors", "replied", "delegations"):
-            self._say(name, [], entry)
-        self._say("claimed_by", "", entry)
-        self._say("release_at", None, entry)
-        self._say("result", None, entry)
-        self._say("error", None, entry)
+        if "grant" in data:
+            self._say("grant_id", data["grant"], entry)
         if content is not None:
-            self._say("erased", False, entry)
+            self._say("erased", None, entry)
             self._about(entry, data, content)
         if entry.kind == "allowed":
             self._say("window", 0, entry)
             self._decided(entry, data, content, "approve", data.get("granted_by", "policy"))
             self._say("start_by", entry.at, entry)
-        else:
-            self._say("start_by", None, entry)
-            self._undecided(entry)
 
     def _about(self, entry: Entry, data: Facts, content: Facts) -> None:
         for name in ("run_id", "call_id", "requester", "args_sha256"):
@@ -177,7 +179,7 @@ class Expected:
     def _approve(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         if "stage" in data:
             self._vote(entry, data, content)
-        edited = bool(self._said.get("editors", ([], 0))[0]) and data.get("by") != "expiry"
+        edited = bool(self._said.get("editors", UNSAID)[0]) and data.get("by") != "expiry"
         self._decided(entry, data, content, "edit" if edited else "approve", entry.actor)
         self._say("start_by", entry.at, entry)
 
@@ -243,7 +245,7 @@ class Expected:
         """To what was said before, if that is known."""
         known = self._said.get(name)
         if known is not None:
-            before: Sequence[object] = known[0]  # type: ignore[assignment]  # a list from the beginning
+            before: Sequence[object] = known[0] or []  # type: ignore[assignment]  # nothing, or a list
             self._say(name, [*before, *([] if once and value in before else [value])], entry)
 
     def _forget(self, *names: str) -> None:
@@ -297,10 +299,15 @@ _STEPS: Mapping[str, Callable[[Expected, Entry, Facts, Facts | None], None]] = {
 }
 
 
-def value_of(stored: Stored, name: str) -> object:
-    """A field of the row, spelled as an entry spells it."""
-    of_row = OF_ROW.get(name)
-    return of_row(stored) if of_row is not None else plain(stored.approval, name)
+_scan = json.JSONDecoder().raw_decode
+
+
+def read_json(text: str) -> Facts:
+    """Of what the program wrote: a million of these are read at once."""
+    value, end = _scan(text)
+    if end != len(text) or type(value) is not dict:
+        raise ValueError("it is not a JSON object")
+    return value
 
 
 def _words(kind: str, data: Facts, content: Facts | None) -> Facts | None:
