@@ -8,7 +8,7 @@ here, once it differs from its default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from interlock.core.approval import Approval
@@ -128,19 +128,22 @@ def result_sha256(payload: Payload) -> str | None:
 
 
 def _stamped(event: Event, change: Change[Approval]) -> Event:
-    kind, approval = event.kind, change.state
-    match kind:
+    state, payload = change.state, change.payload or Payload()
+    data: dict[str, object] = {}
+    content: dict[str, object] = {}
+    match event.kind:
         case "proposed" | "allowed":
-            data = {"subject": subject_sha256(approval), "terms": approval.terms.sha256}
-            event = _with(event, data, _born(approval, change.payload or Payload()))
+            data = {"subject": subject_sha256(state), "terms": state.terms.sha256}
+            content = _born(state, payload)
         case "edited":
-            shown = _card(approval, change.payload or Payload())
-            event = _with(event, {"terms": approval.terms.sha256}, shown)
+            data, content = {"terms": state.terms.sha256}, _card(state, payload)
         case "responded" | "resolved":
-            event = _with(event, {}, {"result_sha256": result_sha256(change.payload or Payload())})
+            content = {"result_sha256": result_sha256(payload)}
         case _:
             pass
-    return _with(event, {}, {"decision": _words(approval)}) if _is_wordless(event) else event
+    if _is_wordless(event):
+        content["decision"] = _words(state)
+    return _with(event, data, content) if data or content else event
 
 
 def _is_wordless(event: Event) -> bool:
@@ -149,12 +152,12 @@ def _is_wordless(event: Event) -> bool:
 
 def _born(approval: Approval, payload: Payload) -> dict[str, object]:
     subject = approval.subject
-    facts: dict[str, object] = {"agent": subject.agent, "effect": subject.effect}
-    facts |= {"agent_path": list(subject.agent_path)} if subject.agent_path else {}
-    facts |= {"thread_id": subject.thread_id} if subject.thread_id else {}
-    facts |= {"agent_says_sha256": text_sha256(payload.agent_says)} if payload.agent_says is not None else {}
-    facts |= {"preview_sha256": text_sha256(payload.preview)} if payload.preview is not None else {}
-    return facts | _card(approval, payload)
+    facts = _card(approval, payload)
+    facts["agent"], facts["effect"] = subject.agent, subject.effect
+    given = {"agent_path": list(subject.agent_path), "thread_id": subject.thread_id}
+    shown = {"agent_says_sha256": payload.agent_says, "preview_sha256": payload.preview}
+    facts |= {name: value for name, value in given.items() if value}
+    return facts | {name: text_sha256(text) for name, text in shown.items() if text is not None}
 
 
 def _card(approval: Approval, payload: Payload) -> dict[str, object]:
@@ -167,15 +170,14 @@ def _words(approval: Approval) -> dict[str, object]:
     return {name: value for name, value in words.items() if value}
 
 
-def _unexplained(events: Iterable[Event], old: Approval | None, new: Approval) -> list[str]:
+def _unexplained(events: tuple[Event, ...], old: Approval | None, new: Approval) -> list[str]:
     """Fields that changed though no entry of these kinds says so by itself."""
-    before = {} if old is None else old.__dict__
-    explained = ALWAYS.union(*[EXPLAINED.get(event.kind, ALWAYS) for event in events])
-    changed = [
-        name
-        for name, value in new.__dict__.items()
-        if name not in explained and value is not before.get(name) and value != before.get(name, _default(name))
-    ]
+    before, after = {} if old is None else old.__dict__, new.__dict__
+    explained = EXPLAINED.get(events[0].kind, ALWAYS)
+    if len(events) > 1:
+        explained = explained.union(*[EXPLAINED.get(event.kind, ALWAYS) for event in events])
+    touched = [name for name in after if name not in explained and after[name] is not before.get(name)]
+    changed = [name for name in touched if after[name] != before.get(name, _default(name))]
     return [part for name in changed for part in PARTS.get(name, (name,))]
 
 
@@ -184,5 +186,5 @@ def _default(name: str) -> object:
 
 
 def _with(event: Event, data: Values, content: Values) -> Event:
-    both = {**(event.content or {}), **content}
-    return event._replace(data={**event.data, **data} if data else event.data, content=both or None)
+    kind, actor, facts, approval_id, told = event
+    return Event(kind, actor, {**facts, **data}, approval_id, {**(told or {}), **content})
