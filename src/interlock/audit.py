@@ -141,7 +141,7 @@ async def catch_up(store: Store, verifier: Verifier, progress: Progress = _unsee
 
 
 async def glance(store: Store, workspace: str, newest: int = GLANCE) -> list[Fault]:
-    """Without the chain: the newest approvals, and all people, keys and policies, with what entries say of them."""
+    """Without the chain: the newest approvals, all people, keys, policies and freezes, with what entries say of it."""
     tables, gaps, read = ExpectedTables(), Gaps(), 0
 
     async def read_up_to(seq: int) -> int:

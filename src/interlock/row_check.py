@@ -1,4 +1,4 @@
-"""Compares what people are shown with the ledger: the rows of approvals, people, keys, policies, grants and agents.
+"""Compares what people are shown with the ledger: rows of approvals, people, keys, policies, grants, agents, freezes.
 
 Rows are read page by page, each with the number of the newest entry at that moment; the ledger is read up to that
 number and no further. So both are of one moment, and whoever writes meanwhile raises no alarm.
@@ -24,7 +24,7 @@ PAGE = 500  # rows
 ENTRIES = 5_000  # in one read
 FIRST = 2**62  # behind every entry of an approval
 LAST = "\U0010ffff"  # behind every id
-SPOKEN = ("users", "keys", "policies")  # the tables that a short look compares
+SPOKEN = ("users", "keys", "policies", "freezes")  # the tables that a short look compares
 
 ReadUpTo = Callable[[int], Awaitable[int]]  # reads the ledger on, to this entry, and gives how far it is read
 

@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 
 from interlock import audit
-from interlock.core.call import ToolSpec
+from interlock.cli.hook_door import Local
+from interlock.core.call import Caller, ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
 from interlock.core.erasure import Erasure
 from interlock.core.event import Payload
 from interlock.core.grant import Grant
+from interlock.core.identity import Bindings
 from interlock.core.laws import Fault
 from interlock.core.policy import People
+from interlock.freezes import Freezes
 from interlock.stores import transaction
 from interlock.wiring import Parts, wire
 from tests.places import Place
@@ -29,12 +32,22 @@ POLICY = """
 defaults: {undo_window: 1h}
 rules:
   - {name: two, tools: [wire_money], then: ask, quorum: 2, expires_in: 1d, remind: [1h]}
+  - {name: three, tools: [sign], then: ask, quorum: 3, expires_in: 9d}
   - {name: free, tools: [note], then: allow}
 """
 WIRE = ToolSpec(
     "wire_money", "destructive", describe="Wire {amount}", secret=("key",), preview=lambda args: "a preview"
 )
 NOTE = ToolSpec("note", "write")
+SIGN = ToolSpec("sign", "write")
+PROGRAM = Caller(
+    owner="agent:office",
+    owners=frozenset({"agent:office"}),
+    agents=("office",),
+    credential="k1",
+    requester="ann",
+    vouched=True,
+)
 MAIL = ToolSpec("mail", "write", describe="Mail {to}")
 Change = Callable[[Any], Any]
 
@@ -52,7 +65,15 @@ def by_mallory(text: str) -> str:
     return str(in_json(votes=votes)(text))
 
 
+def with_gone(text: str) -> str:
+    """The vote of somebody who was removed counts again."""
+    votes = json.loads(text)["votes"]
+    return str(in_json(votes=[*votes, ["gone", *votes[0][1:]]])(text))
+
+
 PAID = "call_id = 'wired'"
+BOUND, ROTATED = "name = 'bound' and root = ''", "name = 'bound' and root <> ''"
+FROZEN = "name = 'Dröp'"
 # Which table and rows, which column, what is put there, and the field that is told.
 TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("approvals", PAID, "decision", in_json(by="mallory"), "decision.by"),
@@ -70,6 +91,14 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("approvals", PAID, "effect", "read", "effect"),
     ("approvals", PAID, "priority", "low", "subject"),
     ("approvals", PAID, "tool", "note", "tool"),
+    ("approvals", PAID, "owner", "*", "subject"),
+    ("approvals", PAID, "known", in_json(requester="mallory"), "subject"),
+    ("approvals", PAID, "progress", in_json(deferred=[1, 1]), "deferred"),
+    ("approvals", "call_id = 'moved'", "expires_at", START + 2, "expires_at"),
+    ("approvals", "call_id = 'moved'", "progress", in_json(deferred=[0, 0]), "deferred"),
+    ("approvals", "call_id = 'moved'", "progress", in_json(deferred=[3_600_000, 1]), "deferred_until"),
+    ("approvals", "call_id = 'left'", "progress", with_gone, "votes"),
+    ("approvals", "call_id = 'left'", "progress", in_json(claimed="gone"), "claimed_by"),
     ("approvals", PAID, "status", "rejected", "status"),
     ("approvals", PAID, "progress", without_votes, "votes"),
     ("approvals", PAID, "progress", by_mallory, "votes"),
@@ -113,10 +142,24 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("policies", "version = 2", "body", "rules: []", "body"),
     ("policies", "version = 2", "sha256", "0" * 64, "sha256"),
     ("policies", "version = 2", "author", "mallory", "author"),
+    ("policies", "version = 2", "source", "file", "source"),
     ("keys", "name = 'program'", "role", "admin", "role"),
     ("keys", "name = 'program'", "digest", "0" * 64, "sha256"),
     ("keys", "name = 'program'", "person", "ada", "person"),
     ("keys", "name = 'lost'", "revoked_at", None, "revoked_at"),
+    ("keys", "name = 'program'", "agents", '["office"]', "agents"),
+    ("keys", "name = 'program'", "requester", "any", "requester"),
+    ("keys", "name = 'program'", "expires_at", START, "expires_at"),
+    ("keys", "name = 'program'", "rotated_from", "ilk_other", "rotated_from"),
+    ("keys", "name = 'program'", "root", "ilk_other", "root"),
+    ("keys", BOUND, "agents", "", "agents"),
+    ("keys", BOUND, "tools", '["*"]', "tools"),
+    ("keys", BOUND, "requester", "none", "requester"),
+    ("keys", BOUND, "expires_at", None, "expires_at"),
+    ("keys", ROTATED, "agents", '["mallory"]', "agents"),
+    ("keys", ROTATED, "rotated_from", "", "rotated_from"),
+    ("keys", ROTATED, "root", "", "root"),
+    ("keys", ROTATED, "expires_at", None, "expires_at"),
     ("grants", "id = 'g1'", "expires_at", START + 2 * DAY, "expires_at"),
     ("grants", "id = 'g1'", "uses", 0, "uses"),
     ("grants", "id = 'g1'", "max_uses", 1_000, "max_uses"),
@@ -126,6 +169,16 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("grants", "id = 'g1'", "teams", '["legal"]', "scope"),
     ("grants", "id = 'g1'", "spent", "0", "budget_left"),
     ("grants", "id = 'g2'", "revoked_at", None, "revoked_at"),
+    ("freezes", FROZEN, "scope", "agent", "scope"),
+    ("freezes", FROZEN, "name", "other", "name"),
+    ("freezes", FROZEN, "folded", "other", "folded"),
+    ("freezes", FROZEN, "reason", "For fun", "reason"),
+    ("freezes", FROZEN, "created_by", "mallory", "by"),
+    ("freezes", FROZEN, "at", START - 1, "at"),
+    ("freezes", FROZEN, "released_at", START, "released_at"),
+    ("freezes", FROZEN, "settled_at", START, "settled_at"),
+    ("freezes", "name = 'mail'", "released_at", None, "released_at"),
+    ("freezes", "name = 'mail'", "released_by", "mallory", "released_by"),
     ("agents", "name = 'office'", "body", '{"tool_approvals":{"mail":false}}', "body"),
     ("agents", "name = 'office'", "version", 7, "version"),
 ]
@@ -147,18 +200,43 @@ async def people(parts: Parts) -> None:
     await accounts.add_user("default", "bob", "reviewer", "ada", frozenset({"finance"}), "bob@example.com")
     await accounts.add_user("default", "eve", "reviewer", "ada", frozenset({"finance"}))
     await accounts.add_user("default", "gone", "reviewer", "ada")
-    await accounts.set_away("default", "eve", parts.clock() + DAY, People(frozenset({"bob"})), "eve")
+    await accounts.set_away("default", "eve", parts.clock() + DAY, People(frozenset({"bob", "gone"})), "eve")
+    await left(parts)
     await accounts.remove_user("default", "gone", "ada")
     await accounts.create_key("default", "program", "agent", "ada")
     lost, _ = await accounts.create_key("default", "lost", "agent", "ada")
     await accounts.revoke_key("default", lost.id, "ada")
+    bindings = Bindings(("office",), ("mail", "note*"), "any")
+    bound, _ = await accounts.create_key("default", "bound", "agent", "ada", bindings=bindings, lasts=9 * DAY)
+    await accounts.rotate_key("default", bound.id, "ada")
     await parts.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")
     await store.put_agent("default", "office", '{"tool_approvals": {"mail": true}}', "ada")
 
 
+async def left(parts: Parts) -> None:
+    """Somebody votes, passes on and takes up what they then leave behind."""
+    approval_id = await pending(parts, "l", SIGN)
+    gone = replace(EVE, name="gone")
+    await parts.inbox.claim("default", approval_id, gone)
+    await parts.inbox.delegate("default", approval_id, People(frozenset({"ulf"})), gone)
+    await approve(parts, approval_id, gone)
+    await parts.inbox.delegate("default", approval_id, People(frozenset({"ulf", "gone"})), EVE)
+    await approve(parts, approval_id)
+
+
+async def frozen(parts: Parts, clock: Clock) -> None:
+    freezes = Freezes(parts.store.freezes, clock)
+    await pending(parts, "m", MAIL, args={"to": "bob"})
+    freeze = await freezes.freeze("default", "tool", "mail", "Stop it.", ADA)
+    clock.forward(3_600_000)
+    await freezes.release("default", freeze.id, "All is well.", ADA)
+    await freezes.freeze("default", "tool", "Dröp", "Nobody drops.", ADA)
+
+
 async def calls(parts: Parts, clock: Clock) -> None:
     named: dict[str, Any] = {"requester": "ann", "agent": "office", "thread_id": "t1", "agent_says": "It is due."}
-    wired = await pending(parts, "_", WIRE, **named, args={"amount": 5, "key": "s"}, agent_path=("office", "clerk"))
+    path = {"agent_path": ("office", "clerk"), "caller": PROGRAM}
+    wired = await pending(parts, "_", WIRE, **named, args={"amount": 5, "key": "s"}, **path)
     await parts.inbox.delegate("default", wired, People(frozenset({"ulf"})), EVE)
     clock.forward(3_600_000)
     await parts.worker.sweep()
@@ -187,6 +265,7 @@ async def calls(parts: Parts, clock: Clock) -> None:
     clock.forward(2 * DAY)
     await parts.worker.sweep()
     await pending(parts, "w", MAIL, args={"to": "bob"})
+    await frozen(parts, clock)
 
 
 async def grants(parts: Parts) -> None:
@@ -208,11 +287,13 @@ async def found(parts: Parts) -> tuple[Fault, ...]:
 
 
 NAMES = {"wired": "call_", "noted": "call_", "failed": "callf", "edited": "calle", "resolved": "callu"}
-NAMES |= {"answered": "calla", "refused": "callr", "silent": "calls"}
+NAMES |= {"moved": "callm", "left": "calll", "answered": "calla", "refused": "callr", "silent": "calls"}
 
 
-def rows_of(place: Place, where: str) -> str:
-    """Calls by what became of them."""
+def rows_of(place: Place, table: str, where: str) -> str:
+    """Calls by what became of them; what has an id by that, since the rest is changed."""
+    if table in ("keys", "freezes"):
+        return f"id = '{place.sql(f'select id from {table} where {where}')[0][0]}'"
     for name, call_id in NAMES.items():
         if where == f"call_id = '{name}'":
             run_id = "notes" if name == "noted" else "run"
@@ -226,7 +307,7 @@ async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: Par
     assert await found(parts) == ()
     unseen = []
     for table, where, column, new, field in TAMPERING:
-        which = rows_of(place, where)
+        which = rows_of(place, table, where)
         [(old,)] = place.sql(f"select {column} from {table} where {which}")
         old = bytes(old) if isinstance(old, memoryview) else old
         changed = new(old) if callable(new) else new
@@ -265,6 +346,11 @@ async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: Par
             | {"teams": "[]", "role": "admin", "created_at": START, "expires_at": START, "agent": "*"}
             | {"condition": "", "uses": 0, "reason": ""},
         ),
+        (
+            "freezes",
+            {"workspace": "default", "id": "forged", "scope": "tool", "name": "x", "folded": "x", "reason": "x"}
+            | {"created_by": "ada", "at": START, "released_by": ""},
+        ),
     ],
 )
 async def test_a_row_that_no_entry_speaks_of_is_told(
@@ -276,7 +362,7 @@ async def test_a_row_that_no_entry_speaks_of_is_told(
     assert (fault.table, fault.message.endswith("No entry of the ledger says who made it.")) == (table, True)
 
 
-@pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents"])
+@pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents", "freezes"])
 async def test_rows_that_are_gone_are_told(parts: Parts, place: Place, table: str) -> None:
     [(count,)] = place.sql(f"select count(*) from {table}")
     place.forced(f"delete from {table}")
@@ -372,6 +458,9 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(b
     place.forced("update approvals set priority = 'low' where id = ?", waits)
     place.forced("update users set role = 'admin' where name = 'bob'")
     place.forced("update keys set digest = 'forged' where name = 'program'")
+    place.forced("update keys set agents = '' where name = 'bound'")
+    place.forced("update policies set source = 'file' where version = 2")
+    place.forced("update freezes set released_at = at where name = 'Dröp'")
     place.forced("update grants set teams = '[]' where id = 'g1'")
     told = {(fault.table, fault.field, fault.seq) for fault in await found(before)}
     fields = [
@@ -379,9 +468,21 @@ async def test_a_database_from_before_is_stated_once_and_compared_from_then_on(b
         ("approvals", "subject"),
         ("users", "role"),
         ("keys", "sha256"),
+        ("keys", "agents"),
+        ("policies", "source"),
+        ("freezes", "released_at"),
         ("grants", "scope"),
     ]
     assert told == {(*field, entries + 1) for field in fields}
+
+
+async def test_a_hook_that_comes_first_states_a_database_from_before(before: Parts, place: Place) -> None:
+    entries = (await before.store.head("default")).seq
+    for _ in range(2):
+        hook = Local(place.url, "default", "coder", 60_000)
+        await hook.open()
+        await hook.close()
+    assert place.sql("select kind from events where seq > ?", entries) == [("stated",)]
 
 
 async def test_what_comes_after_the_statement_counts_more(before: Parts, clock: Clock) -> None:
@@ -416,14 +517,18 @@ async def test_a_ledger_of_this_version_is_not_stated_whoever_takes_its_mark_awa
     assert [fault.field for fault in await found(parts)] == ["role"]
 
 
-async def test_a_glance_compares_the_newest_rows_and_all_people_keys_and_policies(parts: Parts, place: Place) -> None:
+async def test_a_glance_compares_the_newest_rows_and_all_people_keys_policies_and_freezes(
+    parts: Parts, place: Place
+) -> None:
     assert await audit.glance(parts.store, "default") == []
     place.forced("update payloads set sentence = 'Nothing to see' where agent_says is not null")
     place.forced("update users set role = 'admin' where name = 'bob'")
     place.forced("update keys set role = 'admin' where name = 'program'")
     place.forced("update policies set body = 'rules: []' where version = 1")
+    place.forced("update freezes set settled_at = at where name = 'Dröp'")
     told = [(fault.table, fault.field) for fault in await audit.glance(parts.store, "default")]
-    assert told == [("users", "role"), ("keys", "role"), ("policies", "body"), ("approvals", "sentence")]
+    tables = [("users", "role"), ("keys", "role"), ("policies", "body"), ("freezes", "settled_at")]
+    assert told == [*tables, ("approvals", "sentence")]
     assert ("approvals", "sentence") not in [
         (fault.table, fault.field) for fault in await audit.glance(parts.store, "default", 2)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core import approval as approvals
-from interlock.core import conversation, execution, routing, voting
+from interlock.core import conversation, execution, freeze, routing, voting
 from interlock.core.approval import Approval, Decided, Edited, decide
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
@@ -20,6 +20,7 @@ from interlock.core.expected import Difference, Expected
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head, seal
 from interlock.core.policy import Allow, Ask, People, Rung, Stage
+from interlock.core.removal import Standing, withdraw
 from interlock.core.request import allow, allow_by_grant, request
 from interlock.core.stamps import as_json, shown_sha256, stamped, subject_sha256
 from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal
@@ -174,7 +175,38 @@ def found_failed(life: Life) -> Life:
     return unknown(life, ok=False)
 
 
+def held_up(life: Life) -> Life:
+    """Frozen while it is pending, and again while it is approved."""
+    asked(life, ONE)
+    defer(life, NOW + 5)
+    defer(life, NOW + 9)
+    vote(life, ALICE)
+    return defer(life, NOW + 12)
+
+
+def defer(life: Life, now: int) -> Life:
+    stop = freeze.Freeze(id="f", workspace="default", scope="workspace", name="", reason="x", by="ada", at=NOW)
+    return life.then(freeze.defer(life.row, [stop], at(now)), now)
+
+
+def left(life: Life) -> Life:
+    """Two vote, and the one who also passed on what is theirs is removed."""
+    asked(life, replace(ASKED, stages=(Stage(FINANCE, 3),)))
+    life.then(conversation.claim(life.row, ALICE, at()))
+    life.then(approvals.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
+    vote(life, ALICE)
+    vote(life, BOB)
+    return removed(life, "alice")
+
+
+def removed(life: Life, name: str) -> Life:
+    change = withdraw(life.row, Standing(name), "ada")
+    assert change is not None
+    return life.then(change)
+
+
 LIVES = [whole, changed, refused, answered, timed_out, silence, withdrawn, allowed, granted, found_done, found_failed]
+LIVES += [held_up, left]
 
 
 # R62
@@ -228,6 +260,8 @@ ROWS: list[tuple[str, Callable[[Life], Stored]]] = [
     ("tool", lambda life: about(life, tool="x")),
     ("idempotent", lambda life: about(life, idempotent=True)),
     ("subject", lambda life: about(life, priority="low")),
+    ("subject", lambda life: about(life, owner="key:k9")),
+    ("subject", lambda life: about(life, known='{"requester":"mallory"}')),
     ("terms", lambda life: but(life, terms=ONE)),
     ("expires_at", lambda life: but(life, expires_at=1)),
     ("created_at", lambda life: but(life, created_at=1)),
@@ -263,6 +297,31 @@ ROWS: list[tuple[str, Callable[[Life], Stored]]] = [
 def test_a_row_that_says_otherwise_differs_in_that_field(name: str, forged: Callable[[Life], Stored]) -> None:
     life = whole(Life())
     assert name in fields(life.entries, forged(life))
+
+
+def test_deadlines_that_a_freeze_moved_are_compared_with_where_it_moved_them() -> None:
+    life = held_up(Life())
+    assert life.row.deferred == 12
+    for change in (
+        {"expires_at": life.row.expires_at - 9},
+        {"start_by": NOW},
+        {"deferred": 0},
+        {"deferred_until": NOW},
+    ):
+        assert fields(life.entries, but(life, **change)) == set(change)
+    assert fields(asked(Life()).entries, but(asked(Life()), deferred=5, deferred_until=5)) == {
+        *("deferred", "deferred_until")
+    }
+
+
+def test_what_ended_with_somebody_who_was_removed_does_not_come_back() -> None:
+    before, life = left(Life()).entries[:-1], left(Life())
+    assert len(before) == len(life.entries) - 1
+    had = replace(life.row, votes=life.row.votes * 2, claimed_by="alice")
+    assert fields(life.entries, Stored(had, life.stored.payload)) == {"votes", "votes.seats", "claimed_by"}
+    bare = [entry._replace(salt=None, content=None) for entry in life.entries]
+    gone = without_content(had, "ann", NOW)
+    assert fields(bare, Stored(gone, Payload())) == {"votes"}, "who voted stays known when words are erased"
 
 
 def test_an_allowed_call_has_the_window_of_its_terms() -> None:

@@ -1,4 +1,4 @@
-"""What entries say that people, keys, policies, grants and agents are, in one go and in parts."""
+"""What entries say that people, keys, policies, grants, agents and freezes are, in one go and in parts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from interlock.core.event import Event
 from interlock.core.expected_tables import (
     STATED,
     ExpectedTables,
+    FreezeRow,
     KeyRow,
     key_sha256,
     scope_sha256,
     stating,
     user_changed,
 )
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import Key
 from interlock.core.ledger import Entry, Head, Verifier, seal
@@ -32,8 +34,11 @@ KEY = KeyRow(Key("k1", "default", "program", "agent", "", "ada", AT), "d" * 64)
 POLICY = PolicyVersion(1, digest(b"rules: []"), "rules: []", "ada", AT, "needed")
 GRANT = Grant("g1", "default", "pay", "s" * 64, "bob", frozenset({"finance"}), "reviewer", AT, AT + 9, when="true")
 AGENT = AgentVersion("office", 1, "{}", "ada", AT)
+FREEZE = FreezeRow(
+    Freeze(id="f1", workspace="default", scope="tool", name="Drop_*", reason="Stop it.", by="ada", at=AT), "drop_*"
+)
 ROWS = {"users": ("bob", BOB), "keys": ("k1", KEY), "policies": ("1", POLICY), "grants": ("g1", GRANT)}
-ROWS |= {"agents": ("office", AGENT)}  # type: ignore[dict-item]
+ROWS |= {"agents": ("office", AGENT), "freezes": ("f1", FREEZE)}  # type: ignore[dict-item]
 
 
 def event(kind: str, data: dict[str, Any], content: dict[str, Any] | None = None, actor: str = "ada") -> Event:
@@ -52,7 +57,8 @@ MADE = event(
     "bob",
 )
 KNOWN = event("agent_changed", {"agent": "office", "version": 1, "body": digest(b"{}")}, {"body": {}})
-ALL = (user_changed(BOB, "ada"), CREATED, PUT, MADE, KNOWN)
+FROZEN = event("frozen", {"freeze": "f1", "scope": "tool", "name": "Drop_*"}, {"reason": "Stop it."})
+ALL = (user_changed(BOB, "ada"), CREATED, PUT, MADE, KNOWN, FROZEN)
 
 
 def chain(*events: Event) -> list[Entry]:
@@ -82,13 +88,15 @@ def bare(entries: Sequence[Entry]) -> list[Entry]:
 def but(row: Any, **changes: Any) -> Any:
     if isinstance(row, KeyRow):
         return row._replace(key=but(row.key, **changes))
+    if isinstance(row, FreezeRow):
+        return row._replace(freeze=but(row.freeze, **changes))
     return type(row)(**{**{name: getattr(row, name) for name in row.__slots__}, **changes})
 
 
 # R62
 def test_rows_are_what_their_entries_say() -> None:
     for tables in (expected(*chain(*ALL)), expected(*bare(chain(*ALL)))):
-        assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * 5
+        assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * len(ROWS)
         assert [list(tables.ids(name)) for name in ROWS] == [[row[0]] for row in ROWS.values()]
 
 
@@ -109,6 +117,13 @@ def test_rows_are_what_their_entries_say() -> None:
         ("grants", {"expires_at": 1, "uses": 3, "revoked_at": 1}, {"expires_at", "uses", "revoked_at"}),
         ("grants", {"teams": frozenset(), "spec_sha256": "x", "spent": "3"}, {"scope", "spec_sha256", "spent"}),
         ("agents", {"body": '{"a":1}', "version": 2}, {"body", "version"}),
+        ("keys", {"agents": ("office",), "tools": ("pay",), "requester": "any"}, {"agents", "tools", "requester"}),
+        ("keys", {"expires_at": AT, "rotated_from": "k0", "root": "k0"}, {"expires_at", "rotated_from", "root"}),
+        ("policies", {"source": "file"}, {"source"}),
+        ("freezes", {"scope": "agent", "name": "x", "reason": "x"}, {"scope", "name", "reason"}),
+        ("freezes", {"by": "x", "at": 1}, {"by", "at"}),
+        ("freezes", {"released_at": AT, "released_by": "x"}, {"released_at", "released_by"}),
+        ("freezes", {"settled_at": AT}, {"settled_at"}),
     ],
 )
 def test_a_row_that_says_otherwise_differs_in_those_fields(
@@ -120,6 +135,43 @@ def test_a_row_that_says_otherwise_differs_in_those_fields(
 
 def test_a_key_is_recognised_by_its_digest() -> None:
     assert fields(expected(*chain(CREATED)), "keys", "k1", KEY._replace(digest="e" * 64)) == {"sha256"}
+
+
+def test_a_freeze_covers_what_its_name_says_as_the_database_compares_it() -> None:
+    assert fields(expected(*chain(FROZEN)), "freezes", "f1", FREEZE._replace(folded="x")) == {"folded"}
+
+
+def test_a_released_freeze_is_settled_some_time_later() -> None:
+    over = event("unfrozen", {"freeze": "f1", "scope": "tool", "name": "Drop_*"}, None, "eve")
+    tables = expected(*chain(FROZEN, over))
+    released = but(FREEZE, released_at=AT, released_by="eve")
+    assert fields(tables, "freezes", "f1", released) == set()
+    assert fields(tables, "freezes", "f1", but(released, settled_at=AT + 5)) == set()
+    assert fields(tables, "freezes", "f1", FREEZE) == {"released_at", "released_by"}
+
+
+def test_a_rotated_key_has_the_bindings_of_the_one_whose_end_it_brings() -> None:
+    bound = {"role": "agent", "user": "ann", "agents": ["office"], "tools": ["pay"], "requester": "ann"}
+    first = event("key_created", {"key": "k1", "expires_at": None, **bound}, {"name": "program"})
+    turned = {"key": "k2", "expires_at": AT + 9, **bound, "replaces": "k1", "root": "k1", "replaced_until": AT + 5}
+    tables = expected(*chain(first, event("key_rotated", turned, {"name": "program"})))
+    binding: dict[str, Any] = {"person": "ann", "agents": ("office",), "tools": ("pay",), "requester": "ann"}
+    old = but(KEY, **binding, expires_at=AT + 5)
+    new = but(KEY, **binding, id="k2", expires_at=AT + 9, rotated_from="k1", root="k1")
+    assert [fields(tables, "keys", *row) for row in (("k1", old), ("k2", new))] == [set(), set()]
+    assert fields(tables, "keys", "k1", but(old, expires_at=None)) == {"expires_at"}
+    forged = but(new, agents=(), requester="any", root="k2", rotated_from="")
+    assert fields(tables, "keys", "k2", forged) == {"agents", "requester", "root", "rotated_from"}
+
+
+def test_a_policy_of_the_configuration_from_before_may_have_either_source() -> None:
+    data = {"version": 1, "policy": POLICY.sha256}
+    given = but(POLICY, author="configuration", source="file")
+    old = event("policy_changed", data, {"reason": "needed"}, "configuration")
+    new = event("policy_changed", {**data, "source": "file"}, {"reason": "needed"}, "configuration")
+    assert fields(expected(*chain(old)), "policies", "1", given) == set()
+    assert fields(expected(*chain(new)), "policies", "1", given) == set()
+    assert fields(expected(*chain(new)), "policies", "1", but(given, source="person")) == {"source"}
 
 
 def test_a_row_that_no_entry_speaks_of_differs_in_its_id() -> None:
@@ -189,7 +241,7 @@ def test_what_was_stated_is_compared_and_replaces_what_was_said_before() -> None
     ghost = event("user_changed", {"user": "ghost", "role": "admin"}, {"teams": []})
     entries = chain(ghost, stated(a1=("s", "t", "x")))
     tables = expected(*entries)
-    assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * 5
+    assert [fields(tables, name, *row) for name, row in ROWS.items()] == [set()] * len(ROWS)
     assert (list(tables.ids("users")), tables.open, tables.stated) == (["bob"], {"a1": ("s", "t", "x")}, 2)
     assert fields(tables, "users", "bob", but(BOB, role="admin", email="")) == {"role", "email"}
     assert fields(expected(*bare(entries)), "users", "bob", but(BOB, email="")) == set(), "that was erased"

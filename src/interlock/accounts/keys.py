@@ -84,7 +84,7 @@ def rotate(book: Book, key_id: str, new: Key, overlap: int, lasts: int | None, d
     book.add_key(made, digest)
     ends = book.now + overlap if old.expires_at is None else min(book.now + overlap, old.expires_at)
     book.expire_key(old.id, ends)
-    data = {**_facts(made, digest), "replaces": old.id, "replaced_until": ends}
+    data = {**_facts(made, digest), "replaces": old.id, "root": made.root, "replaced_until": ends}
     book.tell(Event("key_rotated", made.created_by, data, "", {"name": made.name}))
     return made
 

@@ -201,7 +201,7 @@ async def _ledger(desk: Desk) -> Check:
 async def _rows(desk: Desk) -> Check:
     """A sample: the whole ledger may take minutes."""
     faults = await glance(desk.parts.store, desk.workspace)
-    compared = f"the newest {GLANCE} approvals, all people, keys and policies"
+    compared = f"the newest {GLANCE} approvals, all people, keys, policies and freezes"
     if not faults:
         return Check("ok", "rows", f"{compared} are as the ledger says; this is a sample")
     said = "; ".join(visible(fault.message) for fault in faults[:MOST_FAULTS])

@@ -30,6 +30,7 @@ class Local:
     async def open(self) -> None:
         await self._store.open()
         try:
+            await self._store.state()
             self._gate.policy = await stored_policy(self._store, self._workspace, self._own)
             self._gate.stops.freezes = await self._store.open_freezes(self._workspace)
         except BaseException:

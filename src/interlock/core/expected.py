@@ -64,11 +64,12 @@ OF_ROW: Mapping[str, Callable[[Stored], object]] = {
 }
 GETTERS = {**{name: _of_approval(spell) for name, spell in FIELDS.items()}, **OF_ROW}
 SAID_BY_DATA = frozenset(
-    {"status", "binding", "fence", "release_at", "terms", "expires_at", "subject", "tool", "idempotent"}
+    {"status", "binding", "fence", "release_at", "terms", "expires_at", "subject", "tool", "idempotent", "votes"}
 )
 AT_FIRST = (  # what is nothing until an entry says otherwise
     *("fence", "escalated", "reminded", "asked", "votes", "votes.seats", "editors", "replied", "delegations"),
     *("claimed_by", "release_at", "result", "error", "start_by", "grant_id", *PARTS["decision"]),
+    *("deferred", "deferred_until"),
 )
 UNSAID: Said = (None, 0)
 # What is taken when an approval is erased; the rest is compared for ever.
@@ -99,10 +100,10 @@ class Expected:
         if step is not None:
             step(self, entry, data, None if erased else content or {})
         for name in data.get("row", ()):
-            if content is None:
-                self._said.pop(name, None)
-            else:
+            if content is not None:
                 self._say(name, content["row"][name], entry)
+            elif name not in data:
+                self._forget(name)
 
     def state_before(self, seq: int, subject: str, terms: str, shown: str) -> None:
         """What one entry said of all that was open then; what later entries of this approval said counts more."""
@@ -236,7 +237,22 @@ class Expected:
         if "row" not in data:  # written before entries stated it
             self._forget("delegations")
 
+    def _withdraw(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        if "votes" not in data:  # written before entries stated it
+            self._forget("votes", "votes.seats", "delegations", "claimed_by")
+
+    def _defer(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        """The time to start is spelled as that of the decision, and moves as far."""
+        self._move("deferred", data["by"], entry)
+        self._say("deferred_until", entry.at, entry)
+        if data.get("start_by") is not None:
+            self._move("start_by", data["by"], entry)
+
     # Parts of steps
+
+    def _move(self, name: str, by: int, entry: Entry) -> None:
+        before: Any = self._said.get(name, UNSAID)[0]
+        self._say(name, (before or 0) + by, entry)
 
     def _say(self, name: str, value: object, entry: Entry) -> None:
         self._said[name] = (value, entry.seq)
@@ -286,6 +302,8 @@ _STEPS: Mapping[str, Callable[[Expected, Entry, Facts, Facts | None], None]] = {
     "cancelled": Expected._cancel,
     "undone": Expected._undo,
     "delegated": Expected._delegate,
+    "reviewer_removed": Expected._withdraw,
+    "deferred": Expected._defer,
     "claimed": Expected._claim,
     "released": Expected._claim,
     "asked": Expected._ask,

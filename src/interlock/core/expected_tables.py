@@ -1,4 +1,4 @@
-"""What the ledger says that the tables of people, keys, policies, grants and agents hold, and where they differ.
+"""What the ledger says that people, keys, policies, grants, agents and freezes are, and where their rows differ.
 
 The last entry that states a field counts. Entries name a column as the row's class does, or as ALIASES says; then a
 new column needs no line here. A whole new table is one `Table` and one line for each kind of entry that changes it.
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from interlock.core.canonical import digest, plain_json
 from interlock.core.event import TIME, Event
 from interlock.core.expected import Difference
+from interlock.core.identity import AGENT
+from interlock.core.names import fold
 from interlock.core.stamps import as_json
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 UNKNOWN = (None, 0)  # an entry set it, and does not say to what
 STATED = "stated"
+CONFIGURATION = "configuration"  # as the author of policies
 
 
 class KeyRow(NamedTuple):
@@ -28,6 +31,13 @@ class KeyRow(NamedTuple):
 
     key: Any
     digest: str
+
+
+class FreezeRow(NamedTuple):
+    """A freeze as it is stored: also with its name as the database compares it."""
+
+    freeze: Any
+    folded: str
 
 
 class Table(NamedTuple):
@@ -47,7 +57,7 @@ class Table(NamedTuple):
         spelled = self.fields.get(name)
         if spelled is not None:
             return spelled(row)
-        return as_json(getattr(row.key if isinstance(row, KeyRow) else row, name))
+        return as_json(getattr(row[0] if isinstance(row, KeyRow | FreezeRow) else row, name))
 
 
 def scope_sha256(grant: Any) -> str:
@@ -72,12 +82,15 @@ TABLES: Mapping[str, Table] = {
     ),
     "keys": Table(
         "key",
-        ("role", "person", "created_by", "created_at", "revoked_at", "sha256"),
+        (
+            *("role", "person", "created_by", "created_at", "revoked_at", "sha256", "agents", "tools", "requester"),
+            *("expires_at", "rotated_from", "root"),
+        ),
         ("name",),
         {"sha256": lambda row: key_sha256(row.digest)},
-        {"user": "person"},
+        {"user": "person", "replaces": "rotated_from"},
     ),
-    "policies": Table("policy", ("sha256", "body", "author", "at"), ("reason",), {"body": body_sha256}),
+    "policies": Table("policy", ("sha256", "body", "author", "at", "source"), ("reason",), {"body": body_sha256}),
     "grants": Table(
         "grant",
         (
@@ -89,17 +102,24 @@ TABLES: Mapping[str, Table] = {
         {"spec": "spec_sha256"},
     ),
     "agents": Table("agent", ("version", "body", "author", "at"), (), {"body": body_sha256}),
+    "freezes": Table(
+        "freeze",
+        ("scope", "name", "folded", "by", "at", "released_at", "released_by"),
+        ("reason",),
+        {"folded": lambda row: row.folded},
+    ),
 }
 UNSPOKEN = frozenset({"sha256", "body", "reason", "scope", "when", "email", "name"})
 
 
 class Statement(NamedTuple):
-    """What one entry says of one row; a value of None in `unknown` is one that it set and does not give."""
+    """What one entry says of one row; `unknown` are fields that it set to something that it does not give."""
 
     table: str
     id: str
     values: Facts
     unknown: tuple[str, ...] = ()
+    also: Statement | None = None  # of another row
 
 
 class ExpectedTables:
@@ -121,8 +141,9 @@ class ExpectedTables:
             self._state(entry, data, content)
             return
         said = read(entry, data, content)
-        if said is not None:
+        while said is not None:
             self._say(said, entry.seq)
+            said = said.also
 
     def join(self, later: ExpectedTables) -> bool:
         """False where the later part took a statement for good that does not count."""
@@ -170,7 +191,7 @@ class ExpectedTables:
         self.stated = entry.seq
         self.open = {each: (said[0], said[1], said[2]) for each, said in data["approvals"].items()}
         self._rows = {name: {} for name in TABLES}
-        for table in TABLES:
+        for table in TABLES.keys() & data.keys():  # not what a later version knows
             for row_id, values in data[table].items():
                 private = {} if content is None else content[table].get(row_id, {})
                 self._say(Statement(table, row_id, {**values, **private}), entry.seq)
@@ -227,10 +248,25 @@ def _away_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement
 
 
 def _key_created(entry: Entry, data: Facts, content: Facts | None) -> Statement:
-    values = {**data, "created_by": entry.actor, "created_at": entry.at, "revoked_at": None}
+    """What it does not say of a binding or an end, the key does not have."""
+    requester = data.get("user", "") if data.get("role") == AGENT else ""
+    bound: Facts = {
+        "agents": [],
+        "tools": [],
+        "requester": requester,
+        "expires_at": None,
+        "rotated_from": "",
+        "root": "",
+    }
+    values = {**bound, **data, "created_by": entry.actor, "created_at": entry.at, "revoked_at": None}
     if content is None:
         return Statement("keys", data["key"], values, ("name",))
     return Statement("keys", data["key"], {**values, "name": content.get("name", "")})
+
+
+def _key_rotated(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    ends = Statement("keys", data["replaces"], {"expires_at": data["replaced_until"]})
+    return _key_created(entry, data, content)._replace(also=ends)
 
 
 def _key_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
@@ -243,10 +279,13 @@ def _key_revoked(entry: Entry, data: Facts, content: Facts | None) -> Statement:
 
 
 def _policy_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    """The source of what the configuration put in force before entries named it was set by a migration."""
     values = {"sha256": data["policy"], "body": data["policy"], "author": entry.actor, "at": entry.at}
+    unknown = ("source",) if entry.actor == CONFIGURATION and "source" not in data else ()
+    values["source"] = data.get("source", "person")
     if content is None:
-        return Statement("policies", str(data["version"]), values, ("reason",))
-    return Statement("policies", str(data["version"]), {**values, "reason": content.get("reason", "")})
+        return Statement("policies", str(data["version"]), values, ("reason", *unknown))
+    return Statement("policies", str(data["version"]), {**values, "reason": content.get("reason", "")}, unknown)
 
 
 def _granted(entry: Entry, data: Facts, content: Facts | None) -> Statement:
@@ -276,6 +315,20 @@ def _agent_changed(entry: Entry, data: Facts, content: Facts | None) -> Statemen
     return Statement("agents", data["agent"], values, ("body",))
 
 
+def _frozen(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    """A freeze that nobody released is not settled: else it would hold up nothing."""
+    scope = {"scope": data["scope"], "name": data["name"], "folded": fold(data["name"])}
+    made = {"by": entry.actor, "at": entry.at, "released_at": None, "released_by": "", "settled_at": None}
+    if content is None:
+        return Statement("freezes", data["freeze"], {**scope, **made}, ("reason",))
+    return Statement("freezes", data["freeze"], {**scope, **made, "reason": content.get("reason", "")})
+
+
+def _unfrozen(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    released = {"released_at": entry.at, "released_by": entry.actor}
+    return Statement("freezes", data["freeze"], released, ("settled_at",))
+
+
 def _never(entry: Entry, data: Facts, content: Facts | None) -> None:
     """What is stated for all tables at once is read by itself."""
 
@@ -285,6 +338,7 @@ _KINDS: Mapping[str, Callable[[Entry, Facts, Facts | None], Statement | None]] =
     "user_removed": _user_removed,
     "away_changed": _away_changed,
     "key_created": _key_created,
+    "key_rotated": _key_rotated,
     "key_changed": _key_changed,
     "key_revoked": _key_revoked,
     "policy_changed": _policy_changed,
@@ -292,6 +346,8 @@ _KINDS: Mapping[str, Callable[[Entry, Facts, Facts | None], Statement | None]] =
     "grant_revoked": _grant_revoked,
     "allowed": _grant_used,
     "agent_changed": _agent_changed,
+    "frozen": _frozen,
+    "unfrozen": _unfrozen,
     STATED: _never,
 }
 KINDS = frozenset(_KINDS)

@@ -19,7 +19,7 @@ from interlock.core.laws import BIRTHS, Fault, Laws
 
 GENESIS = "0" * 64
 FREEZING = frozenset({"frozen", "unfrozen"})
-NOTED = KINDS | FREEZING | {"erased", *BIRTHS}  # kinds that say something of other tables, or of other entries
+NOTED = KINDS | {"erased", *BIRTHS}  # kinds that say something of other tables, or of other entries
 
 
 class Head(NamedTuple):

@@ -41,6 +41,7 @@ EXPLAINED: Mapping[str, frozenset[str]] = {
         "reminded": {"reminded"},
         "escalated": {"escalated"},
         "started": {"fence"},
+        "deferred": {"expires_at", "start_by", "deferred", "deferred_until"},
     }.items()
 }
 BIRTHS = ("proposed", "allowed")
@@ -139,6 +140,8 @@ def _stamped(event: Event, change: Change[Approval]) -> Event:
             data, content = {"terms": state.terms.sha256}, _card(state, payload)
         case "responded" | "resolved":
             content = {"result_sha256": result_sha256(payload)}
+        case "reviewer_removed":
+            data = {"votes": plain(state, "votes")}  # those that are left
         case _:
             pass
     if _is_wordless(event):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from interlock.core.canonical import digest
 from interlock.core.errors import StoreUnavailable
 from interlock.core.event import Stored
-from interlock.core.expected_tables import KeyRow
+from interlock.core.expected_tables import FreezeRow, KeyRow
 from interlock.core.ledger import UNREADABLE, Entry
 from interlock.core.policy import Ask
 from interlock.core.ports import AgentVersion, CheckedPage, CheckedRow
@@ -27,6 +27,7 @@ _READ: dict[str, Callable[[Row], tuple[str, Any]]] = {
     "policies": lambda row: (str(row[0]), rows.policy_of(row)),
     "grants": lambda row: (str(row[1]), rows.grant_of(row)),
     "agents": lambda row: (str(row[0]), AgentVersion(*row)),
+    "freezes": lambda row: (str(row[0]), FreezeRow(rows.freezes_of([row[:-1]])[0], row[-1])),
 }
 
 
@@ -60,7 +61,7 @@ class SqlChecking:
         return rows.entries_of(await self._database.fetch("checked_entries", workspace, *after, until, newest, limit))
 
     async def rows(self, table: str, workspace: str, after: str, limit: int) -> CheckedPage:
-        """Of people, keys, policies, grants or agents, by their names or ids."""
+        """Of people, keys, policies, grants, agents or freezes, by their names or ids."""
         begin: object = int(after or 0) if table == "policies" else after
         found = await self._database.fetch(f"checked_{table}", workspace, workspace, begin, limit)
         return CheckedPage(found[0][0] if found else 0, [row_of(table, row[1:]) for row in found])

@@ -321,6 +321,13 @@ from grants g where g.workspace = ? and g.id > ? order by g.id limit ?
 select coalesce((select seq from heads where workspace = ?), 0), a.name, a.version, a.body, a.author, a.at
 from agents a where a.workspace = ? and a.name > ? order by a.name limit ?
 
+-- name: checked_freezes
+select
+    coalesce((select seq from heads where workspace = ?), 0),
+    f.id, f.workspace, f.scope, f.name, f.reason, f.created_by, f.at, f.released_at, f.released_by, f.settled_at, '',
+    f.folded
+from freezes f where f.workspace = ? and f.id > ? order by f.id limit ?
+
 -- name: statements
 select e.workspace, e.seq, e.at, e.kind, e.actor, e.approval_id, e.data, e.digest, e.link, c.salt, c.content
 from events e left join contents c on c.workspace = e.workspace and c.seq = e.seq
