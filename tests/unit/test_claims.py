@@ -20,12 +20,13 @@ from interlock.core.claims import (
     judge,
     judge_stored,
     readings_of,
+    refusal_of,
 )
 from interlock.core.decision import KINDS
 from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Rung, Stage, Verdict
 from interlock.core.voting import _covers
 from tests.properties import examples
-from tests.unit.builders import FINANCE, requested
+from tests.unit.builders import ARGS, FINANCE, requested
 
 WINDOWS = {"chat": 10_000, "queue": 60_000, "paused": 90_000}
 DEFAULTS = Defaults(expires_in=WINDOWS)
@@ -242,6 +243,13 @@ def test_the_refusal_says_which_name_is_meant(claimed: dict[str, Any], named: st
     assert f"looks like {named!r}" in verdict.reason
 
 
+def test_why_no_rule_is_asked_is_told_by_itself() -> None:
+    policy = Policy((Rule("r", "ask", tools=("fund_transfer",)),))
+    assert refusal_of(policy, call(refusal="No.")) == Deny("No.")
+    assert refusal_of(policy, call("fund_transfer")) is None
+    assert refusal_of(policy, call("fund_transfer ")) is not None
+
+
 def test_an_operators_own_words_are_known() -> None:
     rules = (Rule("billing pays", "allow", agents=("billing",)),)
     ours = call(agent="billing", caller=None, requester="ann", switch="off")
@@ -259,6 +267,27 @@ def test_a_stored_call_is_judged_by_the_same_law() -> None:
     for caller, verdict in ((key(), "ask"), (key("billing"), "allow"), (None, "allow")):
         approval = requested(spec=spec, agent="billing", caller=caller).approval
         assert judge_stored(policy, approval, b"{}", spec).kind == verdict
+
+
+def test_a_known_requester_has_the_teams_of_now() -> None:
+    policy = Policy((Rule("finance pays", "allow", teams=frozenset({"finance"})),), DEFAULTS)
+    spec = ToolSpec("pay", "write")
+    caller = key(requester="ann", teams=("finance",), vouched=True)
+    approval = requested(spec=spec, requester="ann", agent="key-7", caller=caller).approval
+    assert judge_stored(policy, approval, b"{}", spec, ("finance",)).kind == "allow"
+    assert judge_stored(policy, approval, b"{}", spec, ()).kind == "ask"
+
+
+def test_a_call_that_comes_back_is_the_same_only_for_whom_it_belongs_to() -> None:
+    subject = requested(caller=key("a")).approval.subject
+    mine = propose("pay", ARGS, "run", "call", agent="helper", requester="rita", caller=key("a"))
+    assert subject.same(mine)
+    assert not subject.same(replace(mine, caller=key("b")))
+
+
+def test_a_name_in_another_script_that_looks_like_none_of_a_rule_is_a_name() -> None:
+    rules = (Rule("r", "allow", tools=("*",)),)
+    assert kind(rules, call(requester="Zo\u00eb")) == "allow"
 
 
 def test_what_was_known_of_a_caller_is_kept_with_the_call() -> None:

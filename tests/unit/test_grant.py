@@ -16,7 +16,20 @@ from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
 from interlock.core.event import TIME
 from interlock.core.expected_tables import scope_sha256
-from interlock.core.grant import MAX_TERM, MAX_USES, Grant, affords, covers, fits, make, revoke, state_at, usable, use
+from interlock.core.grant import (
+    MAX_TERM,
+    MAX_USES,
+    Grant,
+    affords,
+    covers,
+    covers_all,
+    fits,
+    make,
+    revoke,
+    state_at,
+    usable,
+    use,
+)
 from interlock.core.policy import Ask, Condition, Facts, People, Stage
 from tests.unit.builders import (
     ADMIN,
@@ -390,3 +403,9 @@ def test_a_condition_that_does_not_compile_covers_nothing() -> None:
 @given(st.lists(st.builds(Stage, st.none() | st.just(FINANCE), st.integers(1, 4)), min_size=1, max_size=3).map(tuple))
 def test_a_grant_is_one_persons_yes(stages: tuple[Stage, ...]) -> None:
     assert covered(terms=Ask(stages=stages)) == (sum(stage.quorum for stage in stages) == 1)
+
+
+def test_a_grant_covers_a_call_only_if_it_does_in_every_way_that_it_can_be_read() -> None:
+    scoped = replace(GRANT, agent="helper")
+    assert covers_all(scoped, [call()], ["write"], PAY, Ask(), never, NOW)
+    assert not covers_all(scoped, [call(), call(agent="other")], ["write"], PAY, Ask(), never, NOW)

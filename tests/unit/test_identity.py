@@ -38,6 +38,13 @@ def test_a_person_brings_what_they_came_by_into_the_record() -> None:
     assert Reviewer("bob").trace == {"via": "library"}
 
 
+def test_calls_belong_to_the_agents_of_a_key_else_to_the_first_key_of_its_rotations() -> None:
+    bound = Principal("default", "bot", "agent", credential="ilk_2", root="ilk_1", agents=("b", "a"))
+    loose = Principal("default", "bot", "agent", credential="ilk_2")
+    assert (bound.owner, bound.owners) == ("agent:a|b", {"agent:a|b", "agent:a", "agent:b", "key:ilk_1"})
+    assert (loose.owner, loose.owners) == ("key:ilk_2", {"key:ilk_2"})
+
+
 def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:
     named = {
         word: Principal("default", "bot", "agent", requester=word).on_behalf for word in ("", "any", "none", "bob")

@@ -582,6 +582,13 @@ def test_looking_up_does_not_grow_with_the_rules(looks: list[str]) -> None:
     assert looks == ["12", "last"], "tool1 is another tool"
 
 
+def test_what_is_remembered_of_rules_that_name_a_tool_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "MEMO", 2)
+    policy = Policy((Rule("r", "ask", tools=("pay*",)),))
+    named = [policy.tightens_by_name(call(tool=tool), ("write",)) for tool in ("pay", "pay2", "look", "pay")]
+    assert named == [True, True, False, True]
+
+
 # R15
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, looks: list[str]) -> None:
     monkeypatch.setattr(policies, "MEMO", 3)
