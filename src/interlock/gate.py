@@ -328,7 +328,7 @@ class Gate:
     def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement) -> BeginStep:
         def step(moment: Moment, grants: Grants) -> Change[Approval]:
             """Looked for inside the transaction: of two calls that race for the rest of a grant, one is asked about."""
-            doubted = proposal.alarms or moment.behind
+            doubted = proposal.alarms or moment.behind or proposal.call.doubt
             covering = None if doubted else self._covering(proposal, terms, judged, grants(), moment)
             if covering is None:
                 return request.request(proposal, terms, moment)

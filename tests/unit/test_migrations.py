@@ -19,6 +19,7 @@ MADE = {
         "f646566633f17946",  # 0010 freezes
         "98cfb398255ebd12",  # 0011 policy source
         "e0e92d122a91349c",  # 0012 keys
+        "f5b7a00b6d7c8325",  # 0013 pins
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -33,6 +34,7 @@ MADE = {
         "dc28cb99f0ed28c6",  # 0010 freezes
         "e381074b66372e5d",  # 0011 policy source
         "d743328396aea080",  # 0012 keys
+        "b6de085537d4ae79",  # 0013 pins
     ],
 }
 

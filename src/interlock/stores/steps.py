@@ -11,12 +11,14 @@ from interlock.core import freeze
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
+from interlock.core.card import visible
 from interlock.core.decision import Reviewer
-from interlock.core.errors import Conflict, Stale
+from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 from interlock.core.expected_tables import user_changed
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser
+from interlock.core.pins import Pin, Pins, check_name
 from interlock.core.ports import (
     AgentVersion,
     Begin,
@@ -238,6 +240,45 @@ def put_agent(workspace: str, name: str, body: str, author: str, reason: str, se
         data = {"agent": name, "version": new.version, "body": digest(body.encode())}
         tx.tell(workspace, [Event("agent_changed", author, data, "", content)])
         return new
+
+    return Work(run, workspace)
+
+
+def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Work:
+    """All of them, or none. One that is pinned just so stays as it is."""
+
+    def run(tx: Transaction) -> list[Pin]:
+        tx.alone(f"pins of {workspace}")
+        now, pins = tx.moment(workspace).now, Pins(tuple(map(rows.pin_of, tx.fetch("pins", workspace))))
+        for spec in specs:
+            check_name(pins, spec.name)  # before anything is buffered: what raises must leave no trace
+        made = []
+        for spec in specs:
+            known = pins.by_name.get(spec.name)
+            if known is not None and known.definition == spec.definition:
+                made.append(known)
+                continue
+            pin = Pin(spec.name, spec.definition, agent, author, now)
+            tx.keep_spec(spec)
+            tx.write("write_pin", workspace, *astuple(pin))
+            data = {"tool": visible(spec.name), "effect": spec.effect, "spec": spec.sha256, "agent": visible(agent)}
+            tx.tell(workspace, [Event("tool_pinned", author, data)])
+            made.append(pin)
+        return made
+
+    return Work(run, workspace)
+
+
+def unpin_tool(workspace: str, tool: str, author: str) -> Work:
+    def run(tx: Transaction) -> Pin:
+        tx.alone(f"pins of {workspace}")
+        pin = next((pin for pin in map(rows.pin_of, tx.fetch("pins", workspace)) if pin.tool == tool), None)
+        if pin is None:
+            raise NotFound("No tool of this name is pinned.", tool=tool)
+        tx.write("drop_pin", workspace, tool)
+        data = {"tool": visible(tool), "spec": pin.spec.sha256}
+        tx.tell(workspace, [Event("tool_unpinned", author, data)])
+        return pin
 
     return Work(run, workspace)
 

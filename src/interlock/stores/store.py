@@ -15,6 +15,7 @@ from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head
+from interlock.core.pins import Pin
 from interlock.core.policy import Ask
 from interlock.core.ports import (
     AgentVersion,
@@ -33,6 +34,7 @@ from interlock.core.ports import (
     Step,
     StoredStep,
     Trace,
+    UsedTool,
     User,
 )
 from interlock.core.ports import Watch as WatchPort
@@ -85,6 +87,7 @@ class Database(Protocol):
     async def due(self, now: int, limit: int) -> list[Row]: ...
     async def examine(self) -> Sequence[Check]: ...
     def count_read(self, workspace: str, tool: str) -> None: ...
+    def note_tool(self, workspace: str, spec: ToolSpec, agent: str) -> None: ...
     async def write(self, work: Work) -> Any: ...
 
 
@@ -108,6 +111,7 @@ class SqlStore:
         self.announce = database.watchers.announce
         self.count_read = database.count_read
         self.open, self.close = database.open, database.close
+        self.note_tool = database.note_tool
         self.clock = database.clock
         self.tally = database.tally
         self.measures = Measures(database.fetch)
@@ -310,6 +314,24 @@ class SqlStore:
         found = await self._database.fetch("tools", workspace)
         reads = await self._database.fetch("read_tools", workspace)
         return [*map(SeenTool._make, found), *(SeenTool(row[0], "", "", row[1] * steps.MINUTE) for row in reads)]
+
+    async def used_tools(self, workspace: str, since: int) -> Sequence[UsedTool]:
+        """By tool and agent, among the newest 100,000 calls; and the reads of each tool."""
+        found = await self._database.fetch("calls_of_tools", workspace, since)
+        reads = await self._database.fetch("reads_since", workspace, since // steps.MINUTE)
+        counted = [UsedTool(row[0], "", int(row[1]), row[2] * steps.MINUTE) for row in reads]
+        return [*map(UsedTool._make, found), *counted]
+
+    async def pins(self, workspace: str) -> Sequence[Pin]:
+        """By name, at most 10,000."""
+        return [rows.pin_of(row) for row in await self._database.fetch("pins", workspace)]
+
+    async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
+        work = steps.pin_tools(workspace, specs, agent, author)
+        return cast(Sequence[Pin], await self._database.write(work))
+
+    async def unpin(self, workspace: str, tool: str, author: str) -> Pin:
+        return cast(Pin, await self._database.write(steps.unpin_tool(workspace, tool, author)))
 
     async def users(self, workspace: str) -> Sequence[User]:
         return [rows.user_of(row) for row in await self._database.fetch("users", workspace)]

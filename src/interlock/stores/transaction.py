@@ -210,11 +210,7 @@ class Transaction:
         key = (subject.workspace, approval.id)
         entries = self._sealed(subject.workspace, stamped(change))
         self._intern(approval.terms)
-        self.keep_spec(spec)
-        tool = (subject.workspace, spec.sha256, subject.agent)
-        if tool not in self._interned.tools and tool not in self._new_tools:
-            self._new_tools.add(tool)
-            self._sets["insert_tool"].append((tool[0], spec.name, *tool[1:], approval.created_at))
+        self.keep_tool(subject.workspace, spec, subject.agent, approval.created_at)
         self._sets["insert_approval"].append(rows.insert_values(approval))
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
         self._sets["insert_payload"].append((*key, *shown))
@@ -293,6 +289,14 @@ class Transaction:
         if spec.sha256 not in self._interned.specs and spec.sha256 not in self._new_specs:
             self._new_specs[spec.sha256] = spec
             self._sets["insert_spec"].append((spec.sha256, spec.definition))
+
+    def keep_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int) -> None:
+        """That an agent brought a tool with this definition, if that is new."""
+        self.keep_spec(spec)
+        tool = (workspace, spec.sha256, agent)
+        if tool not in self._interned.tools and tool not in self._new_tools:
+            self._new_tools.add(tool)
+            self._sets["insert_tool"].append((workspace, spec.name, spec.sha256, agent, at))
 
     def tell(self, workspace: str, events: Iterable[Event]) -> None:
         self._append(workspace, self._sealed(workspace, events))

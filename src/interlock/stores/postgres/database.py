@@ -82,6 +82,7 @@ class PostgresDatabase:
         self._texts = {name: placeholders(text) for name, text in self._queries.items()}
         self._counts = Counts(self.clock)
         self.count_read = self._counts.count
+        self.note_tool = self._counts.note
         self._point = failing(point, psycopg.OperationalError)
         self._faulty = faulty(self._point, {})
         self._link = Link(url, WRITING, self._point)

@@ -1,0 +1,113 @@
+"""Pinned tools: what an admin vouches for of a tool that agents declare, and how a call may declare it otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from unicodedata import normalize
+
+from interlock.core.call import ToolSpec, spec_of
+from interlock.core.canonical import canonical
+from interlock.core.errors import Conflict, InvalidRequest
+from interlock.core.policy import Policy
+
+
+@dataclass(frozen=True)
+class Pin:
+    """`definition` is that of a ToolSpec; `agent` is the one whose declaration it was taken from, or empty."""
+
+    tool: str
+    definition: bytes
+    agent: str
+    author: str
+    at: int
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        return spec_of(self.definition)
+
+
+@dataclass(frozen=True)
+class Pins:
+    """All pins of a workspace, found by name; a name that differs in case alone is the same tool."""
+
+    items: tuple[Pin, ...] = ()
+
+    def find(self, tool: str) -> Pin | None:
+        return self.by_name.get(tool) or self._by_case.get(_case(tool)) if self.items else None
+
+    @cached_property
+    def by_name(self) -> dict[str, Pin]:
+        return {pin.tool: pin for pin in self.items}
+
+    @cached_property
+    def _by_case(self) -> dict[str, Pin]:
+        return {_case(pin.tool): pin for pin in self.items}
+
+
+def pinned(spec: ToolSpec, effect: str = "") -> ToolSpec:
+    """What a pin holds of a definition: nothing of the sentence, the preview or the answers of one call."""
+    chosen = effect or spec.effect
+    if not chosen:
+        raise InvalidRequest(f"Nobody said what {spec.name} does. Give its effect: read, write or destructive.")
+    return ToolSpec(spec.name, chosen, spec.schema, secret=spec.secret, idempotent=spec.idempotent)
+
+
+def check_name(pins: Pins, tool: str) -> None:
+    """Raises Conflict where another pin stands for this name already: it could not be said which of them counts."""
+    known = pins.find(tool)
+    if known is not None and known.tool != tool:
+        raise Conflict(f"{known.tool} is pinned, and names that differ in case alone are one tool. Unpin it first.")
+
+
+def differences(pin: ToolSpec, said: ToolSpec) -> tuple[str, ...]:
+    """How a declared definition differs from the pinned one, in words. What is not declared has not changed."""
+    return tuple(_differences(pin, said))
+
+
+def doubt_about(pin: ToolSpec, said: ToolSpec) -> str:
+    """Why a call is asked about whatever the rules say; empty if it declares nothing that differs from the pin."""
+    found = differences(pin, said)
+    if not found:
+        return ""
+    return (
+        f"The agent's program declares this tool otherwise than it is pinned: {', '.join(found)}. The call was judged "
+        "as pinned, and asks whatever the rules say. If the change is meant, an admin pins the tool again."
+    )
+
+
+def named_by(policy: Policy, tool: str, agent: str) -> str:
+    """Which rule or switch asks or denies and names the tool, so that its effect is looked at by itself; or nothing."""
+    rules = (rule for rule in policy.rules if rule.then != "allow" and not rule.shadow)
+    rule = next((rule for rule in rules if rule.names(tool)), None)
+    if rule is not None:
+        return f"the rule {rule.name!r} names it"
+    return f"a switch of the agent {agent} names it" if policy.is_switched_on((agent,), tool) else ""
+
+
+def believes(policy: Policy) -> bool:
+    """Whether the policy takes an agent's word for what a tool does that nobody registered or pinned."""
+    return policy.defaults.trust_declared and policy.defaults.unknown_tools != "deny"
+
+
+def _differences(pin: ToolSpec, said: ToolSpec) -> Iterator[str]:
+    if said.effect and said.effect != pin.effect:
+        yield f"effect {said.effect} instead of {pin.effect}"
+    both = said.schema is not None and pin.schema is not None
+    if both and canonical(said.schema) != canonical(pin.schema):
+        yield "another schema"
+    if said.secret and _places(said) != _places(pin):
+        yield "other secret fields"
+    defines = bool(said.effect) or said.schema is not None or said.idempotent
+    if defines and said.idempotent != pin.idempotent:
+        yield "idempotent" if said.idempotent else "not idempotent"
+
+
+def _places(spec: ToolSpec) -> set[str]:
+    """`/a` and plain `a` are the same place."""
+    return {pointer.removeprefix("/") for pointer in spec.secret}
+
+
+def _case(name: str) -> str:
+    return normalize("NFC", name).casefold()

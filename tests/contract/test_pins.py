@@ -1,0 +1,120 @@
+"""Pins in the database: one for each tool, with its entry in the ledger; and what agents declare of their reads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from interlock.core.call import ToolSpec
+from interlock.core.errors import Conflict, NotFound
+from interlock.core.pins import Pin
+from interlock.core.ports import SeenTool, UsedTool
+from interlock.stores.counting import MAX_NOTED
+from interlock.stores.steps import MINUTE
+from interlock.wiring import Parts
+from tests.support import READ, START, Clock, call, faults, kinds, pending
+
+SEND = ToolSpec("send", "write", {"type": "object"}, secret=("token",), idempotent=True)
+LOOK = ToolSpec("look", "read", {"type": "object"}, declared=True)
+
+
+async def pinned_entries(parts: Parts) -> list[tuple[str, str, dict[str, object]]]:
+    entries = [entry async for page in parts.store.entries("default") for entry in page]
+    return [(each.kind, each.actor, json.loads(each.data)) for each in entries if each.kind.startswith("tool_")]
+
+
+# R57
+async def test_a_pin_is_a_row_and_an_entry(parts: Parts, clock: Clock) -> None:
+    made = await parts.store.pin("default", [SEND], "bot", "ada")
+    assert list(await parts.store.pins("default")) == list(made) == [Pin("send", SEND.definition, "bot", "ada", START)]
+    assert made[0].spec == SEND
+    assert await parts.store.spec(SEND.sha256) == SEND
+    told = {"tool": "send", "effect": "write", "spec": SEND.sha256, "agent": "bot"}
+    assert await pinned_entries(parts) == [("tool_pinned", "ada", told)]
+    assert await parts.store.pins("other") == []
+    assert await faults(parts) == []
+
+
+async def test_a_tool_has_one_pin_and_the_last_one_counts(parts: Parts, clock: Clock) -> None:
+    await parts.store.pin("default", [SEND], "bot", "ada")
+    clock.forward(1_000)
+    again = await parts.store.pin("default", [SEND], "", "eve")
+    assert again[0].author == "ada"  # nothing changed
+    harmless = ToolSpec("send", "read")
+    await parts.store.pin("default", [harmless], "", "eve")
+    assert await parts.store.pins("default") == [Pin("send", harmless.definition, "", "eve", START + 1_000)]
+    assert [kind for kind in await kinds(parts) if kind.startswith("tool_")] == ["tool_pinned", "tool_pinned"]
+
+
+async def test_of_several_pins_all_are_made_or_none(parts: Parts) -> None:
+    await parts.store.pin("default", [ToolSpec("Bash", "write")], "", "ada")
+    with pytest.raises(Conflict, match="Bash is pinned"):
+        await parts.store.pin("default", [SEND, ToolSpec("bash", "read")], "", "ada")
+    assert [pin.tool for pin in await parts.store.pins("default")] == ["Bash"]
+    both = await parts.store.pin("default", [SEND, ToolSpec("look", "read")], "bot", "ada")
+    assert [pin.tool for pin in both] == ["send", "look"]
+    assert [pin.tool for pin in await parts.store.pins("default")] == ["Bash", "look", "send"]
+
+
+async def test_a_pin_is_taken_back_on_record(parts: Parts) -> None:
+    await parts.store.pin("default", [SEND], "bot", "ada")
+    with pytest.raises(NotFound):
+        await parts.store.unpin("default", "Send", "eve")
+    assert (await parts.store.unpin("default", "send", "eve")).tool == "send"
+    with pytest.raises(NotFound):
+        await parts.store.unpin("default", "send", "eve")
+    assert await parts.store.pins("default") == []
+    assert (await pinned_entries(parts))[-1] == ("tool_unpinned", "eve", {"tool": "send", "spec": SEND.sha256})
+    assert await faults(parts) == []
+
+
+async def test_how_an_agent_declares_a_read_is_noted_once(parts: Parts, clock: Clock) -> None:
+    parts.store.note_tool("default", LOOK, "bot")
+    await pending(parts)  # goes with the next batch
+    noted = SeenTool("look", LOOK.sha256, "bot", START)
+    assert noted in await parts.store.tools("default")
+    assert await parts.store.spec(LOOK.sha256) == LOOK
+    other = ToolSpec("look", "read", declared=True)
+    parts.store.note_tool("default", other, "bot")  # within the same minute: not looked at
+    clock.forward(MINUTE)
+    parts.store.note_tool("default", LOOK, "bot")
+    clock.forward(MINUTE)
+    parts.store.note_tool("default", other, "bot")
+    await pending(parts, 2)
+    found = [tool for tool in await parts.store.tools("default") if tool.name == "look"]
+    assert sorted(found) == sorted([noted, SeenTool("look", other.sha256, "bot", START + 2 * MINUTE)])
+
+
+async def test_what_programs_make_up_is_noted_up_to_a_bound(parts: Parts) -> None:
+    for number in range(MAX_NOTED + 10):
+        parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot")
+    parts.store.note_tool("default", ToolSpec("long", "read", {"title": "x" * 70_000}, declared=True), "other")
+    await pending(parts)
+    found = [tool for tool in await parts.store.tools("default") if tool.name.startswith("made up")]
+    assert len(found) == MAX_NOTED
+
+
+async def test_a_definition_that_is_too_long_is_not_noted(parts: Parts) -> None:
+    parts.store.note_tool("default", ToolSpec("long", "read", {"title": "x" * 70_000}, declared=True), "bot")
+    await pending(parts)
+    assert "long" not in {tool.name for tool in await parts.store.tools("default")}
+
+
+async def test_calls_of_all_tools_are_counted_by_agent(parts: Parts, clock: Clock) -> None:
+    await pending(parts, 1, agent="old")
+    clock.forward(3 * MINUTE)
+    since = clock()
+    await pending(parts, 2, agent="bot")
+    clock.forward(1_000)
+    await pending(parts, 3, agent="bot")
+    await parts.gate.check(call(4, tool="read_file"), READ)
+    await pending(parts, 5, agent="other")
+    used = await parts.store.used_tools("default", since)
+    minute = clock() // MINUTE * MINUTE
+    assert sorted(used) == [
+        UsedTool("delete_file", "bot", 2, since + 1_000),
+        UsedTool("delete_file", "other", 1, since + 1_000),
+        UsedTool("read_file", "", 1, minute),
+    ]
+    assert await parts.store.used_tools("default", clock() + MINUTE) == []

@@ -1,0 +1,168 @@
+"""Pinned tools: what a call declares is compared with the pin, and a difference asks, whatever the rules say. R57"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from interlock.core.call import Caller, ToolCall, ToolSpec, propose, spec_of
+from interlock.core.claims import judge
+from interlock.core.errors import BindingBroken, Conflict, InvalidRequest
+from interlock.core.execution import start
+from interlock.core.pins import Pin, Pins, believes, check_name, differences, doubt_about, named_by, pinned
+from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
+from tests.unit.builders import NOW, at, pending, stored
+
+SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
+PINNED = ToolSpec("send", "write", SCHEMA, secret=("token",), idempotent=True)
+LEASE = 60_000
+
+
+def said(effect: str = "", schema: dict[str, object] | None = None, **more: Any) -> ToolSpec:
+    return ToolSpec("send", effect, schema, declared=True, **more)
+
+
+def pin(tool: str, effect: str = "read") -> Pin:
+    return Pin(tool, ToolSpec(tool, effect).definition, "bot", "ada", 1)
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        (said(), ()),
+        (said("write", SCHEMA, secret=("token",), idempotent=True), ()),
+        (said("write", idempotent=True), ()),
+        (said(secret=("/token",)), ()),
+        (said("read", idempotent=True), ("effect read instead of write",)),
+        (said(schema={"type": "object"}, idempotent=True), ("another schema",)),
+        (said(secret=("token", "to")), ("other secret fields",)),
+        (said("write"), ("not idempotent",)),
+        (said(schema=SCHEMA), ("not idempotent",)),
+    ],
+)
+def test_what_is_declared_is_compared_and_what_is_not_has_not_changed(
+    declared: ToolSpec, words: tuple[str, ...]
+) -> None:
+    assert differences(PINNED, declared) == words
+
+
+def test_a_claimed_idempotence_differs_from_a_pin_without_it() -> None:
+    assert differences(replace(PINNED, idempotent=False), said(idempotent=True)) == ("idempotent",)
+
+
+def test_a_pin_without_a_schema_has_none_that_could_change() -> None:
+    assert differences(replace(PINNED, schema=None), said("write", {"type": "array"}, idempotent=True)) == ()
+
+
+def test_the_order_of_a_schema_is_no_change() -> None:
+    turned = {"properties": {"to": {"type": "string"}}, "type": "object"}
+    assert differences(PINNED, said("write", turned, idempotent=True)) == ()
+
+
+def test_a_pin_holds_the_definition_and_nothing_of_one_call() -> None:
+    whole = ToolSpec("send", "write", SCHEMA, "Send it", lambda _: "", ("token",), True, "chat", ("approve",), True)
+    assert pinned(whole) == PINNED
+    assert spec_of(Pin("send", pinned(whole).definition, "", "ada", 1).definition) == PINNED
+    assert Pin("send", PINNED.definition, "", "ada", 1).spec == PINNED
+
+
+def test_a_pin_needs_an_effect() -> None:
+    with pytest.raises(InvalidRequest, match="read, write or destructive"):
+        pinned(said())
+    assert pinned(said(), "destructive").effect == "destructive"
+    assert pinned(said("read"), "write").effect == "write"
+
+
+def test_a_pinned_name_is_found_in_any_case() -> None:
+    pins = Pins((pin("Bash"), pin("größe")))
+    assert [each.tool for each in (pins.find("Bash"), pins.find("bash"), pins.find("GRÖSSE")) if each] == [
+        "Bash",
+        "Bash",
+        "größe",
+    ]
+    assert pins.find("basher") is None
+    assert Pins().find("bash") is None
+
+
+def test_one_tool_has_one_pin_whatever_the_case_of_its_name() -> None:
+    pins = Pins((pin("Bash"),))
+    check_name(pins, "Bash")
+    check_name(pins, "zsh")
+    with pytest.raises(Conflict, match="Bash is pinned"):
+        check_name(pins, "bash")
+
+
+def test_tools_that_a_rule_or_a_switch_names_are_pinned_one_by_one() -> None:
+    policy = Policy(
+        (
+            Rule("all reads", "allow", tools=("get_*",)),
+            Rule("tried out", "deny", tools=("get_*",), shadow=True),
+            Rule("everything asks", "ask", tools=("*",)),
+            Rule("nobody drops", "deny", tools=("drop_*",)),
+        ),
+        toggles={"bot": {"send": True, "get_time": False}},
+    )
+    assert named_by(policy, "DROP_users", "bot") == "the rule 'nobody drops' names it"
+    assert named_by(policy, "send", "bot") == "a switch of the agent bot names it"
+    assert (named_by(policy, "send", "other"), named_by(policy, "get_time", "bot")) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "believed"),
+    [(Defaults(), True), (Defaults(trust_declared=False), False), (Defaults(unknown_tools="deny"), False)],
+)
+def test_a_policy_takes_an_agents_word_or_does_not(defaults: Defaults, believed: bool) -> None:
+    assert believes(Policy((), defaults)) is believed
+
+
+# What a doubt does to a verdict
+
+
+def call(doubt: str = "", **more: Any) -> ToolCall:
+    caller = Caller(owner="key:1", owners=frozenset({"key:1"}), agents=("bot",))
+    return propose("send", {}, "run", "call", agent="bot", caller=caller, doubt=doubt, **more)
+
+
+def test_a_doubt_is_empty_only_where_nothing_differs() -> None:
+    assert doubt_about(PINNED, said()) == ""
+    assert "effect read instead of write, not idempotent" in doubt_about(PINNED, said("read"))
+
+
+def test_a_doubted_call_is_asked_about_although_a_rule_allows_it() -> None:
+    policy = Policy((Rule("free", "allow"),))
+    assert isinstance(judge(policy, call(), PINNED).verdict, Allow)
+    asked = judge(policy, call("It changed."), PINNED).verdict
+    assert isinstance(asked, Ask)
+    assert asked.notes == ("It changed.",)
+    assert "reject" in asked.decisions
+
+
+def test_a_doubt_takes_nothing_from_a_rule_that_asks_or_denies() -> None:
+    two = Ask(stages=(Stage(People(teams=frozenset({"finance"})), 2),))
+    asked = judge(Policy((Rule("two", "ask", ask=two),)), call("It changed."), PINNED).verdict
+    assert isinstance(asked, Ask)
+    assert asked.stages == two.stages
+    assert asked.notes == ("It changed.",)
+    denied = judge(Policy((Rule("no", "deny", reason="No."),)), call("It changed."), PINNED).verdict
+    assert denied == Deny("No.", "no")
+
+
+def test_an_interface_fills_the_terms_of_a_doubted_call_too() -> None:
+    asked = judge(Policy((Rule("free", "allow"),)), call("It changed."), PINNED, lambda ask, _: replace(ask, rule="x"))
+    assert isinstance(asked.verdict, Ask)
+    assert asked.verdict.rule == "x"
+
+
+# What a program shows at the start
+
+
+def test_a_program_starts_what_it_proposed_with_the_definition_that_it_has_itself() -> None:
+    own = said("read")
+    caller = Caller(owner="key:1", owners=frozenset({"key:1"}), agents=("bot",), spec_sha256=own.sha256)
+    approval = replace(pending(spec=replace(PINNED, secret=()), caller=caller), status="approved", start_by=NOW + LEASE)
+    for sha256 in ("", own.sha256, approval.subject.spec_sha256):
+        assert start(stored(approval), "r1", LEASE, sha256, at(), runner_is_dead=False).state.status == "running"
+    with pytest.raises(BindingBroken, match="definition changed"):
+        start(stored(approval), "r1", LEASE, said("write").sha256, at(), runner_is_dead=False)
