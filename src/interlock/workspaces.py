@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from interlock.conditions import compile_condition
+from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import Principal
+from interlock.core.pins import Pin, Pins
 from interlock.core.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
 from interlock.gate import Gate
@@ -28,11 +30,12 @@ ReachingOf = Callable[[str], Reaching]  # by workspace
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the store says of a workspace: its policy, its people and its agents by name."""
+    """What the store says of a workspace: its policy, its people and its agents by name, its pins."""
 
     policy: PolicyVersion | None
     people: Mapping[str, User]
     agents: Mapping[str, AgentVersion]
+    pins: Pins
 
 
 @dataclass
@@ -64,6 +67,10 @@ class Doors:
     @property
     def agents(self) -> Mapping[str, AgentVersion]:
         return self.known.agents
+
+    @property
+    def pins(self) -> Pins:
+        return self.known.pins
 
     def reviewer(self, principal: Principal, now: int) -> Reviewer:
         """A person with those for whom they stand in now."""
@@ -146,6 +153,17 @@ class Workspaces:
         await self.refresh(workspace)
         return version
 
+    async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
+        """Here at once, in other processes within a second."""
+        made = await self._store.pin(workspace, specs, agent, author)
+        await self.refresh(workspace)
+        return made
+
+    async def unpin(self, workspace: str, tool: str, author: str) -> Pin:
+        pin = await self._store.unpin(workspace, tool, author)
+        await self.refresh(workspace)
+        return pin
+
     async def follow(self) -> None:
         while True:
             await asyncio.sleep(FOLLOW_EVERY)
@@ -159,6 +177,8 @@ class Workspaces:
         async with self._refreshing:  # what was read earlier must not be taken up later
             doors.gate.stops.freezes = await self._store.open_freezes(workspace)
             known = await self._read(workspace)
+            if known.pins == doors.pins:
+                known = replace(known, pins=doors.pins)  # with what was made of them
             if (known.policy, known.agents) != (doors.known.policy, doors.agents):
                 loaded, stale = await self._load_known(workspace, known)
                 if stale is not None and stale != doors.stale:
@@ -184,8 +204,9 @@ class Workspaces:
         stored = await self._store.policy(workspace)
         users = await self._store.users(workspace)
         agents = await self._store.agents(workspace)
+        pins = Pins(tuple(await self._store.pins(workspace)))
         people = {user.name: user for user in users}
-        return Known(stored, people, {agent.name: agent for agent in agents})
+        return Known(stored, people, {agent.name: agent for agent in agents}, pins)
 
     async def _load_known(self, workspace: str, known: Known) -> tuple[Loaded, StalePolicy | None]:
         """Beside the event loop. No look at teams and channels: one that is gone stops nothing."""

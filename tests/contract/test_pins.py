@@ -52,6 +52,8 @@ async def test_of_several_pins_all_are_made_or_none(parts: Parts) -> None:
     with pytest.raises(Conflict, match="Bash is pinned"):
         await parts.store.pin("default", [SEND, ToolSpec("bash", "read")], "", "ada")
     assert [pin.tool for pin in await parts.store.pins("default")] == ["Bash"]
+    with pytest.raises(Conflict, match="Send is pinned"):
+        await parts.store.pin("default", [ToolSpec("Send", "read"), SEND], "", "ada")
     both = await parts.store.pin("default", [SEND, ToolSpec("look", "read")], "bot", "ada")
     assert [pin.tool for pin in both] == ["send", "look"]
     assert [pin.tool for pin in await parts.store.pins("default")] == ["Bash", "look", "send"]

@@ -153,6 +153,42 @@ async def test_a_wait_goes_on_when_the_server_was_away(place: Place, keys: Keys,
         await client.close()
 
 
+# R57
+@pytest.mark.parametrize("declared", ["write", "read"])
+async def test_a_pinned_tool_runs_with_the_definition_that_its_program_has(
+    place: Place, keys: Keys, desk: Parts, declared: str
+) -> None:
+    """Pinned before the server starts, so that nobody has to wait until it follows."""
+    await desk.store.pin("default", [ToolSpec("send", "write", secret=("token",))], "", "ada")
+    ran: list[str] = []
+    with serving_here(place.url) as url, Interlock(url, key=keys["agent"], agent="mailer") as lock:
+
+        @lock.tool(effect=declared, secret=["token"])
+        async def send(to: str, token: str = "hunter2") -> str:
+            ran.append(to)
+            return "sent"
+
+        result, approval_id = await asyncio.gather(send("a"), approved(desk))
+    assert (result, ran) == ("sent", ["a"])
+    terms = (await desk.store.get("default", approval_id)).approval.terms
+    assert bool(terms.notes) is (declared == "read")
+    assert await faults(desk) == []
+
+
+# R24, R57
+async def test_a_registered_tool_runs_unless_the_program_changed_it_after_the_approval(
+    server: str, keys: Keys, desk: Parts
+) -> None:
+    own = ToolSpec("cms_delete_post", "destructive")
+    async with Client(server, keys["agent"]) as client:
+        told = await client.check(propose(own.name, {"slug": "welcome"}, "run", "1"), own)
+        assert isinstance(told, Waiting)
+        await approved(desk)
+        with pytest.raises(BindingBroken, match="definition changed"):
+            await client.start(told.approval_id, ToolSpec(own.name, "read"))
+        assert (await client.start(told.approval_id, own)).args == b'{"slug":"welcome"}'
+
+
 # R24, R48
 async def test_errors_are_those_of_the_doors(server: str, keys: Keys, desk: Parts) -> None:
     async with Client(server, keys["agent"], lease_seconds=0.05) as client:

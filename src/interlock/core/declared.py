@@ -119,7 +119,7 @@ def shown_schema(spec: ToolSpec) -> Mapping[str, object] | None:
 
 
 def _is_said(spec: ToolSpec) -> bool:
-    return spec.declared or isinstance(spec.describe, Said)
+    return spec.declared or isinstance(spec.describe, Said) or isinstance(spec.preview, Said)
 
 
 def _argument(name: str, shown: Shown) -> str:

@@ -155,7 +155,7 @@ async def ask_about_function(body: NewFunctionCall, counter: AtCounter) -> Respo
     """Asks about a function call. The same one again is the same call; only a look at it tells a yes."""
     call = counter.call(body, body.spec.fn, body.spec.kwargs)
     approval_id = await counter.id_of("function_call", body.call_id)
-    spec = known_spec(body.spec.fn, counter.site, counter.workspace)
+    spec = known_spec(body.spec.fn, counter.site, counter.doors)
     spec = spec or ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
     fill = action_terms(body.spec.fn, counter.site, counter.doors)
     outcome = await counter.asked(call, lambda: counter.gate.check(call, spec, approval_id=approval_id, fill=fill))

@@ -20,7 +20,15 @@ from interlock.gate import Execution
 from interlock.schema_work import MAX_SCHEMA
 from interlock.schemas import check_size
 from interlock.web.asgi import Answer, Asked, Body, encoded, idempotency_key, json_answer
-from interlock.web.proposing import Proposed, action_terms, call_of, spec_of, told
+from interlock.web.proposing import (
+    Proposed,
+    action_terms,
+    call_of,
+    declared_spec,
+    definition_of,
+    told,
+    with_definition,
+)
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
@@ -62,13 +70,20 @@ class Calls:
         body, doors = await asked.json(Proposed), await self._doors(asked)
         if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
             check_size(body.schema_)
-        call = await beside(len(asked.body), lambda: call_of(body, asked.person, self._site, doors))
-        spec, gate = spec_of(body, self._site, doors.workspace), doors.gate_for(asked.person)
+        known = definition_of(body, self._site, doors)
+        call = await beside(
+            len(asked.body), lambda: with_definition(call_of(body, asked.person, self._site, doors), body, known)
+        )
+        spec, doubted, gate = known.spec, bool(call.doubt), doors.gate_for(asked.person)
+        if doubted:
+            self._site.store.note_tool(call.workspace, declared_spec(body), call.agent)
         fill = action_terms(body.tool, self._site, doors)
         outcome = await self._site.quotas.spend(
-            asked.person, gate, call, spec, lambda: gate.check(call, spec, fill=fill)
+            asked.person, gate, call, spec, lambda: gate.check(call, spec, take_misfits=doubted, fill=fill)
         )
         if isinstance(outcome, Proceed) and not outcome.approval_id:
+            if spec.declared:
+                self._site.store.note_tool(call.workspace, spec, call.agent)
             key = await self._site.store.secret_key(call.workspace)
             outcome = Proceed(outcome.args, "", redact(call.args, spec, key).sha256)
         return told(outcome)

@@ -26,7 +26,7 @@ from interlock.server.models import Status, Time, Told
 from interlock.shape import shown_args
 from interlock.web.asgi import Body, json_answer
 from interlock.web.desk import AtDesk
-from interlock.web.proposing import Proposed, call_of, team_of, with_team
+from interlock.web.proposing import Proposed, call_of, pinned_spec, team_of, with_team
 from interlock.web.routing import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
 from interlock.workspaces import Doors
@@ -102,7 +102,7 @@ async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
     doors = await site.workspaces.doors(caller.workspace)
     now = site.clock()
     wanted = _until(body.metadata.expiresAt, now)
-    spec, gate = _spec(site, body.actionType), doors.gate_for(caller)
+    spec, gate = _spec(site, doors, body.actionType), doors.gate_for(caller)
     call = call_of(_proposed(body), caller, site, doors, SETTING)
     call = replace(call, expires_in=wanted, decisions=spec.decisions)
 
@@ -203,12 +203,13 @@ def _until(text: str | None, now: int) -> int | None:
     return left
 
 
-def _spec(site: Site, name: str) -> ToolSpec:
-    """An action that is configured is known; any other is what the request says, and asks."""
+def _spec(site: Site, doors: Doors, name: str) -> ToolSpec:
+    """An action that is configured or pinned is known; any other is what the request says, and asks."""
     action, verification = site.action(name), site.settings.verification
     decisions = ("approve", "edit", "reject") if verification.allow_modifications else ("approve", "reject")
     if action is None:
-        return ToolSpec(name, decisions=decisions, declared=True)
+        pin = pinned_spec(name, doors)
+        return ToolSpec(name, decisions=decisions, declared=True) if pin is None else replace(pin, decisions=decisions)
     schema = _schema(action, verification.schema_strictness) if verification.enabled else None
     return ToolSpec(name, "write", schema, decisions=decisions)
 

@@ -250,8 +250,10 @@ def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str
     def run(tx: Transaction) -> list[Pin]:
         tx.alone(f"pins of {workspace}")
         now, pins = tx.moment(workspace).now, Pins(tuple(map(rows.pin_of, tx.fetch("pins", workspace))))
-        for spec in specs:
-            check_name(pins, spec.name)  # before anything is buffered: what raises must leave no trace
+        wanted = pins
+        for spec in specs:  # before anything is buffered: what raises must leave no trace
+            check_name(wanted, spec.name)
+            wanted = Pins((*wanted.items, Pin(spec.name, spec.definition, agent, author, now)))
         made = []
         for spec in specs:
             known = pins.by_name.get(spec.name)

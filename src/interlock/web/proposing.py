@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from glob import escape
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import Principal
 from interlock.core.names import differs_only_in_case, fits, imitates
 from interlock.core.outcome import Outcome, Proceed
+from interlock.core.pins import doubt_about
 from interlock.core.policy import People, Stage, imitation
 from interlock.durations import parse_duration
 from interlock.inbox import QUESTION
@@ -91,12 +92,47 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
     )
 
 
-def spec_of(body: Proposed, site: Site, workspace: str) -> ToolSpec:
-    """What the server knows of the tool, or else what the program declares."""
-    return known_spec(body.tool, site, workspace) or declared_spec(body, believed=site.action(body.tool) is None)
+class Definition(NamedTuple):
+    """The definition of a tool that counts, and whose word it is."""
+
+    spec: ToolSpec
+    origin: Literal["registered", "pinned", "declared"]
 
 
-def known_spec(tool: str, site: Site, workspace: str) -> ToolSpec | None:
+def definition_of(body: Proposed, site: Site, doors: Doors) -> Definition:
+    """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
+    registered = registered_spec(body.tool, site, doors.workspace)
+    if registered is not None:
+        return Definition(registered, "registered")
+    pin = pinned_spec(body.tool, doors)
+    if pin is None:
+        return Definition(declared_spec(body, believed=site.action(body.tool) is None), "declared")
+    claimed = declared_spec(body)
+    if claimed.describe or claimed.preview:
+        pin = replace(pin, describe=claimed.describe, preview=claimed.preview)
+    return Definition(pin, "pinned")
+
+
+def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCall:
+    """Beside what the server knows of a tool, what the program itself has for it: that may have changed since a pin."""
+    if known.origin == "declared" or call.caller is None:
+        return call
+    said = declared_spec(body)
+    doubt = doubt_about(known.spec, said) if known.origin == "pinned" else ""
+    return replace(call, caller=replace(call.caller, spec_sha256=said.sha256), doubt=doubt)
+
+
+def known_spec(tool: str, site: Site, doors: Doors) -> ToolSpec | None:
+    """Of a tool that is registered or pinned."""
+    return registered_spec(tool, site, doors.workspace) or pinned_spec(tool, doors)
+
+
+def pinned_spec(tool: str, doors: Doors) -> ToolSpec | None:
+    pin = doors.pins.find(tool)
+    return None if pin is None else pin.spec if pin.tool == tool else replace(pin.spec, name=tool)
+
+
+def registered_spec(tool: str, site: Site, workspace: str) -> ToolSpec | None:
     """A tool of a pack or of a configured MCP server, or a configured action; in any case, as rules read names.
 
     Its preview is for the agent of the chat: another program's call does not make the server look things up.
@@ -208,7 +244,7 @@ def _imitation(tool: str, requester: str, site: Site, doors: Doors) -> str:
     """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
     if tool.isascii() and tool == tool.strip() and requester.isascii() and requester == requester.strip():
         return ""
-    tools = {*site.assistant.toolbox.all(doors.workspace), *site.settings.actions}
+    tools = {*site.assistant.toolbox.all(doors.workspace), *site.settings.actions, *doors.pins.by_name}
     people = {each for user in doors.people.values() for each in (user.name, user.email) if each}
     for name, known in ((tool, tools), (requester, people)):
         found = next((each for each in known if imitates(name, escape(each))), "")
