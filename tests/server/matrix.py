@@ -236,6 +236,19 @@ async def _seen(world: World, workspace: str, _: str) -> Target:
     return Target("", {"tool": (await world.call(workspace))["tool"]})
 
 
+async def _pinned(world: World, workspace: str, _: str) -> Target:
+    pin = {**(await _seen(world, workspace, "")).more, "effect": "write"}
+    return Target((await world.done(workspace, "admin", "POST", "/api/pins", pin))["tool"])
+
+
+async def _declaring(world: World, workspace: str, _: str) -> Target:
+    """An agent that declared a tool."""
+    name = named(workspace)
+    body = {"tool": name, "args": {}, "run_id": name, "call_id": name, "agent": name, "effect": "write"}
+    await world.done(workspace, "agent", "POST", "/api/calls", body)
+    return Target("", {"agent": name})
+
+
 async def _tool(world: World, workspace: str, _: str) -> Target:
     return Target((await world.call(workspace))["tool"])
 
@@ -341,6 +354,9 @@ MAKERS: dict[str, Maker] = {
     "/api/grants": _seen,
     "/api/agents/{": _agent,
     "/api/tools/{": _tool,
+    "/api/pins/{": _pinned,
+    "/api/pins/all": _declaring,
+    "/api/pins": _seen,
     "/api/channels/{": _channel,
     "/api/deliveries": _delivery,
     "/api/me/identities/{": _identity,
@@ -372,6 +388,8 @@ BODIES: dict[str, Json | Callable[[Target], Json]] = {
     "POST /api/policy/explain": {"tool": "send", "args": {}},
     "POST /api/policy/rehearse": {"version": 1},
     "POST /api/grants": lambda target: {**target.more, "expires_in": "1h", "reason": "often"},
+    "POST /api/pins": lambda target: {**target.more, "effect": "write"},
+    "POST /api/pins/all": lambda target: dict(target.more),
     "POST /api/me/identities": lambda target: dict(target.more),
     "POST /api/me/identities/look": lambda target: dict(target.more),
     "PUT /api/me/password": {"old": PASSWORD, "new": PASSWORD},

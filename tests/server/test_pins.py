@@ -199,3 +199,166 @@ async def test_how_an_agent_declares_its_reads_and_what_it_changed_is_noted(
     assert seen["look", "bot"] == look.sha256
     assert await parts.store.spec(ToolSpec("send", "destructive", declared=True).sha256) is not None
     assert "tool_pinned" in await kinds(parts)
+
+
+# The routes
+
+
+@pytest.fixture
+def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
+    return client(keys["admin"])
+
+
+async def declare(agent: httpx2.AsyncClient, tool: str, **more: Any) -> dict[str, Any]:
+    return await propose(agent, tool=tool, agent="bot", **more)
+
+
+async def listed(ada: httpx2.AsyncClient, **query: str) -> dict[str, dict[str, Any]]:
+    answer = await ada.get("/api/pins", params=query)
+    assert answer.status_code == 200, answer.text
+    return {tool["name"]: tool for tool in answer.json()["items"]}
+
+
+async def test_tools_are_listed_by_whose_word_they_run_on(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, clock: Clock
+) -> None:
+    agent = client(keys["agent"])
+    await declare(agent, "look", effect="read", schema=SCHEMA)
+    clock.forward(60_000)
+    await declare(agent, "look", effect="read", schema=SCHEMA)
+    await declare(agent, "send", effect="write")
+    await declare(agent, "odd")
+    assert (await ada.post("/api/pins", json={"tool": "send", "agent": "bot"})).status_code == 201
+    tools = await listed(ada)
+    assert {name: tools[name]["standing"] for name in ("look", "send", "odd", "cms_delete_post")} == {
+        "look": "declared",
+        "send": "pinned",
+        "odd": "declared",
+        "cms_delete_post": "registered",
+    }
+    look = tools["look"]
+    assert (look["effect"], look["schema"], look["agents"], look["calls"]) == ("read", SCHEMA, ["bot"], 2)
+    assert look["first_seen_at"] < look["last_seen_at"]
+    assert (look["on_word"], tools["send"]["on_word"], tools["odd"]["on_word"]) == (True, False, False)
+    assert (tools["send"]["pinned_by"], tools["send"]["changed"]) == ("ada", [])
+    assert set(await listed(ada, agent="bot")) == {"look", "send", "odd"}
+    assert set(await listed(ada, standing="pinned")) == {"send"}
+    page = (await ada.get("/api/pins", params={"agent": "bot", "limit": "2"})).json()
+    assert ([tool["name"] for tool in page["items"]], page["next"]) == (["look", "odd"], "odd")
+    assert (page["on_word"], page["trust_declared"]) == (1, True)
+
+
+async def test_no_tool_runs_on_its_agents_word_where_the_policy_believes_none(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+) -> None:
+    await declare(client(keys["agent"]), "send", effect="write")
+    assert (await ada.get("/api/pins")).json()["on_word"] == 1
+    await put_policy(site, "defaults: {trust_declared: false}\n")
+    told = (await ada.get("/api/pins")).json()
+    assert (told["on_word"], told["trust_declared"]) == (0, False)
+
+
+async def test_a_pin_takes_the_definition_that_was_shown_or_none(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, clock: Clock
+) -> None:
+    agent = client(keys["agent"])
+    await declare(agent, "send", effect="write")
+    shown = (await listed(ada))["send"]["declared_sha256"]
+    clock.forward(60_000)
+    await declare(agent, "send", effect="read", schema=SCHEMA)
+    body = {"tool": "send", "spec_sha256": shown}
+    stale = await ada.post("/api/pins", json=body)
+    assert (stale.status_code, stale.json()["error"]) == (409, "stale")
+    body["spec_sha256"] = (await listed(ada))["send"]["declared_sha256"]
+    made = await ada.post("/api/pins", json={**body, "effect": "destructive"})
+    assert (made.status_code, made.json()["effect"], made.json()["schema"]) == (201, "destructive", SCHEMA)
+
+
+async def test_a_pinned_tool_that_is_declared_otherwise_says_so_in_the_list(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, clock: Clock
+) -> None:
+    agent = client(keys["agent"])
+    await declare(agent, "send", effect="write")
+    await ada.post("/api/pins", json={"tool": "send"})
+    clock.forward(60_000)
+    await declare(agent, "send", effect="read")
+    assert (await listed(ada))["send"]["changed"] == ["effect read instead of write"]
+    await ada.post("/api/pins", json={"tool": "send"})
+    send = (await listed(ada))["send"]
+    assert (send["effect"], send["changed"]) == ("read", [])
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"tool": "never_seen"}, 404),
+        ({"tool": "never_seen", "effect": "read", "agent": "bot"}, 404),
+        ({"tool": "cms_delete_post", "effect": "read"}, 409),
+        ({"tool": "odd"}, 400),
+        ({"tool": "odd", "effect": "harmless"}, 400),
+        ({"tool": "odd", "effect": "write"}, 201),
+        ({"tool": "never_seen", "effect": "read"}, 201),
+    ],
+)
+async def test_what_cannot_be_pinned_is_refused(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, body: dict[str, str], status: int
+) -> None:
+    await declare(client(keys["agent"]), "odd")
+    assert (await ada.post("/api/pins", json=body)).status_code == status
+
+
+async def test_all_tools_of_an_agent_are_pinned_but_those_that_a_rule_names(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site, clock: Clock
+) -> None:
+    agent = client(keys["agent"])
+    await put_policy(
+        site,
+        "rules:\n  - {name: reads are free, effect: read, then: allow}\n"
+        "  - {name: nobody drops, tools: [drop_*], then: deny, reason: No.}\n",
+    )
+    for tool in ("look", "find", "drop_users"):
+        await declare(agent, tool, effect="read")
+    await declare(agent, "odd")
+    await propose(agent, tool="foreign", agent="other", effect="read")
+    shown = {name: tool["declared_sha256"] for name, tool in (await listed(ada, agent="bot")).items()}
+    assert shown.keys() == {"look", "find", "odd"}  # a denied call declares nothing
+    clock.forward(60_000)
+    await declare(agent, "find", effect="read", schema=SCHEMA)
+    await declare(agent, "drop_users", effect="read")
+    await declare(agent, "push", effect="write")
+    made = await ada.post("/api/pins/all", json={"agent": "bot", "shown": shown})
+    assert made.status_code == 200, made.text
+    assert [pin["tool"] for pin in made.json()["pinned"]] == ["look"]
+    left_out = {each["tool"]: each["reason"] for each in made.json()["left_out"]}
+    assert left_out.keys() == {"find", "odd", "push"}
+    again = (await ada.post("/api/pins/all", json={"agent": "bot"})).json()
+    assert [pin["tool"] for pin in again["pinned"]] == ["find", "push"]
+    assert (await ada.post("/api/pins/all", json={"agent": "nobody"})).status_code == 404
+
+
+async def test_a_tool_that_an_ask_rule_names_is_left_out_and_pinned_by_itself(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+) -> None:
+    await put_policy(site, "rules:\n  - {name: mails, tools: [send], then: ask}\n")
+    agent = client(keys["agent"])
+    await declare(agent, "send", effect="read")
+    await declare(agent, "look", effect="read")
+    made = (await ada.post("/api/pins/all", json={"agent": "bot"})).json()
+    assert [pin["tool"] for pin in made["pinned"]] == ["look"]
+    assert made["left_out"] == [{"tool": "send", "reason": "the rule 'mails' names it"}]
+    assert (await listed(ada))["send"]["named_by"] == "the rule 'mails' names it"
+    assert (await ada.post("/api/pins", json={"tool": "send", "effect": "write"})).status_code == 201
+
+
+async def test_a_tool_that_was_unpinned_runs_on_its_agents_word_again(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+) -> None:
+    await put_policy(site, READS_ARE_FREE)
+    agent = client(keys["agent"])
+    await declare(agent, "a/send", effect="read")
+    assert (await ada.post("/api/pins", json={"tool": "a/send", "effect": "write"})).status_code == 201
+    assert (await declare(agent, "a/send", effect="read"))["outcome"] == "waiting"
+    assert (await ada.delete("/api/pins/a/send")).json()["tool"] == "a/send"
+    assert (await declare(agent, "a/send", effect="read"))["outcome"] == "proceed"
+    assert (await ada.delete("/api/pins/a/send")).status_code == 404
+    assert (await listed(ada))["a/send"]["standing"] == "declared"

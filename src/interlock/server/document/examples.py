@@ -124,6 +124,8 @@ BODIES: Mapping[str, object] = {
         "max_uses": 20,
         "reason": "Today's letters.",
     },
+    "NewPin": {"tool": "get_weather", "agent": "billing", "effect": "read"},
+    "NewPins": {"agent": "billing"},
 }
 
 ROUTES: Mapping[str, Mapping[str, object]] = {

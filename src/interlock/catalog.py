@@ -1,0 +1,144 @@
+"""The tools of a workspace and whose word they run on: registered, pinned, or declared by agents alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from interlock.core.call import ToolSpec
+from interlock.core.errors import Conflict, NotFound
+from interlock.core.pins import Pin, Pins, believes, differences, named_by, pinned
+from interlock.core.policy import Policy
+from interlock.core.ports import SeenTool, Store, UsedTool
+
+Standing = Literal["registered", "pinned", "declared"]
+DAYS = 30
+DAY = 86_400_000
+UNSEEN = "it was not shown, or the agent declares it otherwise by now"
+NO_EFFECT = "nobody said what it does: pin it with an effect"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownTool:
+    """`spec` is the definition that counts, `declared` the newest one of an agent.
+
+    `changed` says how it differs from the pin, if it came after it. `named_by` is the rule or switch that names the
+    tool, so that it is pinned by itself; `on_word`: the policy believes what its agent says that it does.
+    """
+
+    name: str
+    standing: Standing
+    spec: ToolSpec
+    declared: ToolSpec | None
+    pin: Pin | None
+    agents: tuple[str, ...]
+    first_at: int | None
+    last_at: int | None
+    calls: int
+    changed: tuple[str, ...]
+    named_by: str
+    on_word: bool
+
+
+class Choice(NamedTuple):
+    """Of the tools that an agent declared: what is pinned in one step, and what is not, with the reason."""
+
+    specs: tuple[ToolSpec, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All that is known of the tools of a workspace; of one agent, if it is named."""
+
+    store: Store
+    workspace: str
+    policy: Policy
+    registered: Mapping[str, ToolSpec]
+    agent: str = ""
+
+    async def tools(self, now: int) -> list[KnownTool]:
+        """By name. Tools of programs that open the database themselves are not among them: those are their word."""
+        pins = Pins(tuple(await self.store.pins(self.workspace)))
+        used = await self._used(now - DAYS * DAY)
+        seen: dict[str, list[tuple[SeenTool, ToolSpec]]] = defaultdict(list)
+        for each in await self._declared():
+            seen[each[0].name].append(each)
+        theirs = () if self.agent else (*self.registered, *pins.by_name)
+        return [self._known(name, pins, seen[name], used[name]) for name in sorted({*seen, *theirs})]
+
+    async def definition(self, tool: str) -> ToolSpec | None:
+        """As an agent declared it last."""
+        found = [each for each in await self._declared() if each[0].name == tool]
+        return max(found, key=lambda each: each[0].at)[1] if found else None
+
+    async def pinnable(self, tool: str, effect: str = "") -> ToolSpec:
+        """What a pin of this tool holds. Raises where there is nothing to pin."""
+        if tool in self.registered:
+            raise Conflict(f"{tool} is registered: what the server knows of it counts already.", tool=tool)
+        spec = await self.definition(tool)
+        if spec is None and (self.agent or not effect):
+            whose = f"the agent {self.agent}" if self.agent else "any agent"
+            raise NotFound(f"No definition of {tool} by {whose} was seen. To pin it unseen, give an effect.", tool=tool)
+        return pinned(spec or ToolSpec(tool), effect)
+
+    async def choice(self, now: int, shown: Mapping[str, str] | None = None) -> Choice:
+        """Of the agent's tools that nobody pinned or registered; `shown` are digests of what the person saw."""
+        tools = [tool for tool in await self.tools(now) if tool.standing == "declared"]
+        if not tools:
+            raise NotFound(f"The agent {self.agent} has declared no tool that could be pinned.", agent=self.agent)
+        specs, left_out = [], []
+        for tool in tools:
+            unseen = shown is not None and shown.get(tool.name) != tool.spec.sha256
+            reason = tool.named_by or ("" if tool.spec.effect else NO_EFFECT) or (UNSEEN if unseen else "")
+            if reason:
+                left_out.append((tool.name, reason))
+            else:
+                specs.append(pinned(tool.spec))
+        return Choice(tuple(specs), tuple(left_out))
+
+    async def _declared(self) -> list[tuple[SeenTool, ToolSpec]]:
+        """What programs elsewhere said of their tools; not what was judged as pinned, nor programs of our own."""
+        seen = [tool for tool in await self.store.tools(self.workspace) if tool.spec_sha256]
+        mine = [tool for tool in seen if not self.agent or tool.agent == self.agent]
+        found = [(tool, await self.store.spec(tool.spec_sha256)) for tool in mine]
+        return [(tool, spec) for tool, spec in found if spec is not None and spec.declared]
+
+    async def _used(self, since: int) -> Mapping[str, Sequence[UsedTool]]:
+        found: dict[str, list[UsedTool]] = defaultdict(list)
+        for each in await self.store.used_tools(self.workspace, since):
+            if not self.agent or each.agent in ("", self.agent):
+                found[each.tool].append(each)
+        return found
+
+    def _known(
+        self, name: str, pins: Pins, seen: Sequence[tuple[SeenTool, ToolSpec]], used: Sequence[UsedTool]
+    ) -> KnownTool:
+        newest = max(seen, key=lambda each: each[0].at, default=None)
+        said = None if newest is None else newest[1]
+        pin, registered = pins.find(name), self.registered.get(name)
+        standing: Standing = "registered" if registered else "pinned" if pin else "declared"
+        agents = sorted({tool.agent for tool, _ in seen if tool.agent})
+        named = next(filter(None, (named_by(self.policy, name, agent) for agent in agents or ("",))), "")
+        believed = standing == "declared" and said is not None and bool(said.effect) and not named
+        after = pin is not None and newest is not None and newest[0].at >= pin.at
+        return KnownTool(
+            name=name,
+            standing=standing,
+            spec=registered or (pin.spec if pin else said) or ToolSpec(name),
+            declared=said,
+            pin=pin,
+            agents=tuple(agents),
+            first_at=min((tool.at for tool, _ in seen), default=None),
+            last_at=max((each.last_at for each in used), default=newest[0].at if newest else None),
+            calls=sum(each.calls for each in used),
+            changed=differences(pin.spec, said) if pin and said and after else (),
+            named_by=named,
+            on_word=believed and believes(self.policy),
+        )
+
+
+def on_word(tools: Iterable[KnownTool]) -> int:
+    return sum(tool.on_word for tool in tools)
