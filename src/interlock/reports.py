@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from interlock.catalog import KnownTool
 from interlock.core.budget import Amounts, plain
+from interlock.core.call import ToolSpec
 from interlock.core.canonical import read
 from interlock.core.card import visible
 from interlock.core.event import Stored
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant, state_at
 from interlock.core.outcome import status_at
+from interlock.core.pins import Pin
 from interlock.core.policy import Ask, Deny, People, Then
 from interlock.core.ports import PolicyVersion
 from interlock.core.rehearsal import Cause, Changed, Recorded, Report
@@ -206,6 +209,40 @@ def _cause_json(cause: Cause, count: int) -> dict[str, object]:
         "old_rule": cause.old_rule,
         "new_rule": cause.new_rule,
         "loosened": cause.loosened,
+    }
+
+
+def tool_json(tool: KnownTool) -> dict[str, object]:
+    """A tool and whose word it runs on, with the definition that counts."""
+    pin = tool.pin
+    return {
+        "name": tool.name,
+        "standing": tool.standing,
+        **_definition_json(tool.spec),
+        "agents": list(tool.agents),
+        "first_seen_at": optional_rfc3339(tool.first_at),
+        "last_seen_at": optional_rfc3339(tool.last_at),
+        "calls": tool.calls,
+        "declared_sha256": tool.declared.sha256 if tool.declared else None,
+        "pinned_by": pin.author if pin else None,
+        "pinned_at": optional_rfc3339(pin.at if pin else None),
+        "changed": list(tool.changed),
+        "named_by": tool.named_by,
+        "on_word": tool.on_word,
+    }
+
+
+def pin_json(pin: Pin) -> dict[str, object]:
+    about = {"agent": pin.agent, "pinned_by": pin.author, "pinned_at": rfc3339(pin.at)}
+    return {"tool": pin.tool, **_definition_json(pin.spec), **about}
+
+
+def _definition_json(spec: ToolSpec) -> dict[str, object]:
+    return {
+        "effect": spec.effect,
+        "schema": spec.schema,
+        "secret": list(spec.secret),
+        "idempotent": spec.idempotent,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ PINNED = ToolSpec("send", "write", SCHEMA, secret=("token",), idempotent=True)
 LEASE = 60_000
 
 
-def said(effect: str = "", schema: dict[str, object] | None = None, **more: Any) -> ToolSpec:
+def said(effect: str = "", schema: Mapping[str, object] | None = None, **more: Any) -> ToolSpec:
     return ToolSpec("send", effect, schema, declared=True, **more)
 
 

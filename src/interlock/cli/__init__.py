@@ -47,6 +47,7 @@ GROUPS = {
     "audit": "Prove that the record is whole.",
     "users": "The people of a workspace.",
     "keys": "Keys of agents and people: make, list, revoke.",
+    "tools": "Tools and whose word they run on: list, pin, unpin.",
     "channels": "The ways to people: list, test, switch on.",
     "deliveries": "Messages to people: what became of them, and another try.",
     "workspaces": "Workspaces: add, list.",

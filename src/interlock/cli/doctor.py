@@ -18,6 +18,7 @@ from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
 from interlock.cli.surroundings import surroundings
+from interlock.cli.tools import catalog_of
 from interlock.cli.ways import reaching, workspaces
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
@@ -33,6 +34,7 @@ from interlock.workspaces import DEFAULT
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)
 MOST_FAULTS = 3  # that are told
+NAMED = 5  # tools that one line spells out
 
 
 async def migrated(options: Options) -> None:
@@ -125,11 +127,31 @@ async def _workspace(desk: Desk) -> AsyncIterator[Check]:
     stored = {agent.name: agent for agent in await store.agents(desk.workspace)}
     for line in equipment(settings, store, stored, desk.workspace):
         yield line
+    async for line in _on_word(desk):
+        yield line
     async for line in reaching(desk.own, await store.users(desk.workspace), await _in_force(desk)):
         yield line
     known = [name for name, _ in await desk.parts.accounts.workspaces()]
     async for line in workspaces(settings, desk.workspace, known):
         yield line
+
+
+async def _on_word(desk: Desk) -> AsyncIterator[Check]:
+    """Tools of which nobody but their agent says what they do. Nothing, if the policy does not load: that was told."""
+    try:
+        tools = await (await catalog_of(desk)).tools(desk.now())
+    except Misconfigured:
+        return
+    believed = [visible(tool.name) for tool in tools if tool.on_word]
+    if believed:
+        few = ", ".join(believed[:NAMED]) + (" and more" if len(believed) > NAMED else "")
+        found = f"{counted(len(believed), 'tool runs', 'tools run')} on the word of their agents: {few}"
+        todo = "Pin them: interlock tools list, interlock tools pin TOOL; or set trust_declared: false in the policy."
+        yield Check("warn", "pins", found, todo)
+    for tool in tools:
+        if tool.changed:
+            found = f"an agent declares {visible(tool.name)} otherwise than it is pinned: {', '.join(tool.changed)}"
+            yield Check("warn", "pins", found, f"If that is meant: interlock tools pin {visible(tool.name)}")
 
 
 async def _clock(desk: Desk) -> Check:

@@ -11,7 +11,7 @@ from interlock.catalog import Catalog, KnownTool, Standing, on_word
 from interlock.core.call import MAX_NAME, ToolSpec
 from interlock.core.errors import Stale
 from interlock.core.pins import Pin, believes
-from interlock.durations import optional_rfc3339, rfc3339
+from interlock.reports import pin_json, tool_json
 from interlock.web.asgi import Body
 from interlock.web.proposing import registered_spec
 from interlock.web.routing import ADMINS, Caller, Here, fails, may
@@ -169,36 +169,12 @@ def registered_tools(site: Site, workspace: str) -> dict[str, ToolSpec]:
 
 
 def _info(pin: Pin) -> PinInfo:
-    spec = pin.spec
-    return PinInfo(
-        tool=pin.tool,
-        effect=spec.effect,
-        parameters=dict(spec.schema) if spec.schema is not None else None,
-        secret=list(spec.secret),
-        idempotent=spec.idempotent,
-        agent=pin.agent,
-        pinned_by=pin.author,
-        pinned_at=rfc3339(pin.at),
-    )
+    return PinInfo(**_fields(pin_json(pin)))
 
 
 def _listed(tool: KnownTool) -> ListedTool:
-    spec = tool.spec
-    return ListedTool(
-        name=tool.name,
-        standing=tool.standing,
-        effect=spec.effect,
-        parameters=dict(spec.schema) if spec.schema is not None else None,
-        secret=list(spec.secret),
-        idempotent=spec.idempotent,
-        agents=list(tool.agents),
-        first_seen_at=optional_rfc3339(tool.first_at),
-        last_seen_at=optional_rfc3339(tool.last_at),
-        calls=tool.calls,
-        declared_sha256=tool.declared.sha256 if tool.declared else None,
-        pinned_by=tool.pin.author if tool.pin else None,
-        pinned_at=optional_rfc3339(tool.pin.at if tool.pin else None),
-        changed=list(tool.changed),
-        named_by=tool.named_by,
-        on_word=tool.on_word,
-    )
+    return ListedTool(**_fields(tool_json(tool)))
+
+
+def _fields(told: dict[str, Any]) -> dict[str, Any]:
+    return {"parameters" if name == "schema" else name: value for name, value in told.items()}

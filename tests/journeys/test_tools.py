@@ -1,0 +1,77 @@
+"""Tools on the command line: whose word each runs on, pinned one by one or all of an agent. R57"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from interlock.core.call import ToolSpec, propose
+from interlock.wiring import wall_clock
+from tests.journeys.programs import Shell
+from tests.support import Clock, opened
+
+pytestmark = pytest.mark.smoke
+
+POLICY = """\
+version: 1
+rules:
+  - {name: mails, tools: [send_*], then: ask}
+"""
+
+
+async def declared(shell: Shell, effects: Mapping[str, str]) -> None:
+    """As an agent over HTTP declares its tools."""
+    async with opened(shell.path, Clock(wall_clock()), POLICY) as parts:
+        for tool, effect in effects.items():
+            call = propose(tool, {}, "run", tool, agent="mailer")
+            await parts.gate.check(call, ToolSpec(tool, effect, secret=("token",), declared=True))
+
+
+async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
+    await declared(shell, {"file_letter": "write", "send_letter": "write", "stamp": "", "burn": "write"})
+    listed = shell("tools", "list", "--agent", "mailer")
+    assert [line.split()[:3] for line in listed.out.splitlines()[1:3]] == [
+        ["burn", "declared", "write"],
+        ["file_letter", "declared", "write"],
+    ]
+    assert "2 tools run on the word of their agents" in listed.out
+    [line] = [each for each in shell("doctor", "--json").json["checks"] if each["what"] == "pins"]
+    assert (line["state"], line["found"]) == (
+        "warn",
+        "2 tools run on the word of their agents: burn, file_letter",
+    )
+    assert "interlock tools pin" in line["todo"]
+
+    one = shell("tools", "pin", "burn", "--from-agent", "mailer", "--effect", "destructive", "--user", "ada")
+    assert one.out == (
+        "Pinned burn as destructive, secret token, without a schema. Calls that declare it otherwise are asked about.\n"
+    )
+    all_of = shell("tools", "pin", "--all-of", "mailer")
+    assert "Left out: send_letter, since the rule 'mails' names it." in all_of.out
+    assert "Left out: stamp, since nobody said what it does" in all_of.out
+    assert all_of.out.endswith("Pinned 1 tool of mailer.\n")
+    told = {tool["name"]: tool for tool in shell("tools", "list", "--json").json["items"]}
+    assert (told["burn"]["standing"], told["burn"]["effect"], told["burn"]["pinned_by"]) == (
+        "pinned",
+        "destructive",
+        "ada",
+    )
+    assert told["cms_delete_post"]["standing"] == "registered"
+    assert not [each for each in shell("doctor", "--json").json["checks"] if each["what"] == "pins"]
+    assert shell("tools", "unpin", "burn").out == "Unpinned burn. From now on it is what its agents say.\n"
+
+
+async def test_what_cannot_be_pinned_says_why(shell: Shell) -> None:
+    await declared(shell, {"stamp": "", "burn": "write"})
+    for words, code, hint in (
+        (("pin",), 2, "--all-of AGENT alone"),
+        (("pin", "burn", "--all-of", "mailer"), 2, "--all-of AGENT alone"),
+        (("pin", "stamp"), 2, "Give its effect"),
+        (("pin", "nosuch"), 1, "To pin it unseen, give an effect"),
+        (("pin", "cms_delete_post"), 1, "is registered"),
+        (("pin", "--all-of", "nobody"), 1, "has declared no tool"),
+        (("unpin", "burn"), 1, "interlock tools list"),
+    ):
+        done = shell("tools", *words)
+        assert (done.code, hint in done.err) == (code, True), done
