@@ -1947,6 +1947,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All tools, and whose word each runs on
+         * @description All tools, and whose word each runs on: registered, pinned, or declared by agents alone.
+         */
+        get: operations["get_api_pins"];
+        put?: never;
+        /**
+         * Vouches for a tool
+         * @description Vouches for a tool: from now on what calls claim of it does not count, and a changed definition asks again.
+         */
+        post: operations["post_api_pins"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pins/all": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pins all tools that an agent declared, in one step
+         * @description Pins all tools that an agent declared, in one step. What a rule or a switch names is left out, and listed.
+         */
+        post: operations["post_api_pins_all"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pins/{tool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Takes a pin back
+         * @description Takes a pin back: what agents declare of the tool is a claim again. Calls that were judged stay as they are.
+         */
+        delete: operations["delete_api_pins_tool"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/threads": {
         parameters: {
             query?: never;
@@ -3698,6 +3762,13 @@ export interface components {
             /** @default  */
             signature: string;
         };
+        /** LeftOut */
+        LeftOut: {
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description Why. */
+            reason: string;
+        };
         /**
          * LinkFor
          * @description For whom a link is; `name` is empty where whoever opens it says it, `new` if a password is needed.
@@ -3707,6 +3778,50 @@ export interface components {
             name: string;
             role: string;
             new: boolean;
+        };
+        /**
+         * ListedTool
+         * @description `effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
+         *
+         *     `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
+         *     what its agent says that it does is believed.
+         */
+        ListedTool: {
+            name: string;
+            /** @enum {string} */
+            standing: "registered" | "pinned" | "declared";
+            /** @description What the program says of the tool. */
+            effect: string;
+            /** @description A JSON Schema. */
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description JSON Pointers or names of arguments that nobody may see. */
+            secret: string[];
+            /** @description Whether running it twice does no harm; then a lost run is started again. */
+            idempotent: boolean;
+            agents: string[];
+            first_seen_at: string | null;
+            last_seen_at: string | null;
+            calls: number;
+            declared_sha256: string | null;
+            pinned_by: string | null;
+            pinned_at: string | null;
+            changed: string[];
+            named_by: string;
+            on_word: boolean;
+        };
+        /**
+         * ListedTools
+         * @description `on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
+         */
+        ListedTools: {
+            /** @description The page. */
+            items: components["schemas"]["ListedTool"][];
+            /** @description The cursor of the next page; null on the last. */
+            next: string | null;
+            on_word: number;
+            trust_declared: boolean;
         };
         /**
          * LookedAt
@@ -3768,6 +3883,14 @@ export interface components {
             revoked_at: string | null;
             rotated_from: string | null;
             key: string;
+        };
+        /**
+         * MadePins
+         * @description `left_out` are pinned one by one, each with its reason.
+         */
+        MadePins: {
+            pinned: components["schemas"]["PinInfo"][];
+            left_out: components["schemas"]["LeftOut"][];
         };
         /**
          * MatchedRule
@@ -3971,6 +4094,45 @@ export interface components {
             agent: string;
             /** @default  */
             state: string;
+        };
+        /**
+         * NewPin
+         * @description The definition that an agent, or any, declared last. With `spec_sha256` only if it is still that one.
+         *
+         *     `effect` stands in the place of the declared one; with it a tool can be pinned that nobody declared yet.
+         */
+        NewPin: {
+            /** @description The name of the tool. */
+            tool: string;
+            /**
+             * @description The agent that wants it; the name of the key, if left out.
+             * @default
+             */
+            agent: string;
+            /**
+             * @description What the program says of the tool.
+             * @default
+             * @enum {string}
+             */
+            effect: "" | "read" | "write" | "destructive";
+            /**
+             * @description The digest of the tool's definition: a start is refused if another was approved.
+             * @default
+             */
+            spec_sha256: string;
+        };
+        /**
+         * NewPins
+         * @description All tools that an agent declared, but for those that an ask or deny rule or a switch names.
+         *
+         *     `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
+         */
+        NewPins: {
+            /** @description The agent that wants it; the name of the key, if left out. */
+            agent: string;
+            shown?: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * NewQuestion
@@ -4283,6 +4445,25 @@ export interface components {
             items: components["schemas"]["Person"][];
             /** @description The cursor of the next page; null on the last. */
             next?: string | null;
+        };
+        /** PinInfo */
+        PinInfo: {
+            /** @description The name of the tool. */
+            tool: string;
+            /** @description What the program says of the tool. */
+            effect: string;
+            /** @description A JSON Schema. */
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description JSON Pointers or names of arguments that nobody may see. */
+            secret: string[];
+            /** @description Whether running it twice does no harm; then a lost run is started again. */
+            idempotent: boolean;
+            /** @description The agent that wants it; the name of the key, if left out. */
+            agent: string;
+            pinned_by: string;
+            pinned_at: string;
         };
         /**
          * Plotted
@@ -14478,6 +14659,344 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ToolList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_api_pins: {
+        parameters: {
+            query?: {
+                agent?: string;
+                standing?: "" | "registered" | "pinned" | "declared";
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedTools"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_pins: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "tool": "get_weather",
+                 *       "agent": "billing",
+                 *       "effect": "read"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewPin"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PinInfo"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_api_pins_all: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same request under the same key is done once, and answered the same for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "billing"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewPins"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadePins"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error: too large or too slow a body (413, 408), a wrong kind of body (415), too many requests (429), a failure of ours (500). */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_api_pins_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PinInfo"];
                 };
             };
             /** @description Bad Request */

@@ -7,6 +7,7 @@ import { Ago } from "../../parts/time";
 import { About } from "./about";
 import css from "./agents.module.css";
 import { useAgent, type AgentInfo } from "./data";
+import { Declared } from "./declared";
 import { sourceOf } from "./switching";
 import { Tools } from "./tools";
 
@@ -38,6 +39,7 @@ function Shown({ agent }: { agent: AgentInfo }) {
         </Title>
         <Tools agent={agent} role={me?.role ?? "viewer"} />
       </Paper>
+      {isAdmin(me) && <Declared agent={agent.name} />}
     </Stack>
   );
 }

@@ -36,7 +36,7 @@ export function useTools(wanted: Wanted) {
   useEffect(
     () =>
       live.subscribe(({ kind }) => {
-        if (/^(policy|agent)_/.test(kind)) void queries.invalidateQueries({ queryKey: ["tools"] });
+        if (/^(policy|agent|tool)_/.test(kind)) void queries.invalidateQueries({ queryKey: ["tools"] });
       }),
     [queries],
   );

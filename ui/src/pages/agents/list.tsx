@@ -1,13 +1,16 @@
 import { Anchor, Badge, Group, Paper, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
+import { isAdmin, useMe } from "../../api/me";
 import { Page } from "../../parts/page";
 import { Empty, Loading, Problem } from "../../parts/states";
 import css from "./agents.module.css";
 import { useAgents, type AgentInfo } from "./data";
+import { Declared } from "./declared";
 import { sourceOf } from "./switching";
 
 export function AgentList() {
   const agents = useAgents();
+  const me = useMe().data;
   return (
     <Page title="Agents">
       {agents.isPending && <Loading />}
@@ -20,6 +23,7 @@ export function AgentList() {
           <Row key={agent.name} agent={agent} />
         ))}
       </Stack>
+      {isAdmin(me) && <Declared />}
     </Page>
   );
 }

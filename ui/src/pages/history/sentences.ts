@@ -82,6 +82,8 @@ const SAYS: Record<string, Said> = {
   frozen: (e) => `froze ${scope(e)}${because(e, "reason")}`,
   unfrozen: (e) => `released ${scope(e)}${because(e, "reason")}`,
   deferred: () => "moved its deadlines by the time for which it was frozen",
+  tool_pinned: (e) => `pinned the tool ${tool(e)} as ${text(e, "effect")}`,
+  tool_unpinned: (e) => `took back the pin of the tool ${tool(e)}`,
   erased: (e) => `erased the content of ${erasedWhat(e)}`,
 };
 

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import { callsWords, onWordWords, planOf, type ListedTool, type ListedTools } from "./pins";
+
+const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool =>
+  ({
+    name,
+    standing: "declared",
+    effect: "read",
+    agents: ["bot"],
+    calls: 0,
+    declared_sha256: `sha of ${name}`,
+    named_by: "",
+    ...more,
+  }) as ListedTool;
+
+const list = (on_word: number, trust_declared = true) => ({ on_word, trust_declared }) as ListedTools;
+
+describe("pinning all tools of an agent", () => {
+  it("leaves out what a rule names, and what has no effect, and says why", () => {
+    const plan = planOf([
+      tool("look"),
+      tool("drop_users", { named_by: "the rule 'nobody drops' names it" }),
+      tool("odd", { effect: "" }),
+      tool("send", { standing: "pinned" }),
+      tool("cms_delete_post", { standing: "registered" }),
+    ]);
+    expect(plan.pinned.map(({ name }) => name)).toEqual(["look"]);
+    expect(plan.leftOut).toEqual([
+      { name: "drop_users", why: "the rule 'nobody drops' names it" },
+      { name: "odd", why: "nobody said what it does" },
+    ]);
+    expect(plan.shown).toEqual({ look: "sha of look" });
+  });
+});
+
+describe("tools that only agents declare", () => {
+  it("are counted as far as the policy believes their agents", () => {
+    expect(onWordWords(list(0))).toBe("No tool runs on its agent's word.");
+    expect(onWordWords(list(1))).toContain("1 tool runs on its agent's word");
+    expect(onWordWords(list(20))).toContain("20 tools run on their agents' word");
+    expect(onWordWords(list(0, false))).toContain("they ask until somebody pins them");
+  });
+
+  it("say how often they were called and by whom", () => {
+    expect(callsWords(tool("look", { calls: 1 }))).toBe("1 call in 30 days, declared by bot");
+    expect(callsWords(tool("look", { calls: 1200, agents: [] }))).toBe("1,200 calls in 30 days");
+  });
+});

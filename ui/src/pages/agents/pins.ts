@@ -1,0 +1,85 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { call, type Shapes } from "../../api/client";
+import { live } from "../../live/live";
+
+export type ListedTool = Shapes["ListedTool"];
+export type ListedTools = Shapes["ListedTools"];
+export type Effect = "read" | "write" | "destructive";
+
+export const MOST = 500; // tools of one list
+
+export function useListedTools(agent: string) {
+  const queries = useQueryClient();
+  useEffect(
+    () =>
+      live.subscribe(({ kind }) => {
+        if (/^(policy|agent|tool)_/.test(kind)) void queries.invalidateQueries({ queryKey: ["pins"] });
+      }),
+    [queries],
+  );
+  return useQuery({
+    queryKey: ["pins", agent],
+    queryFn: ({ signal }) => call("get", "/api/pins", { query: { agent, limit: MOST }, signal }),
+  });
+}
+
+/** What was read of tools is read again, whatever became of the change. */
+function useChanging<V, A>(mutationFn: (given: V) => Promise<A>) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn,
+    onSettled: () => {
+      void queries.invalidateQueries({ queryKey: ["pins"] });
+      void queries.invalidateQueries({ queryKey: ["tools"] });
+    },
+  });
+}
+
+export const usePin = (agent: string) =>
+  useChanging(({ tool, effect }: { tool: ListedTool; effect: Effect }) =>
+    call("post", "/api/pins", {
+      body: { tool: tool.name, agent, effect, spec_sha256: tool.declared_sha256 ?? "" },
+    }),
+  );
+
+export const useUnpin = () =>
+  useChanging((tool: string) => call("delete", "/api/pins/{tool}", { path: { tool } }));
+
+export const usePinAll = (agent: string) =>
+  useChanging((shown: Record<string, string>) => call("post", "/api/pins/all", { body: { agent, shown } }));
+
+export interface Plan {
+  pinned: ListedTool[];
+  leftOut: { name: string; why: string }[];
+  /** The digests of what is shown: nothing else is pinned. */
+  shown: Record<string, string>;
+}
+
+/** What "pin all" would do, as the server decides it: what a rule names is pinned by itself. */
+export function planOf(tools: ListedTool[]): Plan {
+  const declared = tools.filter((tool) => tool.standing === "declared");
+  const why = (tool: ListedTool) => tool.named_by || (tool.effect ? "" : "nobody said what it does");
+  const pinned = declared.filter((tool) => !why(tool));
+  const leftOut = declared.filter(why).map((tool) => ({ name: tool.name, why: why(tool) }));
+  return {
+    pinned,
+    leftOut,
+    shown: Object.fromEntries(pinned.map((tool) => [tool.name, tool.declared_sha256 ?? ""])),
+  };
+}
+
+export function onWordWords({ on_word, trust_declared }: ListedTools): string {
+  if (!trust_declared)
+    return "The policy believes no agent what its tools do: they ask until somebody pins them.";
+  if (on_word === 0) return "No tool runs on its agent's word.";
+  const tools =
+    on_word === 1 ? "1 tool runs on its agent's word" : `${on_word} tools run on their agents' word`;
+  return `${tools}: nobody else says what they do. Pin them, or set trust_declared: false in the policy.`;
+}
+
+export function callsWords(tool: ListedTool): string {
+  const calls = tool.calls === 1 ? "1 call" : `${tool.calls.toLocaleString("en")} calls`;
+  const agents = tool.agents.length ? `, declared by ${tool.agents.join(", ")}` : "";
+  return `${calls} in 30 days${agents}`;
+}
