@@ -350,6 +350,17 @@ async def test_a_tool_that_an_ask_rule_names_is_left_out_and_pinned_by_itself(
     assert (await ada.post("/api/pins", json={"tool": "send", "effect": "write"})).status_code == 201
 
 
+async def test_the_list_of_tools_says_what_is_pinned(client: As, keys: dict[str, str], ada: httpx2.AsyncClient) -> None:
+    await declare(client(keys["agent"]), "send", effect="read")
+    await ada.post("/api/pins", json={"tool": "send", "effect": "destructive"})
+    await ada.post("/api/pins", json={"tool": "never_seen", "effect": "read"})
+    tools = {tool["name"]: tool for tool in (await ada.get("/api/tools")).json()["items"]}
+    assert [(tools[name]["source"], tools[name]["effect"]) for name in ("send", "never_seen")] == [
+        ("pin", "destructive"),
+        ("pin", "read"),
+    ]
+
+
 async def test_a_tool_that_was_unpinned_runs_on_its_agents_word_again(
     client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
 ) -> None:

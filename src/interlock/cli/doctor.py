@@ -118,12 +118,8 @@ async def _workspace(desk: Desk) -> AsyncIterator[Check]:
         yield line
     yield await _ledger(desk)
     yield await _rows(desk)
-    for freeze in await store.open_freezes(desk.workspace):
-        if freeze.is_on:
-            what = f"{freeze.what} has been frozen by {freeze.by} for {span(desk.now() - freeze.at)}: {freeze.reason}"
-            yield Check(
-                "warn", "frozen", what, "Release it: interlock unfreeze --reason TEXT, with --agent, --key or --tool"
-            )
+    for line in await _freezes(desk):
+        yield line
     stored = {agent.name: agent for agent in await store.agents(desk.workspace)}
     for line in equipment(settings, store, stored, desk.workspace):
         yield line
@@ -134,6 +130,13 @@ async def _workspace(desk: Desk) -> AsyncIterator[Check]:
     known = [name for name, _ in await desk.parts.accounts.workspaces()]
     async for line in workspaces(settings, desk.workspace, known):
         yield line
+
+
+async def _freezes(desk: Desk) -> list[Check]:
+    todo = "Release it: interlock unfreeze --reason TEXT, with --agent, --key or --tool"
+    on = [each for each in await desk.parts.store.open_freezes(desk.workspace) if each.is_on]
+    told = [f"{each.what} has been frozen by {each.by} for {span(desk.now() - each.at)}: {each.reason}" for each in on]
+    return [Check("warn", "frozen", what, todo) for what in told]
 
 
 async def _on_word(desk: Desk) -> AsyncIterator[Check]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -51,7 +51,7 @@ class Reason(BaseModel):
 
 
 class ToolInfo(BaseModel):
-    """`source` is `pack`, `documents`, `mcp:<server>`, `agent`, `configuration` (an action) or `seen` (in calls alone).
+    """`source` is `pack`, `documents`, `mcp:<server>`, `agent`, `configuration` (an action), `pin`, or `seen` in calls.
 
     `effect` is what its newest definition says, null where none is known; `definitions` counts those seen in calls.
     `asks_by_default` is the tool's own; `verdict` is what the policy and the agent's switches make of it, for you as
@@ -109,6 +109,7 @@ class Shelf:
     has: Mapping[str, Tool] | None
     switches: Mapping[str, bool]
     agent: str
+    pinned: Collection[str]
 
 
 class ToolCalls(BaseModel):
@@ -160,7 +161,7 @@ async def list_tools(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]
 
 
 def _names(site: Site, shelf: Shelf) -> set[str]:
-    return {*shelf.registered, *shelf.seen, *site.settings.actions}
+    return {*shelf.registered, *shelf.seen, *shelf.pinned, *site.settings.actions}
 
 
 async def _shelf(site: Site, workspace: str, name: str) -> Shelf:
@@ -171,10 +172,11 @@ async def _shelf(site: Site, workspace: str, name: str) -> Shelf:
     callable_ones = [other for other, known in found.agents.items() if known.origin != "calls"]
     registered = {AGENT + other: agent_tool(other) for other in callable_ones}
     registered |= site.assistant.toolbox.all(workspace)
+    pinned = (await site.workspaces.doors(workspace)).pins.by_name
     if not name:
-        return Shelf(registered, seen, None, {}, "")
+        return Shelf(registered, seen, None, {}, "", pinned)
     agent = _agent(found, name)
-    return Shelf(registered, seen, site.assistant.toolbox.of(agent, workspace), agent.tool_approvals, name)
+    return Shelf(registered, seen, site.assistant.toolbox.of(agent, workspace), agent.tool_approvals, name, pinned)
 
 
 def _agent(found: Everything, name: str) -> Agent:
@@ -187,12 +189,14 @@ async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: st
     tool = shelf.registered.get(name)
     defined = sorted((each for each in shelf.seen.get(name, ()) if each.spec_sha256), key=lambda each: each.at)
     last = await site.store.spec(defined[-1].spec_sha256) if defined else None
-    spec = tool.spec if tool else last or ToolSpec(name, "read" if name in shelf.seen else "")
+    pin = None if tool else doors.pins.by_name.get(name)
+    seen = last or ToolSpec(name, "read" if name in shelf.seen else "")
+    spec = tool.spec if tool else pin.spec if pin else seen
     prospects = outlook(doors.loaded.policy, _example(who, name, shelf.agent), spec)
     certain = {prospect.verdict.kind for prospect in prospects}
     return ToolInfo(
         name=name,
-        source=_source(tool) if tool else "seen" if name in shelf.seen else "configuration",
+        source=_source(tool) if tool else "pin" if pin else "seen" if name in shelf.seen else "configuration",
         pack=tool.source if tool and not tool.source.startswith(("mcp:", OF_AGENTS)) else None,
         effect=spec.effect or None,
         description=tool.about if tool else "",
@@ -207,7 +211,7 @@ async def _info(site: Site, doors: Doors, who: Principal, shelf: Shelf, name: st
         always_asks=always_asks(spec),
         agents=sorted({each.agent for each in defined if each.agent}),
         definitions=len({each.spec_sha256 for each in defined}),
-        spec_sha256=spec.sha256 if tool else defined[-1].spec_sha256 if defined else None,
+        spec_sha256=spec.sha256 if tool or pin else defined[-1].spec_sha256 if defined else None,
         seen_at=optional_rfc3339(min((each.at for each in shelf.seen.get(name, ())), default=None)),
     )
 

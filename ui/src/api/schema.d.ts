@@ -5330,7 +5330,7 @@ export interface components {
         };
         /**
          * ToolInfo
-         * @description `source` is `pack`, `documents`, `mcp:<server>`, `agent`, `configuration` (an action) or `seen` (in calls alone).
+         * @description `source` is `pack`, `documents`, `mcp:<server>`, `agent`, `configuration` (an action), `pin`, or `seen` in calls.
          *
          *     `effect` is what its newest definition says, null where none is known; `definitions` counts those seen in calls.
          *     `asks_by_default` is the tool's own; `verdict` is what the policy and the agent's switches make of it, for you as

@@ -122,6 +122,7 @@ function why(tool: ToolInfo): string {
 function sourceWords(tool: ToolInfo): string {
   if (tool.source === "pack") return `the pack ${tool.pack}`;
   if (tool.source === "seen") return "calls that were seen";
+  if (tool.source === "pin") return "a pin";
   if (tool.source.startsWith("mcp:")) return `the MCP server ${tool.source.slice(4)}`;
   if (tool.source === "agent") return "another agent";
   return tool.source === "documents" ? "the documents" : "the configuration";
