@@ -165,3 +165,22 @@ def test_an_admin_changes_an_agent_and_somebody_elses_change_is_not_lost(site: S
     expect(tool.switch).not_to_be_checked()
     told = site.admin.get("/api/agents/clerk").json()
     assert (told["limits"], told["tool_approvals"]["cms_delete_post"]) == ({"turns": 9}, False)
+
+
+# R57
+def test_tools_of_an_agent_are_pinned_one_by_one_or_all_at_once(site: Site, visit: Visit) -> None:
+    bot = site.agent("mailer")
+    for tool, effect in (("file_letter", "write"), ("shred_letter", "write"), ("okr_like", "")):
+        site.propose(bot, tool, {"to": "ann"}, effect=effect)
+    page = visit(site.admin, "/agents/mailer")
+    expect(page.get_by_text("2 tools run on their agents' word")).to_be_visible()
+    page.get_by_label("Effect of shred_letter").select_option("destructive")
+    page.get_by_role("button", name="Pin shred_letter").click()
+    expect(page.locator("[data-declared=shred_letter]")).to_contain_text("pinned")
+    page.get_by_role("button", name="Pin all of this agent").click()
+    plan = page.get_by_role("region", name="Pin 1 tool as declared?")
+    expect(plan).to_contain_text("file_letter: write")
+    expect(plan).to_contain_text("okr_like: nobody said what it does")
+    plan.get_by_role("button", name="Pin 1 tool").click()
+    expect(page.get_by_role("button", name="Unpin file_letter")).to_be_visible()
+    expect(page.get_by_text("No tool runs on its agent's word.")).to_be_visible()
