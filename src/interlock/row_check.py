@@ -24,7 +24,7 @@ PAGE = 500  # rows
 ENTRIES = 5_000  # in one read
 FIRST = 2**62  # behind every entry of an approval
 LAST = "\U0010ffff"  # behind every id
-SPOKEN = ("users", "keys", "policies", "freezes")  # the tables that a short look compares
+SPOKEN = ("users", "keys", "policies", "freezes", "pins")  # the tables that a short look compares
 
 ReadUpTo = Callable[[int], Awaitable[int]]  # reads the ledger on, to this entry, and gives how far it is read
 

@@ -179,6 +179,9 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("freezes", FROZEN, "settled_at", START, "settled_at"),
     ("freezes", "name = 'mail'", "released_at", None, "released_at"),
     ("freezes", "name = 'mail'", "released_by", "mallory", "released_by"),
+    ("pins", "tool = 'wire_money'", "definition", b'{"effect":"read"}', "spec"),
+    ("pins", "tool = 'wire_money'", "agent", "mallory", "agent"),
+    ("pins", "tool = 'wire_money'", "pinned_by", "mallory", "author"),
     ("agents", "name = 'office'", "body", '{"tool_approvals":{"mail":false}}', "body"),
     ("agents", "name = 'office'", "version", 7, "version"),
 ]
@@ -266,6 +269,8 @@ async def calls(parts: Parts, clock: Clock) -> None:
     await parts.worker.sweep()
     await pending(parts, "w", MAIL, args={"to": "bob"})
     await frozen(parts, clock)
+    await parts.store.pin("default", [WIRE, MAIL], "office", "ada")
+    await parts.store.unpin("default", MAIL.name, "ada")
 
 
 async def grants(parts: Parts) -> None:
@@ -351,6 +356,17 @@ async def test_every_field_that_somebody_changes_is_told_with_its_row(parts: Par
             {"workspace": "default", "id": "forged", "scope": "tool", "name": "x", "folded": "x", "reason": "x"}
             | {"created_by": "ada", "at": START, "released_by": ""},
         ),
+        (
+            "pins",
+            {
+                "workspace": "default",
+                "tool": "forged",
+                "definition": b"{}",
+                "agent": "",
+                "pinned_by": "ada",
+                "at": START,
+            },
+        ),
     ],
 )
 async def test_a_row_that_no_entry_speaks_of_is_told(
@@ -362,7 +378,7 @@ async def test_a_row_that_no_entry_speaks_of_is_told(
     assert (fault.table, fault.message.endswith("No entry of the ledger says who made it.")) == (table, True)
 
 
-@pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents", "freezes"])
+@pytest.mark.parametrize("table", ["approvals", "users", "keys", "policies", "grants", "agents", "freezes", "pins"])
 async def test_rows_that_are_gone_are_told(parts: Parts, place: Place, table: str) -> None:
     [(count,)] = place.sql(f"select count(*) from {table}")
     place.forced(f"delete from {table}")

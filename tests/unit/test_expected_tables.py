@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import Key
 from interlock.core.ledger import Entry, Head, Verifier, seal
+from interlock.core.pins import Pin
 from interlock.core.policy import People
 from interlock.core.ports import AgentVersion, PolicyVersion, User
 
@@ -38,7 +40,8 @@ FREEZE = FreezeRow(
     Freeze(id="f1", workspace="default", scope="tool", name="Drop_*", reason="Stop it.", by="ada", at=AT), "drop_*"
 )
 ROWS = {"users": ("bob", BOB), "keys": ("k1", KEY), "policies": ("1", POLICY), "grants": ("g1", GRANT)}
-ROWS |= {"agents": ("office", AGENT), "freezes": ("f1", FREEZE)}  # type: ignore[dict-item]
+PIN = Pin("pay", b'{"effect":"write"}', "office", "ada", AT)
+ROWS |= {"agents": ("office", AGENT), "freezes": ("f1", FREEZE), "pins": ("pay", PIN)}  # type: ignore[dict-item]
 
 
 def event(kind: str, data: dict[str, Any], content: dict[str, Any] | None = None, actor: str = "ada") -> Event:
@@ -57,8 +60,10 @@ MADE = event(
     "bob",
 )
 KNOWN = event("agent_changed", {"agent": "office", "version": 1, "body": digest(b"{}")}, {"body": {}})
+PINNED = event("tool_pinned", {"tool": "pay", "spec": digest(PIN.definition), "effect": "write", "agent": "office"})
+UNPINNED = event("tool_unpinned", {"tool": "pay", "spec": digest(PIN.definition)})
 FROZEN = event("frozen", {"freeze": "f1", "scope": "tool", "name": "Drop_*"}, {"reason": "Stop it."})
-ALL = (user_changed(BOB, "ada"), CREATED, PUT, MADE, KNOWN, FROZEN)
+ALL = (user_changed(BOB, "ada"), CREATED, PUT, MADE, KNOWN, FROZEN, PINNED)
 
 
 def chain(*events: Event) -> list[Entry]:
@@ -90,6 +95,8 @@ def but(row: Any, **changes: Any) -> Any:
         return row._replace(key=but(row.key, **changes))
     if isinstance(row, FreezeRow):
         return row._replace(freeze=but(row.freeze, **changes))
+    if isinstance(row, Pin):
+        return replace(row, **changes)
     return type(row)(**{**{name: getattr(row, name) for name in row.__slots__}, **changes})
 
 
@@ -124,6 +131,8 @@ def test_rows_are_what_their_entries_say() -> None:
         ("freezes", {"by": "x", "at": 1}, {"by", "at"}),
         ("freezes", {"released_at": AT, "released_by": "x"}, {"released_at", "released_by"}),
         ("freezes", {"settled_at": AT}, {"settled_at"}),
+        ("pins", {"definition": b'{"effect":"read"}'}, {"spec"}),
+        ("pins", {"agent": "x", "author": "x", "at": 1}, {"agent", "author", "at"}),
     ],
 )
 def test_a_row_that_says_otherwise_differs_in_those_fields(
@@ -131,6 +140,15 @@ def test_a_row_that_says_otherwise_differs_in_those_fields(
 ) -> None:
     row_id, row = ROWS[table]
     assert fields(expected(*chain(*ALL)), table, row_id, but(row, **changes)) == names
+
+
+def test_a_pin_that_was_taken_back_is_not_there_until_it_is_made_again() -> None:
+    pinned, over, again = expected(*chain(PINNED)), expected(*chain(PINNED, UNPINNED)), chain(PINNED, UNPINNED, PINNED)
+    assert list(pinned.ids("pins")) == ["pay"]
+    assert list(over.ids("pins")) == []
+    assert fields(over, "pins", "pay", PIN) == {"id"}
+    assert list(expected(*again).ids("pins")) == ["pay"]
+    assert fields(expected(*again), "pins", "pay", PIN) == set()
 
 
 def test_a_key_is_recognised_by_its_digest() -> None:

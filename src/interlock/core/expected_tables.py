@@ -1,4 +1,4 @@
-"""What the ledger says that people, keys, policies, grants, agents and freezes are, and where their rows differ.
+"""What the ledger says that people, keys, policies, grants, agents, freezes and pins are, and where their rows differ.
 
 The last entry that states a field counts. Entries name a column as the row's class does, or as ALIASES says; then a
 new column needs no line here. A whole new table is one `Table` and one line for each kind of entry that changes it.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock.core.canonical import digest, plain_json
+from interlock.core.card import visible
 from interlock.core.event import TIME, Event
 from interlock.core.expected import Difference
 from interlock.core.identity import AGENT
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.core.ledger import Entry
 
 Facts = Mapping[str, Any]
+GONE = "gone"  # whether a row was taken away; no column has this name
 UNKNOWN = (None, 0)  # an entry set it, and does not say to what
 STATED = "stated"
 CONFIGURATION = "configuration"  # as the author of policies
@@ -108,6 +110,12 @@ TABLES: Mapping[str, Table] = {
         ("reason",),
         {"folded": lambda row: row.folded},
     ),
+    "pins": Table(
+        "pin",
+        ("spec", "agent", "author", "at"),
+        (),
+        {"spec": lambda pin: digest(pin.definition), "agent": lambda pin: visible(pin.agent)},
+    ),
 }
 UNSPOKEN = frozenset({"sha256", "body", "reason", "scope", "when", "email", "name"})
 
@@ -159,13 +167,14 @@ class ExpectedTables:
         return True
 
     def ids(self, table: str) -> Iterable[str]:
-        return self._rows[table].keys()
+        """Of the rows that have to be there."""
+        return [row_id for row_id, said in self._rows[table].items() if not said.get(GONE, UNKNOWN)[0]]
 
     def differences(self, table: str, row_id: str, row: Any) -> Iterator[Difference]:
         """Of a row that is there. A row that no entry speaks of differs in its id."""
         said = self._rows[table].get(row_id)
-        if said is None:
-            yield Difference("id", 0)
+        if said is None or said.get(GONE, UNKNOWN)[0]:
+            yield Difference("id", 0 if said is None else said[GONE][1])
             return
         for name, (value, seq) in said.items():
             try:
@@ -329,6 +338,15 @@ def _unfrozen(entry: Entry, data: Facts, content: Facts | None) -> Statement:
     return Statement("freezes", data["freeze"], released, ("settled_at",))
 
 
+def _pinned(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    values = {"spec": data["spec"], "agent": data["agent"], "author": entry.actor, "at": entry.at, GONE: False}
+    return Statement("pins", data["tool"], values)
+
+
+def _unpinned(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    return Statement("pins", data["tool"], {GONE: True})
+
+
 def _never(entry: Entry, data: Facts, content: Facts | None) -> None:
     """What is stated for all tables at once is read by itself."""
 
@@ -348,6 +366,8 @@ _KINDS: Mapping[str, Callable[[Entry, Facts, Facts | None], Statement | None]] =
     "agent_changed": _agent_changed,
     "frozen": _frozen,
     "unfrozen": _unfrozen,
+    "tool_pinned": _pinned,
+    "tool_unpinned": _unpinned,
     STATED: _never,
 }
 KINDS = frozenset(_KINDS)

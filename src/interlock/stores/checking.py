@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from interlock.core.canonical import digest
+from interlock.core.card import visible
 from interlock.core.errors import StoreUnavailable
 from interlock.core.event import Stored
 from interlock.core.expected_tables import FreezeRow, KeyRow
@@ -28,6 +29,7 @@ _READ: dict[str, Callable[[Row], tuple[str, Any]]] = {
     "grants": lambda row: (str(row[1]), rows.grant_of(row)),
     "agents": lambda row: (str(row[0]), AgentVersion(*row)),
     "freezes": lambda row: (str(row[0]), FreezeRow(rows.freezes_of([row[:-1]])[0], row[-1])),
+    "pins": lambda row: (visible(str(row[0])), rows.pin_of(row)),
 }
 
 
@@ -61,7 +63,7 @@ class SqlChecking:
         return rows.entries_of(await self._database.fetch("checked_entries", workspace, *after, until, newest, limit))
 
     async def rows(self, table: str, workspace: str, after: str, limit: int) -> CheckedPage:
-        """Of people, keys, policies, grants, agents or freezes, by their names or ids."""
+        """Of people, keys, policies, grants, agents, freezes or pins, by their names or ids."""
         begin: object = int(after or 0) if table == "policies" else after
         found = await self._database.fetch(f"checked_{table}", workspace, workspace, begin, limit)
         return CheckedPage(found[0][0] if found else 0, [row_of(table, row[1:]) for row in found])

@@ -32,11 +32,12 @@ PLOTTED = (
     "('proposed', 'allowed', 'denied', 'approved', 'edited', 'rejected', 'undone', 'responded', 'expired', "
     "'cancelled', 'decision_refused')"
 )
-# Entries that say what people, keys, policies, grants, agents and freezes are, without the uses of grants: every call
-# that one lets through tells of such a use.
+# Entries that say what people, keys, policies, grants, agents, freezes and pins are, without the uses of grants: every
+# call that one lets through tells of such a use.
 STATING = (
     "('user_changed', 'user_removed', 'away_changed', 'key_created', 'key_rotated', 'key_changed', 'key_revoked', "
-    "'policy_changed', 'granted', 'grant_revoked', 'agent_changed', 'frozen', 'unfrozen', 'stated', 'erased')"
+    "'policy_changed', 'granted', 'grant_revoked', 'agent_changed', 'frozen', 'unfrozen', 'tool_pinned', "
+    "'tool_unpinned', 'stated', 'erased')"
 )
 ODD = "status not in ('pending', 'succeeded')"  # neither waiting nor well: few, and the only ones in their index
 # Said as a cross join, which SQLite never turns round: the few rows of the page come first, whatever it estimates.
