@@ -70,7 +70,7 @@ class Prospect:
 
 def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, int] = NO_LINES) -> Explanation:
     """By the reading of the call that decides: what its program says of it, or what is known of the key."""
-    judged = claims.judge(policy, call, spec)
+    judged = _as_if_asked_by_somebody(claims.judge(policy, call, spec), call)
     reading, effect = _deciding(policy, judged, spec)
     key = Key(reading.tool, effect, reading.path, reading.requester, reading.teams, reading.priority)
     facts = facts_of(reading, effect)
@@ -111,6 +111,16 @@ def _deciding(policy: Policy, judged: claims.Judgement, spec: ToolSpec) -> tuple
     ways = [(reading, effect) for reading in judged.readings for effect in judged.effects]
     ranks = [claims.RANK[policy.judge(reading, spec, effect).kind] for reading, effect in ways]
     return ways[ranks.index(max(ranks))]
+
+
+def _as_if_asked_by_somebody(judged: claims.Judgement, call: ToolCall) -> claims.Judgement:
+    """A call that is made up and names nobody: a real one has a requester, so that nobody is added for want of one."""
+    verdict = judged.verdict
+    if call.caller is not None or not isinstance(verdict, Ask) or claims.UNVOUCHED not in verdict.notes:
+        return judged
+    stages = tuple(replace(stage, quorum=stage.quorum - 1) for stage in verdict.stages)
+    notes = tuple(note for note in verdict.notes if note != claims.UNVOUCHED)
+    return judged._replace(verdict=replace(verdict, stages=stages, notes=notes))
 
 
 def _notes(judged: claims.Judgement) -> tuple[str, ...]:

@@ -107,29 +107,38 @@ class Stops:
         """It was judged as it is stored, and not denied: by this policy it need not be judged again."""
         if len(self._judged) >= KEPT:
             self._judged.clear()
-        self._judged[approval.id] = Judged(policy.sha256, approval.binding)
+        self._judged[approval.id] = Judged(_name(policy), approval.binding)
 
     def forget(self, approval_id: str) -> None:
         self._judged.pop(approval_id, None)
 
+    def forget_all(self) -> None:
+        """People changed, and rules look at their teams."""
+        self._judged.clear()
+
     async def judged(self, policy: Policy, workspace: str, approval_id: str) -> Judged:
         known = self._judged.get(approval_id)
-        if known is not None and known.policy == policy.sha256:
+        if known is not None and known.policy == _name(policy):
             return known
         approval, payload = await self._store.get(workspace, approval_id)
         spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
         verdict = await self.judge(policy, approval, payload.args or b"{}", spec)
         if isinstance(verdict, Deny):
-            return Judged(policy.sha256, approval.binding, verdict)
+            return Judged(_name(policy), approval.binding, verdict)
         self.keep(policy, approval)
-        return Judged(policy.sha256, approval.binding)
+        return Judged(_name(policy), approval.binding)
 
     async def judge(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place where a call is judged that was made from a row."""
         requester = approval.subject.requester
         users = await self._store.users(approval.subject.workspace) if requester else ()
-        teams = [team for user in users if user.name == requester for team in user.teams]
-        return judge_stored(policy, approval, args, spec, tuple(sorted(teams)))
+        theirs = [user for user in users if user.name == requester]
+        teams = tuple(sorted(team for user in theirs for team in user.teams))
+        return judge_stored(policy, approval, args, spec, teams, tuple(user.email for user in theirs if user.email))
+
+
+def _name(policy: Policy) -> str:
+    return "+".join(each.sha256 for each in policy.both)
 
 
 def denial(denied: Deny, approval: Approval) -> DeniedNow:

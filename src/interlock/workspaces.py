@@ -177,6 +177,8 @@ class Workspaces:
         async with self._refreshing:  # what was read earlier must not be taken up later
             doors.gate.stops.freezes = await self._store.open_freezes(workspace)
             known = await self._read(workspace)
+            if known.people != doors.people:
+                doors.gate.stops.forget_all()
             if known.pins == doors.pins:
                 known = replace(known, pins=doors.pins)  # with what was made of them
             if (known.policy, known.agents) != (doors.known.policy, doors.agents):

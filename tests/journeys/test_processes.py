@@ -31,6 +31,7 @@ SAID = {
     "migrate": (),
     "policy": ("show", "--json"),
     "runs": (),
+    "tools": ("list",),
     "unfreeze": ("--tool", "send_mail", "--reason", "x"),
     "users": ("list",),
     "workspaces": ("add", "Acme"),

@@ -11,6 +11,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from interlock.core.call import ToolSpec
 from interlock.core.identity import Bindings
 from interlock.durations import rfc3339
 from interlock.web.site import Site
@@ -356,3 +357,47 @@ async def test_the_ledger_does_not_repeat_a_claimed_idempotence(client: As, keys
     await propose(client(keys["agent"]), idempotent=True)
     entries = [entry async for page in parts.store.entries("default") for entry in page]
     assert '"idempotent":false' in next(entry.data for entry in entries if entry.kind == "proposed")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "users: [bob@example.com]",
+        "users: ['*@example.com']",
+        "users: [bob]",
+        'when: user.endsWith("@example.com")',
+        'when: user == "bob"',
+    ],
+)
+@pytest.mark.parametrize("said", ["bob", "bob@example.com"])
+async def test_a_rule_that_denies_somebody_knows_them_by_name_and_address(
+    client: As, keys: dict[str, str], site: Site, parts: Parts, rule: str, said: str
+) -> None:
+    await parts.accounts.change_user("default", "bob", "ada", email="bob@example.com")
+    await put_policy(site, f"rules:\n  - {{name: not for them, {rule}, then: deny, reason: No.}}\n")
+    told = await propose(client(keys["agent"]), effect="read", initiated_by=said)
+    assert (told["outcome"], told["reason"]) == ("refused", "No.")
+    assert (await propose(client(keys["agent"]), effect="read", initiated_by="ada"))["outcome"] == "proceed"
+
+
+async def test_a_name_with_marks_or_pictures_is_a_name(client: As, keys: dict[str, str]) -> None:
+    for agent in (
+        "Ad\u00e9b\u00e1y\u1ecd\u0300",
+        "\U0001f6e0\ufe0f fixer",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    ):
+        assert (await propose(client(keys["agent"]), effect="read", agent=agent))["outcome"] == "proceed"
+
+
+async def test_nobody_edits_what_a_program_runs_by_itself(
+    client: As, keys: dict[str, str], parts: Parts, site: Site
+) -> None:
+    """HumanLayer's program runs the arguments that it has, also of a tool that is registered or pinned."""
+    await parts.store.pin("default", [ToolSpec("send", "write")], "", "ada")
+    await site.workspaces.refresh("default")
+    for tool, kwargs in (("send", {"to": "all"}), ("cms_delete_post", {"slug": "welcome"})):
+        call = {"run_id": "r", "call_id": tool, "spec": {"fn": tool, "kwargs": kwargs}}
+        assert (await client(keys["agent"]).post("/humanlayer/v1/function_calls", json=call)).status_code == 200
+        [item] = (await client(keys["admin"]).get("/api/approvals", params={"tool": tool})).json()["items"]
+        shown = (await client(keys["admin"]).get(f"/api/approvals/{item['id']}")).json()
+        assert shown["decisions"] == ["approve", "reject"], tool

@@ -83,8 +83,9 @@ async def test_what_somebody_left_half_done_is_taken_over_in_time(
 ) -> None:
     agent = client(keys["agent"], **{"idempotency-key": "one"})
     first = await agent.post("/api/calls", json=CALL)
-    kept = await site.store.answers.claim(Place("default", "agent:agent:bot", "one"), "")
-    left = Place("default", "agent:agent:bot", "left")
+    who = f"agent:{(await site.accounts.by_key(keys['agent'])).owner}"
+    kept = await site.store.answers.claim(Place("default", who, "one"), "")
+    left = Place("default", who, "left")
     assert (await site.store.answers.claim(left, kept.digest)).mark
     later = client(keys["agent"], **{"idempotency-key": "left"})
     answer = await later.post("/api/calls", json=CALL)

@@ -233,7 +233,6 @@ def test_an_imitated_name_is_refused_before_any_rule(claimed: dict[str, str]) ->
         ({"agent": "b\u0456lling"}, "billing"),
         ({"agent_path": ("main", "billing\u3164")}, "billing"),
         ({"requester": "ann\u200b"}, "ann"),
-        ({"tool": "something\u200belse"}, "somethingelse"),
     ],
 )
 def test_the_refusal_says_which_name_is_meant(claimed: dict[str, Any], named: str) -> None:

@@ -83,11 +83,15 @@ def test_a_target_has_the_agents_of_the_path_or_the_one_that_calls() -> None:
     alone = replace(approval, subject=approval.subject._replace(agent=""))
     assert target_of(alone).agents == ()
     caller = Caller(owner="key:key0", owners=frozenset({"key:key0"}), agents=("biller",), credential="key1")
-    assert target_of_call(call(caller=caller)) == Target("default", ("helper", "biller"), "key1", "pay")
+    caller = replace(caller, root="key0")
+    told = target_of_call(call(caller=caller))
+    assert told == Target("default", ("helper", "biller"), "key1", "pay", frozenset({"key0"}))
     assert target_of_call(call()) == Target("default", ("helper",), "", "pay")
     stored_one = requested(caller=caller).approval
-    assert target_of(stored_one) == Target("default", ("helper", "biller"), "key0", "pay")
-    assert target_of(stored_one, "key1").key == "key1"
+    assert target_of(stored_one) == Target("default", ("helper", "biller"), "", "pay", frozenset({"key0", "key1"}))
+    for name in ("key0", "key1", "key2"):  # the first of its chain, the one that proposed it, the one that starts it
+        assert covers(freeze("key", name), target_of(stored_one, "key2"))
+    assert not covers(freeze("key", "key3"), target_of(stored_one, "key2"))
 
 
 # R59

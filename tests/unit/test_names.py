@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.core.names import differs_only_in_case, fits, fold, fold_pattern, has_unseen, imitates
+from interlock.core.names import differs_only_in_case, fits, fold, fold_pattern, imitates
 
 SAME = [
     "fund_transfer",
@@ -100,13 +100,6 @@ def test_globs_match_whole_names() -> None:
     assert not fits("repay_out", "pay_*")
     assert fits("[ab]", "[ab]")
     assert fits("a", "[ab]")
-
-
-def test_unseen_characters_are_noticed() -> None:
-    assert has_unseen("pay\u200b")
-    assert has_unseen("pay\u3164")
-    assert not has_unseen("pay ")
-    assert not has_unseen("caf\u00e9")
 
 
 def test_case_is_compared_across_ways_of_writing_a_letter() -> None:

@@ -49,6 +49,7 @@ class Caller:
     vouched: bool = False
     setting: str = "queue"
     spec_sha256: str = ""
+    root: str = ""  # the first key of the chain of rotations
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class ToolCall:
     expires_in: int | None = None
     agent_says: str = ""
     decisions: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # what else the requester is known by: the e-mail address of their account
     caller: Caller | None = None
     refusal: str = ""
     doubt: str = ""
@@ -113,7 +115,7 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
-NOT_SAID = frozenset({"decisions", "caller", "refusal", "doubt"})  # what no program gives as it is
+NOT_SAID = frozenset({"decisions", "aliases", "caller", "refusal", "doubt"})  # what no program gives as it is
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "priority": ("", *PRIORITIES),
     "setting": SETTINGS,
@@ -359,6 +361,8 @@ def _owned(caller: Caller | None) -> tuple[str, str]:
         "requester": caller.requester,
         "teams": caller.teams,
         "vouched": caller.vouched,
+        "credential": caller.credential,
+        "root": caller.root,
         "setting": caller.setting,
         **({"spec_sha256": caller.spec_sha256} if caller.spec_sha256 else {}),
     }

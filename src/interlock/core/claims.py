@@ -72,11 +72,16 @@ def _judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None) ->
 
 
 def judge_stored(
-    policy: Policy, approval: Approval, args: bytes, spec: ToolSpec, teams: tuple[str, ...] = ()
+    policy: Policy,
+    approval: Approval,
+    args: bytes,
+    spec: ToolSpec,
+    teams: tuple[str, ...] = (),
+    aliases: tuple[str, ...] = (),
 ) -> Verdict:
     """A call that was asked about before, by the policy of now: with these arguments, by the same law.
 
-    `teams` are those of its requester now.
+    `teams` and `aliases` are those of its requester now.
     """
     subject, caller = approval.subject, caller_of(approval.subject)
     if caller is not None and caller.requester:
@@ -93,6 +98,7 @@ def judge_stored(
         subject.requester,
         teams,
         priority=subject.priority,
+        aliases=aliases,
         caller=caller,
     )
     return judge(policy, call, spec).verdict
@@ -110,6 +116,7 @@ def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
             agent_path=(),
             requester=caller.requester,
             teams=caller.teams,
+            aliases=call.aliases if caller.requester else (),
             priority="",
             setting=caller.setting,
             switch="",

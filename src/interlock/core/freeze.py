@@ -62,19 +62,28 @@ class Target(NamedTuple):
     agents: tuple[str, ...]
     key: str
     tool: str
+    earlier_keys: frozenset[str] = frozenset()  # that it was proposed with, and of which those are rotations
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return self.earlier_keys | {self.key} if self.key else self.earlier_keys
 
 
 def target_of(approval: Approval, key: str = "") -> Target:
     """`key` is the one with which somebody wants to start it."""
     subject, caller = approval.subject, caller_of(approval.subject)
     said = subject.agent_path or ((subject.agent,) if subject.agent else ())
-    owner = subject.owner.removeprefix("key:") if subject.owner.startswith("key:") else ""
-    return Target(subject.workspace, said + (caller.agents if caller else ()), key or owner, subject.tool)
+    if caller is None:
+        return Target(subject.workspace, said, key, subject.tool)
+    earlier = frozenset({caller.credential, caller.root} - {""})
+    return Target(subject.workspace, said + caller.agents, key, subject.tool, earlier)
 
 
 def target_of_call(call: ToolCall) -> Target:
-    known = call.caller.agents if call.caller else ()
-    return Target(call.workspace, call.path + known, call.key, call.tool)
+    if call.caller is None:
+        return Target(call.workspace, call.path, "", call.tool)
+    earlier = frozenset({call.caller.root} - {""})
+    return Target(call.workspace, call.path + call.caller.agents, call.key, call.tool, earlier)
 
 
 def key_of(runner: str) -> str:
@@ -122,9 +131,9 @@ def covers(freeze: Freeze, target: Target) -> bool:
         case "workspace":
             return True
         case "agent":
-            return target.key in freeze.keys or fold(freeze.name) in map(fold, target.agents)
+            return not target.keys.isdisjoint(freeze.keys) or fold(freeze.name) in map(fold, target.agents)
         case "key":
-            return target.key == freeze.name
+            return freeze.name in target.keys
         case "tool":
             return fnmatchcase(fold(target.tool), fold(freeze.name))
         case _:

@@ -52,11 +52,6 @@ def fold(name: str) -> str:
     return _without_unseen(small).strip()
 
 
-def has_unseen(name: str) -> bool:
-    composed = normalize("NFC", name)
-    return not name.isascii() and _without_unseen(composed) != composed
-
-
 def differs_only_in_case(name: str, other: str) -> bool:
     return normalize("NFC", name).casefold() == normalize("NFC", other).casefold()
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, NamedTuple, cast
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.decision import KINDS
-from interlock.core.names import fits, fold, fold_pattern, has_unseen, imitates
+from interlock.core.names import fits, fold, fold_pattern, imitates
 from interlock.core.rule_index import RuleIndex, until_certain
 
 Facts = Mapping[str, object]
@@ -136,7 +136,7 @@ class Rule:
             and (not self.priorities or key.priority in self.priorities)
             and (not self.teams or not self.teams.isdisjoint(key.teams))
             and self._fits(self.tools, key.tool)
-            and self._fits(self.users, key.user)
+            and any(self._fits(self.users, name) for name in (key.user, *key.aliases))
             and self._matches_path(key.path)
         )
 
@@ -160,14 +160,20 @@ class Rule:
     def holds(self, facts: Facts) -> bool:
         """A condition that raises or gives no boolean holds for `deny` and `ask`, never for `allow`.
 
-        It is tried with names as they are written and folded: `allow` needs both, the others one of them.
+        It is tried with names as they are written and folded: `allow` needs both, the others one of them. Rules that
+        tighten also hold for another name of the same person, such as their e-mail address.
         """
         if self.when is None:
             return True
         written, folded = self._holds(self.when, facts), folded_facts(facts)
-        if folded is facts or written == (self.then != "allow"):
+        if written == (self.then != "allow"):
             return written
-        return self._holds(self.when, folded)
+        if folded is not facts and self._holds(self.when, folded) != written:
+            return not written
+        if self.then == "allow" or not facts.get("aliases"):
+            return written
+        others = [{**facts, "user": name} for name in cast(tuple[str, ...], facts["aliases"])]
+        return any(self._holds(self.when, way) for other in others for way in (other, folded_facts(other)))
 
     def _holds(self, when: Condition, facts: Facts) -> bool:
         try:
@@ -186,6 +192,7 @@ class Key(NamedTuple):
     user: str
     teams: tuple[str, ...]
     priority: str
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,8 +273,8 @@ class Policy:
         given = ((self._named["tools"], call.tool), (self._named["users"], call.requester))
         for patterns, name in (*given, *((self._named["agents"], agent) for agent in call.path)):
             found = next((pattern for pattern in patterns if imitates(name, pattern)), "")
-            if found or has_unseen(name):
-                return found or fold(name)
+            if found:
+                return found
         return ""
 
     def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, Then], ...]:
@@ -299,7 +306,7 @@ class Policy:
 
     def _key(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Key:
         believed = self.effect(spec) if effect is None else effect
-        return Key(call.tool, believed, call.path, call.requester, call.teams, call.priority)
+        return Key(call.tool, believed, call.path, call.requester, call.teams, call.priority, call.aliases)
 
     def _first(self, call: ToolCall, key: Key) -> Rule | None:
         candidates = self._candidates(key)
@@ -328,18 +335,19 @@ class Policy:
 
     def _terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
         """The same terms are one object, so that their snapshot is encoded and hashed once."""
-        offered = call.decisions if spec.declared else spec.decisions
-        key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, offered)
+        own = () if spec.declared else spec.decisions  # of a tool that is only declared they are a claim of the call
+        key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, own, call.decisions)
         terms = self._known_terms.get(key)
         if terms is None:
             if len(self._known_terms) >= MEMO:
                 self._known_terms.clear()
-            terms = self._known_terms[key] = self._new_terms(ask, rule, call, offered)
+            terms = self._known_terms[key] = self._new_terms(ask, rule, call, own)
         return terms
 
-    def _new_terms(self, ask: Ask, rule: Rule | None, call: ToolCall, offered: tuple[str, ...]) -> Ask:
+    def _new_terms(self, ask: Ask, rule: Rule | None, call: ToolCall, own: tuple[str, ...]) -> Ask:
         window = {**self.defaults.expires_in, **(rule.expires_in if rule else {})}[call.setting]
-        allowed = tuple(d for d in ask.decisions if not offered or d in offered)
+        limits = [limit for limit in (own, call.decisions) if limit]
+        allowed = tuple(kind for kind in ask.decisions if all(kind in limit for limit in limits))
         priority = ask.priority if rule and rule.then == "ask" and ask.priority else call.priority
         return replace(
             ask,
@@ -447,6 +455,7 @@ def facts_of(call: ToolCall, effect: str) -> Facts:
         "user": call.requester,
         "teams": list(call.teams),
         "priority": call.priority,
+        "aliases": call.aliases,
     }
 
 

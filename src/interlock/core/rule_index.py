@@ -40,7 +40,7 @@ class RuleIndex:
 
     def matching(self, key: Key) -> list[Rule]:
         numbers = {*self._other}
-        for user in (key.user, fold(key.user)):
+        for user in {each for name in (key.user, *key.aliases) for each in (name, fold(name))}:
             numbers.update(self._exact.get(("user", user), ()))
         for agent in key.path:
             numbers.update(self._exact.get(("agent", agent), ()), self._exact.get(("agent", fold(agent)), ()))

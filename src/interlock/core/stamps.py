@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from interlock.core.approval import Approval
+from interlock.core.call import ANYBODY
 from interlock.core.canonical import digest, plain_json
 from interlock.core.event import Change, Event, Payload, Stored
 
@@ -63,10 +64,12 @@ def stamped(change: Change[Approval], old: Approval | None = None) -> tuple[Even
 def subject_sha256(approval: Approval) -> str:
     """Stays comparable when the content was erased. `proposed`, which only the row has, keeps it from being guessed.
 
-    What is empty is left out, so that a field that comes later does not change what was stated before it.
+    What is empty is left out, so that a field that comes later does not change what was stated before it; so is the
+    owner that a migration gave to calls from before.
     """
     subject = approval.subject
-    known = [[name, value] for name, value in zip(subject._fields, subject, strict=True) if value and name != "nonce"]
+    stated = zip(subject._fields, subject, strict=True)
+    known = [[name, value] for name, value in stated if value and name != "nonce" and value != ANYBODY]
     return digest(plain_json([approval.id, approval.created_at, known]).encode())
 
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from interlock.core.call import ToolCall, ToolSpec, redact
+from interlock.core.call import ANYBODY, ToolCall, ToolSpec, redact
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import MAX_COMMENT, Approve, Decision, Reject, Respond, Seen
 from interlock.core.errors import (
@@ -92,7 +92,7 @@ class Counter:
             stored = await self.site.store.get(self.workspace, await self.id_of(kind, call_id))
         except NotFound:
             raise _missing() from None
-        if self.caller.is_agent and stored.approval.subject.owner not in self.caller.owners:
+        if self.caller.is_agent and stored.approval.subject.owner not in {*self.caller.owners, ANYBODY}:
             raise _missing()
         return stored
 
@@ -100,7 +100,8 @@ class Counter:
         """What is there now under the id of what was just posted: the very same, or it is refused."""
         stored = await self.site.store.get(self.workspace, approval_id)
         subject, says = stored.approval.subject, stored.payload.agent_says or ""
-        if subject.owner not in self.caller.owners or (stored.payload.args is not None and says != call.agent_says):
+        theirs = subject.owner in {*self.caller.owners, ANYBODY}
+        if not theirs or (stored.payload.args is not None and says != call.agent_says):
             raise _known()
         return stored
 

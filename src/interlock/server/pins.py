@@ -14,7 +14,7 @@ from interlock.core.pins import Pin, believes
 from interlock.reports import pin_json, tool_json
 from interlock.web.asgi import Body
 from interlock.web.proposing import registered_spec
-from interlock.web.routing import ADMINS, Caller, Here, fails, may
+from interlock.web.routing import ADMINS, Caller, Here, fails, may, recently
 from interlock.web.site import Site
 
 router = APIRouter(tags=["agents and tools"])
@@ -129,7 +129,7 @@ async def list_pins(site: Here, who: Caller, wanted: Annotated[ToolsWanted, Quer
     )
 
 
-@router.post("/api/pins", responses=fails(404, 409), status_code=201, **may(ADMINS))
+@router.post("/api/pins", responses=fails(404, 409), status_code=201, **recently(ADMINS))
 async def pin_tool(body: NewPin, site: Here, who: Caller) -> PinInfo:
     """Vouches for a tool: from now on what calls claim of it does not count, and a changed definition asks again."""
     catalog = await _catalog(site, who.workspace, body.agent)
@@ -141,7 +141,7 @@ async def pin_tool(body: NewPin, site: Here, who: Caller) -> PinInfo:
     return _info(pin)
 
 
-@router.post("/api/pins/all", responses=fails(404, 409), **may(ADMINS))
+@router.post("/api/pins/all", responses=fails(404, 409), **recently(ADMINS))
 async def pin_all(body: NewPins, site: Here, who: Caller) -> MadePins:
     """Pins all tools that an agent declared, in one step. What a rule or a switch names is left out, and listed."""
     catalog = await _catalog(site, who.workspace, body.agent)

@@ -144,7 +144,7 @@ class SqliteDatabase:
 
     def _fetch(self, statement: str, values: Any) -> list[Row]:
         try:
-            found: list[Row] = self._readers.connection().execute(statement, values).fetchall()
+            found: list[Row] = self._readers.fetch(statement, values)
         except sqlite3.Error as error:
             raise unavailable(error, self.path.name) from error
         return found
@@ -301,28 +301,36 @@ class Lookout:
 
 
 class Readers:
-    """One read-only connection for each thread that reads."""
+    """One read-only connection for each thread that reads.
+
+    Whoever closes them waits for a read that is under way: SQLite itself crashes when its connection is closed there.
+    """
 
     def __init__(self, path: Path, made: Callable[[sqlite3.Connection], Any]) -> None:
         self._path = path
         self._made = made
         self._local = threading.local()
-        self._all: list[Any] = []
+        self._all: list[tuple[Any, threading.Lock]] = []
 
-    def connection(self) -> Any:
-        found = getattr(self._local, "connection", None)
-        if found is None:
-            found = self._made(connect(self._path))
-            found.execute("pragma query_only = on")
-            self._local.connection = found
-            self._all.append(found)
+    def fetch(self, statement: str, values: Any) -> list[Row]:
+        connection, reading = getattr(self._local, "reader", None) or self._reader()
+        with reading:
+            found: list[Row] = connection.execute(statement, values).fetchall()
         return found
 
     def close(self) -> None:
-        for connection in self._all:
-            connection.close()
+        for connection, reading in self._all:
+            with reading:
+                connection.close()
         self._all.clear()
         self._local = threading.local()
+
+    def _reader(self) -> tuple[Any, threading.Lock]:
+        connection = self._made(connect(self._path))
+        connection.execute("pragma query_only = on")
+        self._local.reader = reader = (connection, threading.Lock())
+        self._all.append(reader)
+        return reader
 
 
 class _Statements:

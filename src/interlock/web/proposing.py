@@ -25,6 +25,7 @@ from interlock.web.asgi import Answer, Body, Many, encoded
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
+_HOW = "Name that agent (in the library: Interlock(…, agent=NAME)), or ask an admin for another key."
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")  # a question to people
 
 
@@ -69,6 +70,7 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
         teams=teams if vouched else (),
         vouched=vouched,
         setting=setting,
+        root=principal.root or principal.credential,
     )
     return propose(
         body.tool,
@@ -81,6 +83,7 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
         thread_id=body.thread_id,
         requester=named,
         teams=teams,
+        aliases=(requester.email,) if requester and requester.email else (),
         priority=body.priority,
         setting=body.setting,
         switch=body.switch,
@@ -192,7 +195,7 @@ def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]
         return last or principal.name, (principal.name,)
     if said and said not in principal.agents:
         bound = ", ".join(principal.agents)
-        raise Forbidden(f"This key is bound to the agent {bound}; it cannot propose a call as {said!r}.")
+        raise Forbidden(f"This key is bound to the agent {bound}; it cannot propose a call as {said!r}. {_HOW}")
     if said:
         return last, (said,)
     return (principal.agents[0] if len(principal.agents) == 1 else ""), principal.agents
@@ -202,7 +205,7 @@ def check_agent(principal: Principal, said: str) -> str:
     """The agent for whom a program with this key speaks. Raises Forbidden where the key is bound to another."""
     if principal.agents and said and said not in principal.agents:
         bound = ", ".join(principal.agents)
-        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {said!r}.")
+        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {said!r}. {_HOW}")
     return said or (principal.agents[0] if principal.agents else principal.name)
 
 
