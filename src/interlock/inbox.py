@@ -384,7 +384,7 @@ def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
         "rule": approval.terms.rule or "default",
         "erased": _erased(approval),
         "grant": _grant_of(approval),
-        **{f"note {number}": note for number, note in enumerate(approval.terms.notes, 1)},
+        **{f"note {number}" if number > 1 else "note": note for number, note in enumerate(approval.terms.notes, 1)},
     }
     return make_card(
         tool=subject.tool,

@@ -598,3 +598,26 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, looks: l
     assert judged[3] is judged[0]
     assert judged[5] is not judged[0]
     assert len(looks) == 5, "the fourth new key threw away what was known of the first"
+
+
+# R56
+def test_a_condition_is_tried_with_names_as_they_are_written_and_folded() -> None:
+    for then, holds in (("deny", True), ("ask", True), ("allow", False)):
+        rule = Rule("r", then, when=lambda facts: facts["tool"] == "pay")
+        assert rule.holds(facts_of(call(tool="PAY"), "read")) is holds
+        assert rule.holds(facts_of(call(tool="pay"), "read"))
+    assert not Rule("r", "allow", when=lambda facts: facts["tool"] != "pay").holds(facts_of(call(tool="PAY"), "read"))
+
+
+# R56
+def test_a_rule_that_tightens_knows_a_person_by_their_other_names() -> None:
+    known = call(requester="mallory", aliases=("Mallory@Example.com",))
+    by_address = {"users": ("*@example.com",)}
+    for then in ("deny", "ask", "allow"):
+        assert Policy((Rule("r", then, **by_address),)).judge(known, ToolSpec("pay", "write")).rule == (
+            "" if then == "allow" else "r"
+        )
+    for then, holds in (("deny", True), ("ask", True), ("allow", False)):
+        rule = Rule("r", then, when=lambda facts: facts["user"] == "mallory@example.com")
+        assert rule.holds(facts_of(known, "read")) is holds
+        assert not Rule("r", then, when=lambda facts: facts["user"] == "eve").holds(facts_of(known, "read"))

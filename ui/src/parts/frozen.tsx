@@ -25,7 +25,7 @@ export function Frozen({ me }: { me: Myself }) {
   const freezes = useFreezes().data?.items ?? [];
   if (!freezes.length) return null;
   return (
-    <Alert color="red" title="Frozen: nothing in the scope starts" mb="md" role="status">
+    <Alert color="red" title="Frozen: calls that this covers cannot start" mb="md" role="status">
       <Stack gap="xs">
         {freezes.map((freeze) => (
           <OneFreeze key={freeze.id} freeze={freeze} admin={isAdmin(me)} />

@@ -30,7 +30,7 @@ export default function Freezes() {
   return (
     <Section
       title="Freeze"
-      about="Stops at once: nothing in the scope starts, and new calls are refused, reads too. Calls that run go on, people can still decide, and deadlines stand still until the release."
+      about="Stops calls at once: what it covers cannot start, and new calls are refused, reads too. Calls that run go on, people can still decide, and deadlines stand still until the release."
     >
       {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(scopeOf).join(" · ")}</Text>}
       <Select
