@@ -132,7 +132,12 @@ class Inbox:
     async def foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raises what `decide` would raise now; nothing is kept of it."""
         stored = await self._store.get(workspace, approval_id)
-        prepared = (await self._prepared(workspace, approval_id, decision))(stored.approval)
+        prepare = await self._prepared(workspace, approval_id, decision)
+        try:
+            prepared = prepare(stored.approval)
+        except Outdated:  # edited since it was judged
+            self.stops.forget(approval_id)
+            return await self.foresee(workspace, approval_id, decision, reviewer)
         moment = Moment(self._clock(), behind=False)
         approval = self.stops.deferred(stored.approval, moment.now)
         if error := approvals.decide(approval, decision, reviewer, moment, prepared).error:

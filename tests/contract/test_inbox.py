@@ -300,3 +300,12 @@ async def test_the_card_shows_everything_and_the_timeline_everybody(bank: Parts)
     assert view.card.agent_says == "trust me"
     assert [(entry.kind, entry.actor) for entry in view.timeline] == [("proposed", "agent:payer"), ("voted", "bob")]
     assert view.card.sentence == "Execute fund_transfer?"
+
+
+async def test_what_a_decision_would_come_to_is_known_after_an_edit_too(bank: Parts) -> None:
+    approval_id = await transfer(bank, 5000)
+    await bank.inbox.foresee("default", approval_id, Approve(Seen(await sha_of(bank, approval_id))), EVE)
+    edited = Edit({"amount": 6000, "to": "shop"}, Seen(await sha_of(bank, approval_id)))
+    assert (await bank.inbox.decide("default", approval_id, edited, BOB)).status == "pending"
+    await bank.inbox.foresee("default", approval_id, Approve(Seen(await sha_of(bank, approval_id))), EVE)
+    assert await approve(bank, approval_id, EVE) == "approved"
