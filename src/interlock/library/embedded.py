@@ -21,7 +21,7 @@ from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
 from interlock.core.ports import Records
 from interlock.gate import Execution
-from interlock.library.sides import Program
+from interlock.library.sides import GAVE_UP, Program
 from interlock.own_policy import OwnPolicy, StalePolicy
 from interlock.policy_file import read_policy
 from interlock.runner import is_dead
@@ -85,8 +85,12 @@ class Embedded:
     def records(self) -> Records:
         return self._parts.store.records(self._program.workspace)
 
-    def check(self, call: ToolCall, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
-        return self._parts.gate.check(call, spec)
+    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        try:
+            return await self._parts.gate.check(call, spec)
+        except asyncio.CancelledError:
+            await self._withdraw(call)
+            raise
 
     def ask(self, call: ToolCall, spec: ToolSpec) -> Coroutine[Any, Any, Outcome]:
         return self._parts.gate.ask(call, spec)
@@ -138,6 +142,14 @@ class Embedded:
 
     async def resumed(self, agent: str, run_id: str, fence: int) -> None:
         await self._parts.store.pauses.resumed(self._whose(agent), run_id, fence)
+
+    async def _withdraw(self, call: ToolCall) -> None:
+        """Given up while it was proposed, which may be written by now: nobody shall approve what nobody will run."""
+        with suppress(Error):
+            await self._parts.store.written(call.workspace)
+            known = await self._parts.gate.known(call.workspace, call.run_id, call.call_id)
+            if known is not None and known.status == "pending":
+                await self.cancel(known.id, GAVE_UP)
 
     def _whose(self, agent: str) -> Whose:
         return Whose(self._program.workspace, agent)

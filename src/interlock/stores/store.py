@@ -289,6 +289,10 @@ class SqlStore:
         work = steps.put_policy(workspace, steps.NewPolicy(sha256, body, author, reason, trace=trace), seen)
         return cast(PolicyVersion, await self._database.write(work))
 
+    async def written(self, workspace: str) -> None:
+        """Comes back when everything is written that was handed over before."""
+        await self._database.write(Work(lambda _: None, workspace, brief=False))
+
     async def knows_policy(self, workspace: str, sha256: str) -> bool:
         """Whether this text is, or ever was, in force."""
         return bool(await self._database.fetch("known_policy", workspace, sha256))
