@@ -24,7 +24,7 @@ ODD = {
 
 @pytest.mark.smoke
 def test_alarms_are_looked_at_one_by_one_before_anybody_can_approve(site: Site, visit: Visit) -> None:  # R53
-    approval_id = site.propose(site.agent(), "http_post", {key: ODD[key] for key in ("url", "note")})
+    approval_id = site.propose(site.agent(), "post_note", {key: ODD[key] for key in ("url", "note")})
     card = open_card(visit, site.admin, approval_id)
     expect(card.locator("[data-findings]")).to_contain_text("2 arguments contain text that may deceive")
     approve = card.get_by_role("button", name="Approve")
@@ -46,7 +46,7 @@ def test_what_was_looked_at_counts_no_more_when_somebody_edits(site: Site, visit
     eve = site.person("eve")
     rule = {"name": "two", "tools": ["*"], "then": "ask", "quorum": 2}
     site.put_policy({"version": 1, "rules": [rule]})
-    approval_id = site.propose(site.agent(), "http_post", {"note": ODD["note"], "amount": 5})
+    approval_id = site.propose(site.agent(), "post_note", {"note": ODD["note"], "amount": 5})
     card = open_card(visit, site.admin, approval_id)
     card.get_by_label("I have looked at it").check()
     expect(card.get_by_role("button", name="Approve")).to_be_enabled()
@@ -79,7 +79,7 @@ def test_an_edit_that_may_deceive_is_looked_at_too_each_time_it_changes(site: Si
 
 
 def test_every_argument_is_its_exact_text_and_nothing_else(site: Site, visit: Visit) -> None:  # R53
-    approval_id = site.propose(site.agent(), "http_post", ODD, secret=["/token"])
+    approval_id = site.propose(site.agent(), "post_note", ODD, secret=["/token"])
     card = open_card(visit, site.admin, approval_id)
     card.get_by_role("button", name="Show all 6,001 characters").click()
     shown = card.locator("[data-pointer]").evaluate_all(
