@@ -193,9 +193,7 @@ def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]
     last = body.agent_path[-1] if body.agent_path else body.agent
     if not principal.agents:
         return last or principal.name, (principal.name,)
-    if said and said not in principal.agents:
-        bound = ", ".join(principal.agents)
-        raise Forbidden(f"This key is bound to the agent {bound}; it cannot propose a call as {said!r}. {_HOW}")
+    check_agent(principal, said)
     if said:
         return last, (said,)
     return (principal.agents[0] if len(principal.agents) == 1 else ""), principal.agents
