@@ -4,8 +4,8 @@ WORKDIR /src
 COPY requirements ./requirements
 # What builds the page, Node among it, stays behind.
 RUN python -m venv /opt/interlock && python -m venv /opt/build \
-    && /opt/interlock/bin/python -m pip install --no-cache-dir --require-hashes -r requirements/base.txt \
-    && /opt/build/bin/python -m pip install --no-cache-dir --require-hashes -r requirements/build.txt
+    && /opt/interlock/bin/python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements/base.txt \
+    && /opt/build/bin/python -m pip install --no-cache-dir --no-deps --require-hashes -r requirements/build.txt
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY src ./src
 COPY ui ./ui

@@ -25,6 +25,9 @@ LOCK_TOOL := uv==0.13.7
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := $(BIN)/python -m pip install -qq
+# The files name all there is to install. Left to resolve them again, the pip of Python 3.11 takes the newest release
+# for a requirement with an extra, such as coverage[toml], and refuses it because only the pinned one has a hash.
+LOCKED := --no-deps --require-hashes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -141,7 +144,7 @@ $(INSTALLED): pyproject.toml hatch_build.py requirements/base.txt requirements/b
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments. On Debian: apt install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo 'Installing into $(VENV) ...'
-	@$(PIP_INSTALL) --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@$(PIP_INSTALL) $(LOCKED) -r requirements/base.txt -r requirements/build.txt
 	@$(BIN)/python hatch_build.py
 	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
@@ -149,7 +152,7 @@ $(INSTALLED): pyproject.toml hatch_build.py requirements/base.txt requirements/b
 # Without Node's packages their tests are skipped, and say so.
 $(DEV_INSTALLED): $(INSTALLED) requirements/dev.txt requirements/provider/package-lock.json requirements/clients/package-lock.json ui/package-lock.json
 	@echo 'Installing what the tests need ...'
-	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@$(PIP_INSTALL) $(LOCKED) -r requirements/dev.txt
 	@$(BIN)/python -m tests.provider
 	@$(BIN)/python -m tests.node_packages clients || true
 	@$(BIN)/python hatch_build.py --tools
@@ -167,7 +170,7 @@ $(FRAMEWORKS:%=framework-%): framework-%: .venv-frameworks/%/.installed
 $(FRAMEWORKS_INSTALLED): .venv-frameworks/%/.installed: requirements/frameworks/%.txt $(INSTALLED)
 	@$(@D)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(@D)
 	@echo 'Installing $* into $(@D) ...'
-	@$(@D)/bin/python -m pip install -qq --require-hashes -r $<
+	@$(@D)/bin/python -m pip install -qq $(LOCKED) -r $<
 	@$(@D)/bin/python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/interlock.pth", "w").write("$(CURDIR)/src\n")'
 	@touch $@
 
@@ -175,7 +178,7 @@ $(FRAMEWORKS_INSTALLED): .venv-frameworks/%/.installed: requirements/frameworks/
 $(BENCH_INSTALLED): $(INSTALLED) requirements/bench.txt requirements/restate/package-lock.json
 	@$(BENCH_VENV)/bin/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(BENCH_VENV)
 	@echo 'Installing what is measured into $(BENCH_VENV) ...'
-	@$(BENCH_VENV)/bin/python -m pip install -qq --require-hashes -r requirements/bench.txt -r requirements/build.txt
+	@$(BENCH_VENV)/bin/python -m pip install -qq $(LOCKED) -r requirements/bench.txt -r requirements/build.txt
 	@$(BENCH_VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@$(BENCH_VENV)/bin/python -m tests.node_packages restate || echo 'Restate will not be measured.' >&2
 	@touch $@
