@@ -17,22 +17,32 @@ const SCOPES: { value: Scope; label: string; name: string }[] = [
 
 /** The brake, for admins. What is frozen is shown above every page. */
 export default function Freezes() {
-  const [scope, setScope] = useState<Scope>("workspace");
-  const [name, setName] = useState("");
-  const [reason, setReason] = useState("");
+  const [made, setMade] = useState(0);
   const freezes = useFreezes().data?.items ?? [];
-  const asks = SCOPES.find(({ value }) => value === scope)?.name ?? "";
-  const freeze = useSending(
-    (_: void) => call("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
-    ["freezes"],
-    () => setReason(""),
-  );
   return (
     <Section
       title="Freeze"
       about="Stops calls at once: what it covers cannot start, and new calls are refused, reads too. Calls that run go on, people can still decide, and deadlines stand still until the release."
     >
       {freezes.length > 0 && <Text size="sm">Frozen now: {freezes.map(scopeOf).join(" · ")}</Text>}
+      <NewFreeze key={made} onMade={() => setMade((before) => before + 1)} />
+    </Section>
+  );
+}
+
+/** One freeze. After it another form takes its place, in which nothing is chosen, written or confirmed. */
+function NewFreeze({ onMade }: { onMade: () => void }) {
+  const [scope, setScope] = useState<Scope>("workspace");
+  const [name, setName] = useState("");
+  const [reason, setReason] = useState("");
+  const asks = SCOPES.find(({ value }) => value === scope)?.name ?? "";
+  const freeze = useSending(
+    (_: void) => call("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
+    ["freezes"],
+    onMade,
+  );
+  return (
+    <>
       <Select
         label="What"
         data={SCOPES}
@@ -61,6 +71,6 @@ export default function Freezes() {
         error={freeze.error}
         onYes={() => freeze.mutate()}
       />
-    </Section>
+    </>
   );
 }
