@@ -6,13 +6,15 @@ import json
 import pytest
 
 from interlock.core.call import Caller
+from interlock.core.decision import Reject
 from interlock.core.errors import AlreadyStarted, Frozen, InvalidRequest, NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
+from interlock.core.routing import timetable
 from interlock.gate import uuid7
 from interlock.wiring import Parts
 from tests.places import Place
-from tests.support import OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
+from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 
 MINUTE = 60_000
 RUNNER = "runner"
@@ -219,6 +221,44 @@ async def test_a_decision_after_the_old_deadline_counts_while_it_is_held_up(part
     assert approval.start_by == START + 60 * MINUTE + approval.terms.start_within + MINUTE
     assert (await kinds(parts))[-4:] == ["deferred", "approved", "unfrozen", "deferred"]
     assert await faults(parts) == []
+
+
+@pytest.mark.parametrize("undone", ["while it is frozen", "after the release"])
+async def test_the_deadline_of_a_rejection_that_is_undone_moves_by_the_frozen_time(
+    place: Place, clock: Clock, undone: str
+) -> None:
+    async with opened(place, clock, LADDER + "defaults: {undo_window: 1h}\n") as parts:
+        early, late = await pending(parts, "early"), await pending(parts, "late")
+        clock.forward(4 * MINUTE)
+        await parts.inbox.decide("default", early, Reject("No."), BOB)
+        freeze = await frozen(parts)
+        clock.forward(10 * MINUTE)
+        await parts.inbox.decide("default", late, Reject("No."), BOB)  # rejected while it is frozen
+        clock.forward(10 * MINUTE)
+        if undone == "while it is frozen":
+            for each in (early, late):
+                await parts.inbox.undo("default", each, BOB)
+        clock.forward(10 * MINUTE)
+        await released(parts, freeze)
+        clock.forward(2 * MINUTE)  # half an hour and six minutes since they were proposed
+        if undone == "after the release":
+            for each in (early, late):
+                await parts.inbox.undo("default", each, BOB)
+        for each in (early, late):
+            approval = (await parts.store.get("default", each)).approval
+            assert (approval.status, approval.expires_at) == ("pending", START + 60 * MINUTE)
+            assert [due.at - START for due in timetable(approval)] == [35 * MINUTE, 40 * MINUTE, 60 * MINUTE]
+        assert await faults(parts) == []
+
+
+async def test_a_rejection_that_was_released_to_its_agent_before_stays_as_it_is(parts: Parts, clock: Clock) -> None:
+    approval_id = await pending(parts)
+    await parts.inbox.decide("default", approval_id, Reject("No."), BOB)
+    freeze = await frozen(parts)
+    clock.forward(MINUTE)  # the time to undo it ends meanwhile
+    await released(parts, freeze)
+    assert (await parts.store.get("default", approval_id)).approval.deferred == 0
+    assert "deferred" not in await kinds(parts)
 
 
 async def test_freezes_that_overlap_move_a_deadline_once(parts: Parts, clock: Clock) -> None:

@@ -77,8 +77,13 @@ class SqlFreezes:
         return [(row[0], row[1]) for row in await self._database.fetch("unsettled_freezes")]
 
     async def settle(self, workspace: str, freeze_id: str) -> int:
-        """Moves the deadlines that a released freeze held up, lot by lot; to do it again changes nothing."""
-        ids = [row[0] for row in await self._database.fetch("open_approvals", workspace, workspace)]
+        """Moves the deadlines that a released freeze held up, lot by lot; to do it again changes nothing.
+
+        A rejection that could still be undone when the freeze was released counts as well: undone, it waits again.
+        """
+        released_at = (await self.get(workspace, freeze_id)).released_at or 0
+        found = await self._database.fetch("open_approvals", workspace, workspace, workspace, released_at)
+        ids = [row[0] for row in found]
         moved = 0
         for start in range(0, len(ids), LOT):
             work = Work(_deferred(workspace, ids[start : start + LOT]), workspace, brief=False)

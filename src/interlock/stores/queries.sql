@@ -272,6 +272,7 @@ union all select id from approvals where {odd} and status in ('approved', 'runni
 select version, sha256, body, author, at, reason, source from policies where workspace = ?
 order by version desc limit 1
 
+union all select id from approvals where {odd} and status = 'rejected' and workspace = ? and release_at > ?
 -- name: policies
 select version, sha256, body, author, at, reason, source from policies where workspace = ?
 order by version desc limit ?
