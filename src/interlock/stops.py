@@ -91,6 +91,18 @@ class Stops:
             return Waiting(approval.id, approval.status, None, approval.args_sha256)
         return outcome
 
+    async def against(self, policy: Policy, approval: Approval, key: str = "") -> Frozen | DeniedNow | None:
+        """Why an approved call would not be started now with this key, for those who are told before they start it.
+
+        The freezes are read anew: whoever is told yes may not ask again.
+        """
+        self.freezes = await self._store.open_freezes(approval.subject.workspace)
+        stopping = freeze.stopping(self.freezes, target_of(approval, key))
+        if stopping is not None:
+            return freeze.error_of(stopping, approval.id)
+        denied = (await self.judged(policy, approval.subject.workspace, approval.id)).denied
+        return None if denied is None else denial(denied, approval)
+
     async def _use_key(self, call: ToolCall) -> None:
         """Notes once whose names a key has used: a freeze of one of those agents covers the key."""
         used = self._used[call.workspace, call.key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
+from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.server.test_calls import propose
@@ -102,3 +103,23 @@ async def test_a_new_deny_rule_stops_what_waits_and_what_was_approved(
     assert (stopped.status_code, stopped.json()["error"]) == (409, "denied_now")
     told = (await agent.get(f"/api/calls/{approval_id}")).json()
     assert (told["outcome"], told["status"], told["reason"]) == ("refused", "cancelled", "Nobody deletes files.")
+
+
+# R59
+async def test_humanlayers_program_is_told_no_yes_while_it_is_frozen_or_denied(
+    ada: httpx2.AsyncClient, agent: httpx2.AsyncClient, site: Site
+) -> None:
+    asked = {"run_id": "r", "call_id": "c", "spec": {"fn": "delete_file", "kwargs": {"path": "/tmp/x"}}}
+    assert (await agent.post("/humanlayer/v1/function_calls", json=asked)).status_code == 200
+    yes = await ada.post("/humanlayer/v1/agent/function_calls/c/respond", json={"approved": True})
+    assert yes.status_code == 200, yes.text
+    freeze = (await ada.post("/api/freeze", json=ALL)).json()
+    look = "/humanlayer/v1/function_calls/c"
+    assert (await agent.get(look)).json()["status"]["approved"] is None
+    await ada.delete(f"/api/freeze/{freeze['id']}")
+    deny = "version: 1\nrules: [{name: no more, tools: [delete_file], then: deny, reason: Nobody deletes.}]\n"
+    await site.workspaces.put_policy("default", deny, "ada")
+    refused = await agent.get(look)
+    assert (refused.status_code, refused.json()["error"]) == (409, "denied_now")
+    told = (await agent.get(look)).json()["status"]
+    assert (told["approved"], told["comment"]) == (False, "Nobody deletes.")

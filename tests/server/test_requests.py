@@ -10,7 +10,9 @@ import httpx2
 import pytest
 
 from interlock.configuration import Action, Settings, Verification
+from interlock.core.freeze import Freeze
 from interlock.durations import rfc3339
+from interlock.gate import uuid7
 from interlock.server.requests import Resumed
 from tests.server.conftest import As
 from tests.serving import make_keys
@@ -67,6 +69,7 @@ async def test_a_request_is_taken_in_approved_and_resumed(client: As, keys: Keys
         "expiresAt": rfc3339(clock() + 48 * 3_600_000),
         "final": True,
         "flags": [],
+        "stopped": None,
     }
     assert (await resume(bob, request_id))["status"] == "approved"
     started = await agent.post(f"/api/calls/{request_id}/start", json={})
@@ -83,6 +86,66 @@ async def test_a_rejection_is_final_when_it_cannot_be_taken_back(client: As, key
     assert (told["payload"], told["final"]) == (None, False)
     clock.forward(8_000)
     assert (await resume(agent, request_id))["final"] is True
+
+
+# R22, R59
+@pytest.mark.parametrize("scope", ["workspace", "tool", "key"])
+async def test_no_yes_is_told_while_an_approved_request_is_frozen(
+    client: As, keys: Keys, clock: Clock, parts: Parts, scope: str
+) -> None:
+    agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
+    before, after = await taken_in(agent), await taken_in(agent)
+    assert (await submit(bob, before, "approved", comment="Fine.")).json()["decision"] == "approved"
+    key = next(key.id for key in await parts.accounts.keys("default") if key.role == "agent")
+    name = {"workspace": "", "tool": "fund_*", "key": key}[scope]
+    frozen = await ada.post("/api/freeze", json={"scope": scope, "name": name, "reason": "Stop it."})
+    assert frozen.status_code == 201, frozen.text
+    clock.forward(2 * 3_600_000)  # past the time to start it, which stands still
+    assert (await submit(bob, after, "modified", modifiedPayload={**PAY, "amount": 1})).json()["stopped"] == "frozen"
+    told = [await resume(agent, before), await resume(agent, after), (await send(agent, request_id=before)).json()]
+    for each in told:
+        assert (each["status"], each["decision"], each["payload"]) == ("pending", None, None)
+        assert (each["final"], each["reviewerId"], each["resolvedAt"]) == (False, None, None)
+        assert (each["stopped"], "Stop it." in each["comment"]) == ("frozen", True)
+    start = await agent.post(f"/api/calls/{before}/start", json={})
+    assert (start.status_code, start.json()["error"]) == (409, "frozen")
+    assert (await ada.delete(f"/api/freeze/{frozen.json()['id']}")).status_code == 200
+    released = await resume(agent, before)
+    assert (released["status"], released["payload"], released["comment"]) == ("approved", PAY, "Fine.")
+    assert (await resume(agent, after))["decision"] == "modified"
+
+
+# R22, R59
+async def test_a_freeze_of_another_process_is_seen_before_a_yes_is_told(
+    client: As, keys: Keys, parts: Parts, clock: Clock
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await taken_in(agent)
+    await submit(bob, request_id, "approved")
+    draft = Freeze(
+        id=uuid7(clock()), workspace="default", scope="workspace", name="", reason="Stop it.", by="ada", at=0
+    )
+    await parts.store.freezes.add(draft)  # and nobody told this process
+    assert (await resume(agent, request_id))["stopped"] == "frozen"
+
+
+# R22, R59
+async def test_no_yes_is_told_of_what_the_policy_of_now_denies(client: As, keys: Keys, site: Any) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    request_id = await taken_in(agent)
+    await submit(bob, request_id, "approved")
+    deny = "version: 1\nrules: [{name: stop, tools: [fund_transfer], then: deny, reason: No more.}]\n"
+    await site.workspaces.put_policy("default", deny, "ada")
+    told = await resume(agent, request_id)
+    assert (told["status"], told["decision"], told["payload"]) == ("denied", "rejected", None)
+    assert (told["reviewerId"], told["final"], told["stopped"]) == ("policy", False, "denied_now")
+    assert "No more." in told["comment"]
+    await site.workspaces.put_policy("default", "version: 1\n", "ada")
+    assert (await resume(agent, request_id))["status"] == "approved"  # a look ends nothing
+    await site.workspaces.put_policy("default", deny, "ada")
+    assert (await agent.post(f"/api/calls/{request_id}/start", json={})).json()["error"] == "denied_now"
+    ended = await resume(agent, request_id)
+    assert (ended["status"], ended["decision"], ended["final"]) == ("cancelled", "rejected", True)
 
 
 # R22

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, assert_never
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -17,7 +17,7 @@ from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.claims import Fill
 from interlock.core.decision import Approve, Decision, Edit, Reject, Seen
-from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
+from interlock.core.errors import CallMismatch, DeniedNow, Frozen, InvalidDecision, InvalidRequest, Problem
 from interlock.core.event import Stored
 from interlock.core.outcome import Outcome, Refused, status_at
 from interlock.core.policy import Ask
@@ -34,6 +34,24 @@ from interlock.workspaces import Doors
 SETTING: Literal["paused"] = "paused"  # whoever polls has nobody waiting in front of a chat
 CALL_ID = "request"
 MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
+# What an approved request is told as while it may not be done; whoever polls goes on polling.
+NOT_YET: Mapping[str, object] = {
+    "status": "pending",
+    "decision": None,
+    "payload": None,
+    "reviewerId": None,
+    "resolvedAt": None,
+    "final": False,
+    "stopped": "frozen",
+}
+NOT_NOW: Mapping[str, object] = {
+    "status": "denied",
+    "decision": "rejected",
+    "payload": None,
+    "reviewerId": "policy",
+    "final": False,
+    "stopped": "denied_now",
+}
 
 router = APIRouter(tags=["outside systems"])
 
@@ -81,7 +99,8 @@ class Flag(Told):
 
 class Resumed(Told):
     """What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
-    it is `final`; `flags` say why the payload cannot be approved as it is.
+    it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
+    not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
     """
 
     requestId: str
@@ -94,6 +113,7 @@ class Resumed(Told):
     expiresAt: Time | None
     final: bool
     flags: list[Flag]
+    stopped: Literal["frozen", "denied_now"] | None
 
 
 @router.post("/requests", responses=gives(Resumed, 409, 429), **may(AGENTS))
@@ -117,7 +137,7 @@ async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
     if stored.approval.subject.requester != call.requester:
         message = "This request id is known with another initiatedBy. Use a new one."
         raise CallMismatch(message)
-    return response(json_answer(resumed_json(stored, now)))
+    return response(json_answer(await _told(site, doors, stored, caller.credential)))
 
 
 @router.post("/submit", responses=gives(Resumed, 404, 409, 410, 422), **may(DECIDERS))
@@ -126,18 +146,39 @@ async def submit(body: Submitted, desk: AtDesk) -> Response:
     stored = await desk.site.store.get(desk.workspace, body.requestId)
     _verify(body, desk.site)
     await desk.inbox.decide(desk.workspace, body.requestId, _decision(body, stored.approval), desk.reviewer)
-    return response(
-        json_answer(resumed_json(await desk.site.store.get(desk.workspace, body.requestId), desk.site.clock()))
-    )
+    stored = await desk.site.store.get(desk.workspace, body.requestId)
+    return response(json_answer(await _told(desk.site, desk.doors, stored)))
 
 
 @router.get("/resume/{request_id}", responses=gives(Resumed, 404), **may(ANYBODY))
 async def resume(request_id: str, site: Here, caller: Caller) -> Response:
-    """What came of a request. Starts nothing: whoever does it calls start, which one caller can."""
+    """What came of a request. Starts nothing: whoever does it calls start, which one caller can.
+
+    An approved request that is frozen, or that the policy of now denies, is not told as approved.
+    """
     doors = await site.workspaces.doors(caller.workspace)
     await doors.gate_for(caller).look(doors.workspace, request_id)  # tidies what time has decided
     stored = await site.store.get(doors.workspace, request_id)
-    return response(json_answer(resumed_json(stored, site.clock())))
+    return response(json_answer(await _told(site, doors, stored, caller.credential if caller.is_agent else "")))
+
+
+async def _told(site: Site, doors: Doors, stored: Stored, key: str = "") -> dict[str, object]:
+    """A yes is told only where a start with this key would be let through now: some who read it never start it."""
+    gate, now = doors.gate, site.clock()
+    approval = gate.stops.deferred(stored.approval, now)
+    told = resumed_json(stored._replace(approval=approval), now)
+    if told["status"] != "approved":
+        return told
+    stopped = await gate.stops.against(gate.policy, approval, key)
+    match stopped:
+        case None:
+            return told
+        case Frozen():
+            return {**told, **NOT_YET, "comment": f"Approved, and not to be done yet. {stopped.message}"}
+        case DeniedNow():
+            return {**told, **NOT_NOW, "comment": stopped.message, "resolvedAt": rfc3339(now)}
+        case _:
+            assert_never(stopped)
 
 
 def resumed_json(stored: Stored, now: int) -> dict[str, object]:
@@ -154,6 +195,7 @@ def resumed_json(stored: Stored, now: int) -> dict[str, object]:
         "expiresAt": optional_rfc3339(approval.expires_at),
         "final": status != "pending" and (status != "rejected" or now >= (approval.release_at or 0)),
         "flags": [{"pointer": each.pointer, "message": each.message} for each in approval.misfits],
+        "stopped": None,
     }
 
 
@@ -178,6 +220,7 @@ def _denied(request_id: str, outcome: Refused, now: int) -> dict[str, object]:
         "expiresAt": None,
         "final": True,
         "flags": [],
+        "stopped": None,
     }
 
 

@@ -1527,6 +1527,8 @@ export interface paths {
         /**
          * What came of a request
          * @description What came of a request. Starts nothing: whoever does it calls start, which one caller can.
+         *
+         *     An approved request that is frozen, or that the policy of now denies, is not told as approved.
          */
         get: operations["get_resume_request_id"];
         put?: never;
@@ -4825,7 +4827,8 @@ export interface components {
         /**
          * Resumed
          * @description What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
-         *     it is `final`; `flags` say why the payload cannot be approved as it is.
+         *     it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
+         *     not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
          */
         Resumed: {
             requestId: string;
@@ -4841,6 +4844,7 @@ export interface components {
             final: boolean;
             flags: components["schemas"]["Flag"][];
         };
+            stopped: ("frozen" | "denied_now") | null;
         /**
          * Resumption
          * @description Whatever else a client sends for a run of its own is not for an approval, and is not looked at.
