@@ -166,6 +166,22 @@ async def test_a_name_that_looks_like_a_pinned_one_is_refused(client: As, keys: 
     assert (told["outcome"], "looks like 'send'" in told["reason"]) == ("refused", True)
 
 
+async def test_a_pinned_tool_has_the_servers_sentence_as_an_unregistered_one(
+    client: As, keys: dict[str, str], site: Site
+) -> None:
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    drop = {"tool": "run_sql", "args": {"sql": "DROP TABLE users"}}
+    before = await shown(bob, await propose(agent, **drop))
+    await pin(site, ToolSpec("run_sql", "write"))
+    for claims in ({}, {"description": "Look at the weather"}):
+        card = await shown(bob, await propose(agent, **drop, **claims))
+        assert card["sentence"] == before["sentence"] == "Run run_sql: sql = DROP TABLE users"
+        edit = {"kind": "edit", "args": {"sql": "SELECT 1"}, "args_sha256": card["args_sha256"]}
+        assert (await bob.post(f"/api/approvals/{card['id']}/decision", json=edit)).status_code == 200
+        edited = (await bob.get(f"/api/approvals/{card['id']}")).json()
+        assert edited["sentence"] == "Run run_sql: sql = SELECT 1"
+
+
 async def test_humanlayers_functions_are_judged_as_pinned(client: As, keys: dict[str, str], site: Site) -> None:
     await pin(site, ToolSpec("send", "write", secret=("token",)))
     body = {"run_id": "r", "call_id": "c", "spec": {"fn": "send", "kwargs": {"token": "hunter2"}}}

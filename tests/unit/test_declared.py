@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +39,13 @@ def test_the_sentence_says_what_is_called_with_what() -> None:
 
 def test_a_registered_tool_keeps_its_own_sentence() -> None:
     assert sentence(DROP, ToolSpec("run_sql", describe="Run {sql}")) == "Run DROP TABLE users"
+
+
+@pytest.mark.parametrize("describe", ["", "Run {sqll}", lambda _: "", lambda args: args["sqll"]])
+def test_a_known_tool_without_words_of_its_own_gets_the_servers_sentence(describe: Any) -> None:
+    known = ToolSpec("run_sql", "write", describe=describe, secret=("password",))
+    assert sentence(DROP, known) == "Run run_sql: sql = DROP TABLE users"
+    assert sentence({**DROP, "password": "hunter2"}, known).startswith("Run run_sql: password = (hidden), sql = DROP")
 
 
 def test_a_description_of_one_call_is_no_sentence_of_a_known_tool_either() -> None:

@@ -236,7 +236,15 @@ class ToolSpec:
             words = self.describe.format(**shown) if isinstance(self.describe, str) else str(self.describe(shown) or "")
         except Exception:  # noqa: BLE001  a describe that trips must not stop the question
             words = ""
-        return words[:MAX_WORDS] or f"Execute {self.name}?"
+        return self.described(shown) or f"Execute {self.name}?"
+
+    def described(self, shown: Args) -> str:
+        """The same in the tool's own words; empty where it has none."""
+        try:
+            words = self.describe.format(**shown) if isinstance(self.describe, str) else str(self.describe(shown) or "")
+        except Exception:  # noqa: BLE001  a describe that trips must not stop the question
+            words = ""
+        return words[:MAX_WORDS]
 
 
 def spec_of(definition: bytes) -> ToolSpec:

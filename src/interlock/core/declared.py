@@ -67,8 +67,9 @@ class Words(NamedTuple):
 
 def sentence_of(spec: ToolSpec, shown: Shown) -> str:
     """A tool's own sentence if it has one that counts, else the server's: what is called, with what."""
-    if not _is_said(spec):
-        return spec.sentence(shown.value)
+    own = "" if _is_said(spec) else spec.described(shown.value)
+    if own:
+        return own
     listed = [_argument(name, shown) for name in list(shown.value)[:MAX_ARGUMENTS]]
     more = len(shown.value) - len(listed)
     listed += [f"and {more} more {'argument' if more == 1 else 'arguments'}"] if more else []
