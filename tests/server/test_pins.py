@@ -12,7 +12,7 @@ from interlock.core.call import ToolSpec
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.server.conftest import As
-from tests.support import Clock, kinds
+from tests.support import Clock, faults, kinds
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}, "token": {"type": "string"}}}
 READS_ARE_FREE = "rules:\n  - {name: reads are free, effect: read, then: allow}\n"
@@ -164,6 +164,28 @@ async def test_a_name_that_looks_like_a_pinned_one_is_refused(client: As, keys: 
     await pin(site, ToolSpec("send", "write"))
     told = await propose(client(keys["agent"]), tool="s\u0435nd", effect="read")
     assert (told["outcome"], "looks like 'send'" in told["reason"]) == ("refused", True)
+
+
+@pytest.mark.parametrize(
+    ("pinned", "claimed", "effect", "risk"),
+    [
+        ("write", "destructive", "destructive", "high"),
+        ("read", "write", "write", "medium"),
+        ("destructive", "read", "destructive", "high"),
+        ("write", "", "write", "medium"),
+    ],
+)
+async def test_a_call_that_declares_another_effect_has_the_risk_of_the_stricter_one(
+    client: As, keys: dict[str, str], site: Site, parts: Parts, pinned: str, claimed: str, effect: str, risk: str
+) -> None:
+    bob = client(keys["reviewer"])
+    await pin(site, ToolSpec("send", pinned, SCHEMA))
+    told = await propose(client(keys["agent"]), effect=claimed, schema={"type": "object"})
+    card = await shown(bob, told)
+    assert (card["effect"], card["risk"], card["card"]["risk"]) == (effect, risk, risk)
+    (item,) = (await bob.get("/api/approvals")).json()["items"]
+    assert item["risk"] == risk
+    assert await faults(parts) == []
 
 
 async def test_a_pinned_tool_has_the_servers_sentence_as_an_unregistered_one(

@@ -470,6 +470,15 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
     assert read(made.args) == made.value
 
 
+@pytest.mark.parametrize(
+    ("known", "doubted", "told"),
+    [("write", "", "write"), ("write", "read", "write"), ("write", "destructive", "destructive"), ("", "read", "read")],
+)
+def test_of_a_doubted_call_people_are_told_the_stricter_effect(known: str, doubted: str, told: str) -> None:
+    doubtful = replace(call(), doubt="Why?", doubted_effect=doubted)
+    assert subject_of(doubtful, replace(PAY, effect=known), "medium", "n").effect == told
+
+
 def test_a_call_has_no_other_fields() -> None:
     with pytest.raises(TypeError, match="A call has no colour"):
         propose("pay", {}, "run", "call", colour="red")

@@ -58,7 +58,8 @@ class ToolCall:
 
     `switch` is what the agent's own configuration says of asking about this tool; it weakens no rule. Without a
     `caller` the program has the database itself: all that it says is known. `refusal` says why no rule is asked,
-    `doubt` why people are, whatever the rules and grants let pass.
+    `doubt` why people are, whatever the rules and grants let pass; `doubted_effect` is what the tool does by its
+    program's word then.
     """
 
     tool: str
@@ -81,6 +82,7 @@ class ToolCall:
     caller: Caller | None = None
     refusal: str = ""
     doubt: str = ""
+    doubted_effect: str = ""
 
     @cached_property
     def value(self) -> Args:
@@ -115,7 +117,9 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
-NOT_SAID = frozenset({"decisions", "aliases", "caller", "refusal", "doubt"})  # what no program gives as it is
+NOT_SAID = frozenset(
+    {"decisions", "aliases", "caller", "refusal", "doubt", "doubted_effect"}
+)  # what no program gives as it is
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "priority": ("", *PRIORITIES),
     "setting": SETTINGS,
@@ -232,10 +236,6 @@ class ToolSpec:
 
     def sentence(self, shown: Args) -> str:
         """One line for people, made from the arguments as people may see them; never fails."""
-        try:
-            words = self.describe.format(**shown) if isinstance(self.describe, str) else str(self.describe(shown) or "")
-        except Exception:  # noqa: BLE001  a describe that trips must not stop the question
-            words = ""
         return self.described(shown) or f"Execute {self.name}?"
 
     def described(self, shown: Args) -> str:
@@ -346,7 +346,7 @@ def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Sub
         call.run_id,
         call.call_id,
         call.tool,
-        spec.effect,
+        _stricter_effect(spec.effect, call.doubted_effect),
         call.agent,
         call.agent_path,
         call.thread_id,
@@ -358,6 +358,11 @@ def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Sub
         proposed_digest(call, nonce),
         *_owned(call.caller),
     )
+
+
+def _stricter_effect(known: str, doubted: str) -> str:
+    """What people are told that the call may do: it is judged as it is known, and may be what its program declares."""
+    return max(known, doubted, key=lambda effect: EFFECTS.index(effect) if effect else -1) if doubted else known
 
 
 def _owned(caller: Caller | None) -> tuple[str, str]:

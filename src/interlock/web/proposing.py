@@ -122,7 +122,8 @@ def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCa
         return call
     said = declared_spec(body)
     doubt = doubt_about(known.spec, said) if known.origin == "pinned" else ""
-    return replace(call, caller=replace(call.caller, spec_sha256=said.sha256), doubt=doubt)
+    caller = replace(call.caller, spec_sha256=said.sha256)
+    return replace(call, caller=caller, doubt=doubt, doubted_effect=said.effect if doubt else "")
 
 
 def known_spec(tool: str, site: Site, doors: Doors) -> ToolSpec | None:
