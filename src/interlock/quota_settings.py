@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from interlock.configuration import Quotas
+from interlock.core.identity import MAX_QUOTA
 from interlock.reading.reader import Reader
 from interlock.reading.yaml_lines import Fields
-
-MOST = 10**9
 
 
 def read_quotas(read: Reader, server: Fields, wanted: str = "") -> Quotas:
@@ -14,6 +13,5 @@ def read_quotas(read: Reader, server: Fields, wanted: str = "") -> Quotas:
     fields, base = read.section(server, "quotas", ("per_minute", "pending")), Quotas()
     if wanted == "off":
         return Quotas(0, 0)
-    return Quotas(
-        read.whole(fields, "per_minute", base.per_minute, 0, MOST), read.whole(fields, "pending", base.pending, 0, MOST)
-    )
+    per_minute = read.whole(fields, "per_minute", base.per_minute, 0, MAX_QUOTA)
+    return Quotas(per_minute, read.whole(fields, "pending", base.pending, 0, MAX_QUOTA))

@@ -152,6 +152,9 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("keys", "name = 'program'", "expires_at", START, "expires_at"),
     ("keys", "name = 'program'", "rotated_from", "ilk_other", "rotated_from"),
     ("keys", "name = 'program'", "root", "ilk_other", "root"),
+    ("keys", "name = 'program'", "per_minute", 0, "quotas"),
+    ("keys", "name = 'program'", "pending", 9, "quotas"),
+    ("keys", BOUND, "per_minute", None, "quotas"),
     ("keys", BOUND, "agents", "", "agents"),
     ("keys", BOUND, "tools", '["*"]', "tools"),
     ("keys", BOUND, "requester", "none", "requester"),
@@ -159,6 +162,7 @@ TAMPERING: list[tuple[str, str, str, object, str]] = [
     ("keys", ROTATED, "agents", '["mallory"]', "agents"),
     ("keys", ROTATED, "rotated_from", "", "rotated_from"),
     ("keys", ROTATED, "root", "", "root"),
+    ("keys", ROTATED, "pending", 0, "quotas"),
     ("keys", ROTATED, "expires_at", None, "expires_at"),
     ("grants", "id = 'g1'", "expires_at", START + 2 * DAY, "expires_at"),
     ("grants", "id = 'g1'", "uses", 0, "uses"),
@@ -209,7 +213,7 @@ async def people(parts: Parts) -> None:
     await accounts.create_key("default", "program", "agent", "ada")
     lost, _ = await accounts.create_key("default", "lost", "agent", "ada")
     await accounts.revoke_key("default", lost.id, "ada")
-    bindings = Bindings(("office",), ("mail", "note*"), "any")
+    bindings = Bindings(("office",), ("mail", "note*"), "any", 0, 7)
     bound, _ = await accounts.create_key("default", "bound", "agent", "ada", bindings=bindings, lasts=9 * DAY)
     await accounts.rotate_key("default", bound.id, "ada")
     await parts.put_policy("default", POLICY + "  - {name: more, tools: [x], then: deny}\n", "ada", {}, "needed")

@@ -52,14 +52,16 @@ async def test_a_key_is_made_listed_used_and_revoked(shell: Shell) -> None:
 
 async def test_keys_are_for_somebody_and_removing_says_what_ends(shell: Shell) -> None:
     bound = ("--agent", "office", "--tool", "mail_*", "--requester", "none", "--expires", "30d")
-    made = shell("keys", "create", "--name", "mailer", "--role", "agent", *bound)
+    quotas = ("--per-minute", "1500", "--pending", "0")
+    made = shell("keys", "create", "--name", "mailer", "--role", "agent", *bound, *quotas)
     assert "bound to no agent" not in made.out
     assert "interlock keys rotate" in made.out
     rotated = shell("keys", "rotate", made.out.splitlines()[-1], "--overlap", "1h")
     assert f"in place of {made.out.splitlines()[-1][:12]}, which ends in 1h" in rotated.out.replace("\n", " ")
     (new, old) = shell("keys", "list", "--json").json["items"]
     assert (new["rotated_from"], new["agents"], new["requester"]) == (old["id"], ["office"], "none")
-    assert "office; tools mail_*; no requester" in shell("keys", "list").out
+    assert (new["per_minute"], new["pending"]) == (1500, 0)
+    assert "office; tools mail_*; no requester; 1,500 a minute; any number pending" in shell("keys", "list").out
     loose = shell("keys", "create", "--name", "loose", "--role", "agent")
     assert "It is bound to no agent: its program may say any agent's name" in loose.out.replace("\n", " ")
     (shell.folder / "policy.yaml").write_text(

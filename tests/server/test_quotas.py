@@ -1,14 +1,18 @@
 """How much one agent key may ask for: the rest of the server must not drown in it."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from interlock.configuration import Quotas, Server, Settings
-from interlock.core.identity import Principal
+from interlock.core.identity import Bindings, Principal
 from interlock.settings import load_settings
+from interlock.web.quotas import QuotaKeeper
 from interlock.web.site import Site
+from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import Clock
 
@@ -64,14 +68,103 @@ async def test_a_key_has_so_many_calls_that_wait_and_no_more(client: As, keys: K
     told = [(await agent.post("/api/calls", json=call(number))).json() for number in range(PENDING)]
     assert (await other.post("/api/calls", json=call(50))).status_code == 200
     full = await agent.post("/api/calls", json=call(90))
-    assert (full.status_code, full.headers["retry-after"]) == (429, "5")
-    assert "wait for people already" in full.json()["message"]
+    assert (full.status_code, full.headers["retry-after"]) == (429, "1")  # as far as this process knows
+    clock.forward(1_000)
+    full = await agent.post("/api/calls", json=call(90))
+    assert (full.status_code, full.headers["retry-after"]) == (429, "5")  # as the database says
+    assert "3 calls of this key or its agent are pending already" in full.json()["message"]
     decision = {"kind": "reject", "args_sha256": told[1]["args_sha256"]}
     assert (await bob.post(f"/api/approvals/{told[1]['approval_id']}/decision", json=decision)).status_code == 200
     assert (await agent.post("/api/calls", json=call(90))).status_code == 429  # it is looked up once in a second
     clock.forward(1_000)
     assert (await agent.post("/api/calls", json=call(90))).status_code == 200
     assert (await agent.post("/api/calls", json=call(91))).status_code == 429
+    assert (await agent.post("/api/calls", json=call(0))).json()["outcome"] == "waiting"
+
+
+@pytest.mark.postgres_smoke
+@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+async def test_what_is_pending_counts_on_every_server_and_after_a_restart(
+    client: As, keys: Keys, site: Site, parts: Parts
+) -> None:
+    """And with every key of the same agent, or of the same chain of rotations."""
+    bindings = [Bindings(("office",)), Bindings(("office", "night")), Bindings()]
+    made = [await parts.accounts.create_key("default", "bot", "agent", "ada", "", each) for each in bindings]
+    rotated = await parts.accounts.rotate_key("default", made[2][0].id, "ada")
+    office, several, loose, replaced = (client(secret) for _, secret in (*made, rotated))
+    for number in range(PENDING):
+        assert (await office.post("/api/calls", json=call(number))).status_code == 200
+        assert (await loose.post("/api/calls", json=call(10 + number))).status_code == 200
+    restart(site)
+    for number, each in enumerate((office, several, loose, replaced)):
+        assert (await each.post("/api/calls", json=call(90 + number))).status_code == 429
+    night = {**call(99), "agent": "night"}
+    assert (await several.post("/api/calls", json=night)).status_code == 429, "all its agents count together"
+    assert (await client(keys["agent"]).post("/api/calls", json=call(98))).status_code == 200
+
+
+@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+async def test_many_calls_at_once_get_no_more_than_one_after_another(client: As, keys: Keys, site: Site) -> None:
+    """Nor do they before the database was asked for the first time."""
+    agent = client(keys["agent"])
+    await agent.post("/api/calls", json=call(0))
+    restart(site)
+    answers = await asyncio.gather(*[agent.post("/api/calls", json=call(number)) for number in range(1, 3 * PENDING)])
+    assert sorted(each.status_code for each in answers)[:PENDING] == [200, 200, 429]
+
+
+@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+async def test_the_database_is_asked_once_a_second_at_most(
+    client: As, keys: Keys, site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    count = site.store.pending_of_owner
+
+    async def counting(workspace: str, owner: str, limit: int) -> int:
+        asked.append(owner)
+        return await count(workspace, owner, limit)
+
+    monkeypatch.setattr(site.store, "pending_of_owner", counting)
+    agent = client(keys["agent"])
+    for number in range(2 * PENDING):
+        await agent.post("/api/calls", json=call(number))
+        await agent.post("/api/calls", json=call(number, "read"))
+    assert len(asked) == 1
+    clock.forward(1_000)
+    await agent.post("/api/calls", json=call(90))
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("settings", [Quotas(0, 1)], indirect=True)
+async def test_what_asks_nobody_is_let_through_while_others_are_pending(
+    client: As, keys: Keys, parts: Parts, site: Site
+) -> None:
+    await parts.put_policy("default", "rules: [{name: free, tools: [note], then: allow}]", "ada", {})
+    await site.workspaces.refresh("default")
+    agent = client(keys["agent"])
+    assert (await agent.post("/api/calls", json=call(0))).status_code == 200
+    assert (await agent.post("/api/calls", json=call(1))).status_code == 429
+    assert (await agent.post("/api/calls", json={**call(2), "tool": "note"})).json()["outcome"] == "proceed"
+
+
+async def test_a_key_can_have_quotas_of_its_own(client: As, keys: Keys, clock: Clock) -> None:
+    make: Callable[..., Any] = client(keys["admin"]).post
+    for body, expected in (
+        ({"per_minute": 1}, [200, 429, 429]),
+        ({"per_minute": 0, "pending": 2}, [200, 200, 429]),
+        ({}, [200] * PER_MINUTE + [429]),
+        ({"per_minute": 0}, [200] * (PER_MINUTE + 1)),
+    ):
+        made = await make("/api/keys", json={"name": "own", "role": "agent", **body})
+        agent = client(made.json()["key"])
+        run = {"run_id": json.dumps(body)}
+        answers = [await agent.post("/api/calls", json={**call(number), **run}) for number in range(len(expected))]
+        assert [answer.status_code for answer in answers] == expected
+
+
+def restart(site: Site) -> None:
+    """As far as quotas go."""
+    site.quotas = QuotaKeeper(site.settings.server.quotas, site.store, site.clock)
 
 
 @pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
@@ -88,6 +181,8 @@ async def test_what_was_decided_makes_room(client: As, keys: Keys, clock: Clock)
 def test_people_have_no_quotas(site: Site) -> None:
     assert site.quotas.limits_of(Principal("default", "ada", "admin")) is None
     assert site.quotas.limits_of(Principal("default", "billing", "agent")) == Quotas(PER_MINUTE, 0)
+    own = Principal("default", "billing", "agent", per_minute=0, pending=7)
+    assert site.quotas.limits_of(own) == Quotas(0, 7)
 
 
 def test_the_configuration_sets_them(tmp_path: Any) -> None:

@@ -178,8 +178,8 @@ def test_a_rotated_key_has_the_bindings_of_the_one_whose_end_it_brings() -> None
     new = but(KEY, **binding, id="k2", expires_at=AT + 9, rotated_from="k1", root="k1")
     assert [fields(tables, "keys", *row) for row in (("k1", old), ("k2", new))] == [set(), set()]
     assert fields(tables, "keys", "k1", but(old, expires_at=None)) == {"expires_at"}
-    forged = but(new, agents=(), requester="any", root="k2", rotated_from="")
-    assert fields(tables, "keys", "k2", forged) == {"agents", "requester", "root", "rotated_from"}
+    forged = but(new, agents=(), requester="any", root="k2", rotated_from="", per_minute=0)
+    assert fields(tables, "keys", "k2", forged) == {"agents", "requester", "root", "rotated_from", "quotas"}
 
 
 def test_a_policy_of_the_configuration_from_before_may_have_either_source() -> None:

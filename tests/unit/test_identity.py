@@ -78,10 +78,13 @@ def test_a_key_that_may_say_any_name_is_unbound(
 
 
 def test_only_an_agents_key_is_bound_and_only_to_what_can_be_seen() -> None:
-    check_bindings("agent", Bindings(("office",), ("mail_*",), "bob"))
+    check_bindings("agent", Bindings(("office",), ("mail_*",), "bob", 0, 10**9))
     check_bindings("viewer", Bindings())
     for role, wrong in [
         ("viewer", Bindings(("office",))),
+        ("viewer", Bindings(pending=0)),
+        ("agent", Bindings(per_minute=-1)),
+        ("agent", Bindings(pending=10**9 + 1)),
         ("agent", Bindings((" ",))),
         ("agent", Bindings((), ("",))),
         ("agent", Bindings((), ("a\u202eb",))),

@@ -20,6 +20,7 @@ MADE = {
         "98cfb398255ebd12",  # 0011 policy source
         "e0e92d122a91349c",  # 0012 keys
         "f5b7a00b6d7c8325",  # 0013 pins
+        "7fc71982d551770f",  # 0014 key quotas
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -35,6 +36,7 @@ MADE = {
         "e381074b66372e5d",  # 0011 policy source
         "d743328396aea080",  # 0012 keys
         "b6de085537d4ae79",  # 0013 pins
+        "44de12096a916537",  # 0014 key quotas
     ],
 }
 

@@ -38,7 +38,8 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
     if person:
         check_name(person)
     requester = (person or bindings.requester) if role == AGENT else ""
-    return Key(key_id, workspace, name, role, person, author, 0, None, None, bindings.agents, bindings.tools, requester)
+    key = Key(key_id, workspace, name, role, person, author, 0, None, None, bindings.agents, bindings.tools, requester)
+    return replace(key, per_minute=bindings.per_minute, pending=bindings.pending)
 
 
 def add(book: Book, key: Key, lasts: int | None, digest: str) -> Key:
@@ -119,7 +120,7 @@ def _end(now: int, role: str, lasts: int | None) -> int | None:
 
 def _facts(key: Key, digest: str) -> dict[str, object]:
     """What a key may do is structure: whoever checks the rows against the record needs it for ever."""
-    bound = {"agents": list(key.agents), "tools": list(key.tools), "requester": key.requester}
+    bound = {"agents": list(key.agents), "tools": list(key.tools), "requester": key.requester, "quotas": key.quotas}
     data = {"key": key.id, "role": key.role, "user": key.person, "expires_at": key.expires_at}
     return {**data, "sha256": key_sha256(digest), **{name: value for name, value in bound.items() if value}}
 

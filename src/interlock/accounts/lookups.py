@@ -77,7 +77,7 @@ def of_key(key: Key, person: User | None, now: int) -> Principal:
 def _of_agent(key: Key) -> Principal:
     if key.person in (ANY_REQUESTER, NO_REQUESTER):  # somebody's name once, and a word for requesters now
         raise no_key()
-    bound = (key.agents, key.tools, key.requester, key.first)
+    bound = (key.agents, key.tools, key.requester, key.first, key.per_minute, key.pending)
     return Principal(key.workspace, key.name, AGENT, frozenset(), "key", key.id, *bound)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from interlock.cli.output import clock_time, nearest, print_json, say, show, tab
 from interlock.cli.shared import Desk, command, kept, made
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
-from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Bindings, Key
+from interlock.core.identity import AGENT, ANY_REQUESTER, MAX_QUOTA, NO_REQUESTER, Bindings, Key
 from interlock.durations import optional_rfc3339, parse_duration, rfc3339
 from interlock.words import listed
 
@@ -30,6 +30,7 @@ Expires = Annotated[
     str,
     typer.Option(metavar="TIME", show_default="90d for people, never for agents", help="When it ends: 90d, or never."),
 ]
+QUOTA: dict[str, Any] = {"metavar": "N", "min": 0, "max": MAX_QUOTA, "show_default": "the server's"}
 KeyId = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="As the list shows it: ilk_…")]
 
 
@@ -38,6 +39,7 @@ async def create(
     desk: Desk,
     name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="What it is for.")],
     role: Annotated[Role, typer.Option(show_default=False, help="Agents propose; viewers look; reviewers decide.")],
+    *,
     user: Annotated[str, typer.Option(metavar="NAME", show_default="the key's name", help="Whose it is.")] = "",
     agent: Annotated[
         list[str] | None,
@@ -55,15 +57,24 @@ async def create(
             help="For whom an agent's key acts: one person, anybody whom its program authenticated, or nobody.",
         ),
     ] = "",
+    per_minute: Annotated[
+        int | None,
+        typer.Option(
+            **QUOTA, help="Calls of an agent's key that are recorded in a minute (writes, denials, questions)."
+        ),
+    ] = None,
+    pending: Annotated[
+        int | None, typer.Option(**QUOTA, help="Calls of an agent's key that are pending at once.")
+    ] = None,
     expires: Expires = "",
 ) -> None:
     """Make a key and print it, this once, on the last line. Needs no running server.
 
-    --user of an agent's key means --requester NAME.
+    --user of an agent's key means --requester NAME. For quotas, 0 is no limit.
     """
     await _workspace(desk)
     author = await desk.person("")
-    bindings = Bindings(tuple(agent or ()), tuple(tool or ()), requester)
+    bindings = Bindings(tuple(agent or ()), tuple(tool or ()), requester, per_minute, pending)
     accounts = desk.parts.accounts.traced(author.trace)
     key, secret = await accounts.create_key(
         desk.workspace, name, role.value, author.name, user, bindings, _lasts(expires)
@@ -182,7 +193,13 @@ def _bound(key: Key) -> str:
         key.requester, f"for {key.requester}"
     )
     tools = f"tools {listed(key.tools)}" if key.tools else ""
-    return "; ".join(part for part in (listed(key.agents) if key.agents else "any agent", tools, requester) if part)
+    agents = listed(key.agents) if key.agents else "any agent"
+    return "; ".join(part for part in (agents, tools, requester, *_quotas(key)) if part)
+
+
+def _quotas(key: Key) -> list[str]:
+    words = {"per_minute": "a minute", "pending": "pending"}
+    return [f"{f'{limit:,}' if limit else 'any number'} {words[name]}" for name, limit in key.quotas.items()]
 
 
 def _key_json(key: Key) -> dict[str, object]:
@@ -194,6 +211,8 @@ def _key_json(key: Key) -> dict[str, object]:
         "agents": list(key.agents),
         "tools": list(key.tools),
         "requester": key.requester,
+        "per_minute": key.per_minute,
+        "pending": key.pending,
         "workspace": key.workspace,
         "created_by": key.created_by,
         "created_at": rfc3339(key.created_at),

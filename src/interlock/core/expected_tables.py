@@ -86,7 +86,7 @@ TABLES: Mapping[str, Table] = {
         "key",
         (
             *("role", "person", "created_by", "created_at", "revoked_at", "sha256", "agents", "tools", "requester"),
-            *("expires_at", "rotated_from", "root"),
+            *("expires_at", "rotated_from", "root", "quotas"),
         ),
         ("name",),
         {"sha256": lambda row: key_sha256(row.digest)},
@@ -266,6 +266,7 @@ def _key_created(entry: Entry, data: Facts, content: Facts | None) -> Statement:
         "expires_at": None,
         "rotated_from": "",
         "root": "",
+        "quotas": {},
     }
     values = {**bound, **data, "created_by": entry.actor, "created_at": entry.at, "revoked_at": None}
     if content is None:

@@ -17,6 +17,7 @@ ADMIN = "admin"
 ROLES = (AGENT, "viewer", "reviewer", ADMIN)  # an agent proposes and never decides; viewers look
 OURS = frozenset({TIME, "policy"})  # actors of the record that are no people
 ANY_REQUESTER, NO_REQUESTER = "any", "none"  # requesters of a key: whoever the call says; nobody
+MAX_QUOTA = 10**9
 RECENT = 300_000  # milliseconds that a sign-in counts as recent
 _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
@@ -27,7 +28,8 @@ class Principal:
 
     An agent's key may be bound: to names of `agents`, to patterns of `tools`, and to a `requester`, which is a person's
     name, "any" (the program authenticates its own users), "none" (it works for nobody) or "" (not bound). `root` is the
-    id of the first key of its chain of rotations. `signed_in_at` is of sessions, `address` is the client's if known.
+    id of the first key of its chain of rotations. `per_minute` and `pending` are the key's own quotas; None is the
+    server's. `signed_in_at` is of sessions, `address` is the client's if known.
     """
 
     workspace: str
@@ -40,6 +42,8 @@ class Principal:
     tools: tuple[str, ...] = ()
     requester: str = ""
     root: str = ""
+    per_minute: int | None = None
+    pending: int | None = None
     signed_in_at: int | None = None
     address: str = ""
 
@@ -75,11 +79,16 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What an agent's key is for: names of agents, patterns of tools, a requester. Empty is not bound."""
+    """What an agent's key is for: names of agents, patterns of tools, a requester. Empty is not bound.
+
+    `per_minute` and `pending` are quotas of its own: 0 is no limit, None is the server's.
+    """
 
     agents: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     requester: str = ""
+    per_minute: int | None = None
+    pending: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,14 @@ class Key:
     expires_at: int | None = None
     rotated_from: str = ""
     root: str = ""
+    per_minute: int | None = None
+    pending: int | None = None
+
+    @property
+    def quotas(self) -> dict[str, int]:
+        """Those of its own, by name; the others are the server's."""
+        own = {"per_minute": self.per_minute, "pending": self.pending}
+        return {name: limit for name, limit in own.items() if limit is not None}
 
     @property
     def first(self) -> str:
@@ -187,7 +204,9 @@ def check_person_name(name: str) -> None:
 
 def check_bindings(role: str, bindings: Bindings) -> None:
     if role != AGENT and bindings != Bindings():
-        raise InvalidRequest("Only an agent's key is bound to agents, tools or a requester: leave them out.")
+        raise InvalidRequest(
+            "Only an agent's key is bound to agents, tools or a requester, or has quotas: leave them out."
+        )
     check_names(bindings.agents)
     if len(bindings.tools) > MAX_NAMES:
         raise InvalidRequest(f"That are {len(bindings.tools):,} patterns of tools; there may be {MAX_NAMES}.")
@@ -196,6 +215,8 @@ def check_bindings(role: str, bindings: Bindings) -> None:
             raise InvalidRequest(f'"{_shown(pattern)}" cannot be a pattern of tools, such as send_* or pay.')
     if bindings.requester not in ("", ANY_REQUESTER, NO_REQUESTER):
         check_name(bindings.requester)
+    if any(limit is not None and not 0 <= limit <= MAX_QUOTA for limit in (bindings.per_minute, bindings.pending)):
+        raise InvalidRequest(f"A quota is a whole number from 0 (no limit) to {MAX_QUOTA:,}.")
 
 
 def is_name(name: str) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from interlock.accounts.keys import NEVER
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import AGENT, Bindings, Key, Principal, lesser
+from interlock.core.identity import AGENT, MAX_QUOTA, Bindings, Key, Principal, lesser
 from interlock.durations import optional_rfc3339, parse_duration, rfc3339
 from interlock.server.people import Names, PersonRole, Text, traced
 from interlock.web.asgi import Body
@@ -17,6 +17,7 @@ from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may, rec
 from interlock.web.site import Site
 
 router = APIRouter(tags=["people and keys"])
+Quota = Annotated[int, Field(ge=0, le=MAX_QUOTA)] | None
 
 
 class NewOwnKey(Body):
@@ -28,13 +29,14 @@ class NewOwnKey(Body):
 
 
 class NewKey(Body):
-    """Without a `user`, a key for people is of the person of its own name, who is added if missing.
+    """A key for people is of the `user`, or of the person of its own name, who is added if missing.
 
     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
-    may propose. `requester` is the one person for whom it acts, `any` for a back end that authenticates its own users,
-    or `none` for work of nobody; `user` means the same. `expires_in` is a time such as `90d`, or `never`; left out, a
-    key of an agent does not expire, and one of a person after 90 days.
+    may propose. `requester` is the one person for whom it acts, whose account has to be there, `any` for a back end
+    that authenticates its own users, or `none` for work of nobody; `user` means the same. `per_minute` and `pending`
+    are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a time such as `90d`, or
+    `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
     """
 
     name: Text
@@ -43,6 +45,8 @@ class NewKey(Body):
     agents: Names
     tools: Names
     requester: Text = ""
+    per_minute: Quota = None
+    pending: Quota = None
     expires_in: Text = ""
 
 
@@ -54,7 +58,10 @@ class Rotation(Body):
 
 
 class KeyInfo(BaseModel):
-    """`id` is how the key begins. `user` is whose it is; of an agent's key, the one requester that it is bound to."""
+    """`id` is how the key begins. `user` is whose it is; of an agent's key, the one requester that it is bound to.
+
+    `per_minute` and `pending` are quotas of its own: `0` is no limit, `null` is the server's.
+    """
 
     id: str
     name: str
@@ -63,6 +70,8 @@ class KeyInfo(BaseModel):
     agents: list[str]
     tools: list[str]
     requester: str | None
+    per_minute: int | None
+    pending: int | None
     created_by: str
     created_at: str
     used_at: str | None
@@ -123,7 +132,7 @@ async def list_keys(site: Here, who: Caller) -> KeyList:
 @router.post("/api/keys", responses=fails(409), status_code=201, **recently(ADMINS))
 async def make_key(body: NewKey, site: Here, who: Caller) -> MadeKey:
     """Makes a key for an agent's program, or for somebody."""
-    bindings = Bindings(tuple(body.agents), tuple(body.tools), body.requester)
+    bindings = Bindings(tuple(body.agents), tuple(body.tools), body.requester, body.per_minute, body.pending)
     made = await traced(site, who).create_key(
         who.workspace, body.name, body.role, who.name, body.user, bindings, _lasts(body.expires_in)
     )
@@ -176,6 +185,8 @@ def _key(key: Key) -> KeyInfo:
         agents=list(key.agents),
         tools=list(key.tools),
         requester=key.requester or None,
+        per_minute=key.per_minute,
+        pending=key.pending,
         created_by=key.created_by,
         created_at=rfc3339(key.created_at),
         used_at=optional_rfc3339(key.used_at),

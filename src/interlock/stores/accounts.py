@@ -19,7 +19,7 @@ from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
 T = TypeVar("T")
-KEY = 15  # columns of a key in a row
+KEY = 17  # columns of a key in a row
 SESSION = 5
 DELIVERED = 30 * 24 * 3_600_000  # milliseconds; what is about a call goes with its content, unless it was parked
 

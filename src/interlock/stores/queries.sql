@@ -264,6 +264,11 @@ insert into key_agents (workspace, agent, key_id) values (?, ?, ?) on conflict d
 -- name: keys_of_agent
 select key_id from key_agents where workspace = ? and agent in (?, '*') order by key_id
 
+-- name: pending_of_owner
+select count(*) from (
+    select 1 from approvals where workspace = ? and owner = ? and status = 'pending' limit ?
+) as counted
+
 -- name: open_approvals
 select id from approvals where workspace = ? and status = 'pending'
 union all select id from approvals where {odd} and status in ('approved', 'running') and workspace = ?
@@ -302,7 +307,7 @@ from users u where u.workspace = ? and u.name > ? order by u.name limit ?
 select
     coalesce((select seq from heads where workspace = ?), 0),
     k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at,
-    k.agents, k.tools, k.requester, k.expires_at, k.rotated_from, k.root, k.digest
+    k.agents, k.tools, k.requester, k.expires_at, k.rotated_from, k.root, k.per_minute, k.pending, k.digest
 from keys k where k.workspace = ? and k.id > ? order by k.id limit ?
 
 -- name: checked_policies
@@ -436,7 +441,7 @@ select name, created_at from workspaces order by name
 -- name: key
 select
     k.id, k.workspace, k.name, k.role, k.person, k.created_by, k.created_at, k.used_at, k.revoked_at,
-    k.agents, k.tools, k.requester, k.expires_at, k.rotated_from, k.root, k.digest,
+    k.agents, k.tools, k.requester, k.expires_at, k.rotated_from, k.root, k.per_minute, k.pending, k.digest,
     u.name, u.role, u.teams, u.email, u.away_until, u.away_to, u.removed_at
 from keys k left join users u on u.workspace = k.workspace and u.name = k.person
 where k.id = ?
@@ -444,25 +449,25 @@ where k.id = ?
 -- name: keys
 select
     id, workspace, name, role, person, created_by, created_at, used_at, revoked_at,
-    agents, tools, requester, expires_at, rotated_from, root
+    agents, tools, requester, expires_at, rotated_from, root, per_minute, pending
 from keys where workspace = ? order by created_at desc, id limit 1000
 
 -- name: keys_of
 select
     id, workspace, name, role, person, created_by, created_at, used_at, revoked_at,
-    agents, tools, requester, expires_at, rotated_from, root
+    agents, tools, requester, expires_at, rotated_from, root, per_minute, pending
 from keys where workspace = ? and person = ? and person <> ''
 
 -- name: insert_key
 insert into keys (
     id, workspace, name, role, person, created_by, created_at,
-    agents, tools, requester, expires_at, rotated_from, root, digest
-) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    agents, tools, requester, expires_at, rotated_from, root, per_minute, pending, digest
+) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: keys_made_by
 select
     id, workspace, name, role, person, created_by, created_at, used_at, revoked_at,
-    agents, tools, requester, expires_at, rotated_from, root
+    agents, tools, requester, expires_at, rotated_from, root, per_minute, pending
 from keys where workspace = ? and created_by = ? and person <> created_by and revoked_at is null
 
 -- name: expire_key

@@ -261,7 +261,7 @@ def key_values(workspace: str, key: Key) -> tuple[object, ...]:
     who = (key.id, workspace, key.name, key.role, key.person, key.created_by, key.created_at)
     word = key.requester if key.requester in (ANY_REQUESTER, NO_REQUESTER) and not key.person else ""
     lists = [plain_json(names) if names else "" for names in (key.agents, key.tools)]
-    return (*who, *lists, word, key.expires_at, key.rotated_from, key.root)
+    return (*who, *lists, word, key.expires_at, key.rotated_from, key.root, key.per_minute, key.pending)
 
 
 def _names_of(text: str) -> tuple[str, ...]:

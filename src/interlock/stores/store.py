@@ -154,6 +154,10 @@ class SqlStore:
         waiting = (await self._database.fetch("waiting_runs", workspace))[0][0]
         return Stats(tallies, int(reads), int(waiting))
 
+    async def pending_of_owner(self, workspace: str, owner: str, limit: int) -> int:
+        """How many calls of an agent or a key are pending; the count stops at the limit."""
+        return int((await self._database.fetch("pending_of_owner", workspace, owner, limit))[0][0])
+
     async def ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
         """The ids that begin or end with what a person typed, the newest first."""
         if not part.replace("-", "").isalnum():  # no id has anything else, and LIKE would take it for a pattern

@@ -1,11 +1,13 @@
-"""How much one agent key may ask for: calls that are recorded in a minute, and calls that wait for people at once.
+"""How much one agent key may ask for: calls that are recorded in a minute, and calls that are pending at once.
 
-Reads are free. Each process counts what came through it, so that several servers together let through as many times
-as much at most; what waits is also compared with the database's own count of the workspace, which all of them share.
+Reads are free. Each process counts the calls of a minute that came through it, so that several servers together let
+through as many times as much at most. Pending calls are counted in the database, for the owner that they are stored
+with, once a second at most; what this process added since is added to that.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
@@ -16,25 +18,22 @@ from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import TooManyRequests
 from interlock.core.identity import Principal
 from interlock.core.outcome import Outcome, Proceed, Waiting
-from interlock.core.policy import Allow
+from interlock.core.policy import Allow, Ask
 from interlock.core.ports import Clock
 from interlock.gate import Gate
 from interlock.stores.store import SqlStore
 
-LOOK = 200  # of the calls that waited when they were last seen, how many are looked at again in a second
-SECOND = 1_000  # milliseconds
+SECOND = 1_000  # milliseconds for which a count of the database is used
 
 
 class Counted:
-    """What one key has asked for: since when and how often, and what waits, as far as is known."""
+    """The calls of one key in a minute: since when, and how many."""
 
-    __slots__ = ("count", "looked", "since", "waiting")
+    __slots__ = ("count", "since")
 
     def __init__(self, now: int) -> None:
         self.since = now
         self.count = 0
-        self.waiting: OrderedDict[str, None] = OrderedDict()
-        self.looked = 0
 
     def begin(self, now: int) -> None:
         if not 0 <= now - self.since < MINUTE:
@@ -48,16 +47,69 @@ class Counted:
         return -(-(self.since + MINUTE - now) // 1000)
 
 
+class Pending:
+    """The pending calls of one owner: what the database had when it was asked, and what is not in that count yet.
+
+    The count stops at the limit. `added` are calls that became pending here since, `running` those that may yet.
+    """
+
+    __slots__ = ("_lock", "_looked", "added", "count", "limit", "running")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.count = 0
+        self.added: set[str] = set()
+        self.running = 0
+        self._looked: int | None = None
+        self._lock = asyncio.Lock()
+
+    @property
+    def is_full(self) -> bool:
+        return self.count + len(self.added) + self.running >= self.limit
+
+    async def refresh(self, count: Callable[[], Awaitable[int]], clock: Clock) -> None:
+        """Those who come while the database is asked wait for its answer: before the first one, nothing is known."""
+        if self._is_fresh(clock()):
+            return
+        async with self._lock:
+            if self._is_fresh(now := clock()):
+                return
+            counted = frozenset(self.added)  # they are committed, and so in the count
+            self.count = await count()
+            self.added -= counted
+            self._looked = now
+
+    async def during(self, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """Many at once get no more than one after another."""
+        self.running += 1
+        try:
+            outcome = await ask()
+        finally:
+            self.running -= 1
+        if isinstance(outcome, Waiting) and outcome.status == "pending":
+            self.added.add(outcome.approval_id)
+        return outcome
+
+    def _is_fresh(self, now: int) -> bool:
+        return self._looked is not None and 0 <= now - self._looked < SECOND
+
+
 class QuotaKeeper:
     def __init__(self, quotas: Quotas, store: SqlStore, clock: Clock) -> None:
         self._quotas = quotas
         self._store = store
         self._clock = clock
-        self._counted: OrderedDict[str, Counted] = OrderedDict()
+        self._counted: OrderedDict[str, Counted] = OrderedDict()  # by key
+        self._pending: OrderedDict[tuple[str, str, int], Pending] = OrderedDict()  # by workspace, owner and limit
 
     def limits_of(self, who: Principal) -> Quotas | None:
-        """None for people, who are no flood. A key that has quotas of its own would have them here."""
-        return self._quotas if who.is_agent else None
+        """Those of the key, else the server's; None for people, who are no flood."""
+        if not who.is_agent:
+            return None
+        return Quotas(
+            self._quotas.per_minute if who.per_minute is None else who.per_minute,
+            self._quotas.pending if who.pending is None else who.pending,
+        )
 
     async def spend(
         self, who: Principal, gate: Gate, call: ToolCall, spec: ToolSpec | None, ask: Callable[[], Awaitable[Outcome]]
@@ -69,22 +121,18 @@ class QuotaKeeper:
         limits = self.limits_of(who)
         if limits is None:
             return await ask()
-        counted, now = self._of(who), self._clock()
-        error = await self._excess(counted, limits, call.workspace, now)
-        if error is not None and not await _is_free(gate, call, spec):
-            raise error
+        counted, pending = self._counted_of(who), await self._pending_of(who, limits.pending)
+        now = self._clock()
+        wait, full = counted.wait(now, limits.per_minute), pending is not None and pending.is_full
+        if (wait or full) and not await _is_free(gate, call, spec, is_minute=wait > 0):
+            raise _excess(limits, wait, pending)
         counted.begin(now)
-        outcome = await ask()
-        match outcome:
-            case Waiting(approval_id) if limits.pending:
-                counted.waiting[approval_id] = None
-            case Proceed(approval_id=""):
-                counted.count -= 1
-            case _:
-                pass
+        outcome = await (ask() if pending is None else pending.during(ask))
+        if isinstance(outcome, Proceed) and not outcome.approval_id:
+            counted.count -= 1
         return outcome
 
-    def _of(self, who: Principal) -> Counted:
+    def _counted_of(self, who: Principal) -> Counted:
         counted = self._counted.get(who.credential)
         if counted is None:
             counted = self._counted[who.credential] = Counted(self._clock())
@@ -92,41 +140,38 @@ class QuotaKeeper:
                 self._counted.popitem(last=False)
         return counted
 
-    async def _excess(self, counted: Counted, limits: Quotas, workspace: str, now: int) -> TooManyRequests | None:
-        if wait := counted.wait(now, limits.per_minute):
-            message = (
-                f"This key has asked for {limits.per_minute:,} calls within a minute. Try again in {wait} seconds."
-            )
-            return TooManyRequests(message, retry_after=wait)
-        if not limits.pending or len(counted.waiting) < limits.pending:
+    async def _pending_of(self, who: Principal, limit: int) -> Pending | None:
+        """As counted within the last second; None without a limit."""
+        if not limit:
             return None
-        await self._look(counted, limits.pending, workspace, now)
-        if len(counted.waiting) < limits.pending:
-            return None
-        message = f"{limits.pending:,} calls of this key wait for people already. Try again when some are decided."
-        return TooManyRequests(message, retry_after=5)
+        place = (who.workspace, who.owner, limit)
+        pending = self._pending.get(place)
+        if pending is None:
+            pending = self._pending[place] = Pending(limit)
+            if len(self._pending) > MOST:
+                self._pending.popitem(last=False)
+        await pending.refresh(lambda: self._count(who, limit), self._clock)
+        return pending
 
-    async def _look(self, counted: Counted, limit: int, workspace: str, now: int) -> None:
-        """Forgets what waits no more: a bounded number of calls in a second, the longest known first."""
-        if 0 <= now - counted.looked < SECOND:
-            return
-        counted.looked = now
-        pending = (await self._store.stats(workspace)).by_status.get("pending", 0)
-        if pending < limit:  # of everybody together: then of this key as well, and all the more
-            while len(counted.waiting) > pending:
-                counted.waiting.popitem(last=False)
-            return
-        for approval_id in list(counted.waiting)[:LOOK]:
-            stored = await self._store.get(workspace, approval_id)
-            if stored.approval.status == "pending" and stored.approval.expires_at > now:
-                counted.waiting.move_to_end(approval_id)
-            else:
-                counted.waiting.pop(approval_id, None)
+    async def _count(self, who: Principal, limit: int) -> int:
+        """A key of several agents has calls of each of them, and calls that name none."""
+        owners = sorted({who.owner, *(f"agent:{name}" for name in who.agents)})
+        return sum([await self._store.pending_of_owner(who.workspace, owner, limit) for owner in owners])
 
 
-async def _is_free(gate: Gate, call: ToolCall, spec: ToolSpec | None) -> bool:
-    """A read that the policy allows, or a call that is known already: neither adds anything."""
+def _excess(limits: Quotas, wait: int, pending: Pending | None) -> TooManyRequests:
+    if wait or pending is None:
+        message = f"This key has asked for {limits.per_minute:,} calls within a minute. Try again in {wait} seconds."
+        return TooManyRequests(message, retry_after=wait)
+    message = f"{limits.pending:,} calls of this key or its agent are pending already. Try again when some are decided."
+    return TooManyRequests(message, retry_after=5 if pending.count >= pending.limit else 1)
+
+
+async def _is_free(gate: Gate, call: ToolCall, spec: ToolSpec | None, *, is_minute: bool) -> bool:
+    """What adds nothing: a call that is known, a read that is allowed; to the pending ones, whatever does not ask."""
     judged = claims.judge(gate.policy, call, spec) if spec else None
-    if judged is not None and judged.is_read and isinstance(judged.verdict, Allow):
-        return True
+    if judged is not None:
+        is_read = judged.is_read and isinstance(judged.verdict, Allow)
+        if is_read or not (is_minute or isinstance(judged.verdict, Ask)):
+            return True
     return await gate.known(call.workspace, call.run_id, call.call_id) is not None

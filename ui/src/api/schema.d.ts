@@ -3699,6 +3699,8 @@ export interface components {
         /**
          * KeyInfo
          * @description `id` is how the key begins. `user` is whose it is; of an agent's key, the one requester that it is bound to.
+         *
+         *     `per_minute` and `pending` are quotas of its own: `0` is no limit, `null` is the server's.
          */
         KeyInfo: {
             id: string;
@@ -3709,6 +3711,8 @@ export interface components {
             tools: string[];
             /** @description The person for whom the agent works. */
             requester: string | null;
+            per_minute: number | null;
+            pending: number | null;
             created_by: string;
             created_at: string;
             used_at: string | null;
@@ -3878,6 +3882,8 @@ export interface components {
             /** @description The person for whom the agent works. */
             requester: string | null;
             created_by: string;
+            per_minute: number | null;
+            pending: number | null;
             created_at: string;
             used_at: string | null;
             /** @description Nobody can decide after that. */
@@ -4009,13 +4015,14 @@ export interface components {
         };
         /**
          * NewKey
-         * @description Without a `user`, a key for people is of the person of its own name, who is added if missing.
+         * @description A key for people is of the `user`, or of the person of its own name, who is added if missing.
          *
          *     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
          *     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
-         *     may propose. `requester` is the one person for whom it acts, `any` for a back end that authenticates its own users,
-         *     or `none` for work of nobody; `user` means the same. `expires_in` is a time such as `90d`, or `never`; left out, a
-         *     key of an agent does not expire, and one of a person after 90 days.
+         *     may propose. `requester` is the one person for whom it acts, whose account has to be there, `any` for a back end
+         *     that authenticates its own users, or `none` for work of nobody; `user` means the same. `per_minute` and `pending`
+         *     are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a time such as `90d`, or
+         *     `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
          */
         NewKey: {
             name: string;
@@ -4031,6 +4038,8 @@ export interface components {
              */
             requester: string;
             /**
+            per_minute?: number | null;
+            pending?: number | null;
              * @description A duration such as 5m; it can only shorten what the rule gives.
              * @default
              */

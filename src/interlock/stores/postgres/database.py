@@ -52,7 +52,7 @@ SLOWLY = {
 }
 QUICK = frozenset(  # look-ups by key; whatever else may take long, and must not hold these up
     {"approval", "approval_by_call", "head", "changed_since", "grant", "link", "next_due", "open_runs", "payload"}
-    | {"policy", "run", "spec", "stored", "tallies", "terms", "users", "workspace_key"}
+    | {"pending_of_owner", "policy", "run", "spec", "stored", "tallies", "terms", "users", "workspace_key"}
     | {"key", "link_by_digest", "password", "session", "thread", "lines", "draft", "due_threads", "next_due_thread"}
 )
 QUICK_MOST = 64

@@ -23,6 +23,8 @@ const key = (more: Partial<KeyInfo> = {}): KeyInfo => ({
   agents: [],
   tools: [],
   requester: null,
+  per_minute: null,
+  pending: null,
   created_by: "ada",
   created_at: "2027-01-01T00:00:00Z",
   used_at: null,
@@ -41,6 +43,10 @@ describe("keys", () => {
       "bound to a, b; tools mail_*; for any requester",
     ],
     [key({ requester: "bob", user: "bob" }), "not bound to an agent; for bob"],
+    [
+      key({ agents: ["office"], per_minute: 1500, pending: 0 }),
+      "bound to office; 1,500 calls a minute; any number of pending calls",
+    ],
     [key({ role: "viewer", user: "bob" }), "as bob"],
     [key({ role: "viewer", user: "office" }), ""],
   ])("says what a key is bound to", (info, said) => {

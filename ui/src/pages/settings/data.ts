@@ -38,14 +38,17 @@ export function counts(key: KeyInfo, now = Date.now()): boolean {
   return key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > now);
 }
 
-/** What an agent's key is bound to, or whom another acts as. */
+/** What an agent's key is bound to and its own quotas, or whom another acts as. */
 export function boundTo(key: KeyInfo): string {
   if (key.role !== "agent") return key.user && key.user !== key.name ? `as ${key.user}` : "";
   const agents = key.agents.length ? `bound to ${key.agents.join(", ")}` : "not bound to an agent";
   const tools = key.tools.length ? `tools ${key.tools.join(", ")}` : "";
   const requesters: Record<string, string> = { any: "for any requester", none: "for nobody" };
   const requester = key.requester ? (requesters[key.requester] ?? `for ${key.requester}`) : "";
-  return [agents, tools, requester].filter(Boolean).join("; ");
+  const limit = (count: number | null) => (count ? count.toLocaleString("en") : "any number of");
+  const perMinute = key.per_minute === null ? "" : `${limit(key.per_minute)} calls a minute`;
+  const pending = key.pending === null ? "" : `${limit(key.pending)} pending calls`;
+  return [agents, tools, requester, perMinute, pending].filter(Boolean).join("; ");
 }
 
 /** What ends with somebody who is removed, in lines. */
