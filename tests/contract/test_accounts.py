@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from shlex import quote
 from typing import cast
 
 import pytest
@@ -109,8 +110,9 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: Par
     assert not await lets_in(accounts, secret), "a key that ended does not come back with its person"
 
 
-async def test_a_key_adds_whom_it_belongs_to(parts: Parts) -> None:  # R48
+async def test_a_persons_key_adds_whom_it_belongs_to(parts: Parts) -> None:  # R48
     accounts = parts.accounts
+    await accounts.add_user("default", "carol", "viewer", "ada")
     await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     await accounts.create_key("default", "eve", "admin", "ada")
     await accounts.create_key("default", "shop", "agent", "ada", "carol")
@@ -125,7 +127,55 @@ async def test_a_key_adds_whom_it_belongs_to(parts: Parts) -> None:  # R48
     }
 
 
+async def test_an_agents_key_acts_only_for_a_person_who_is_known(parts: Parts) -> None:
+    """A misspelt name would make an account, and a key that acts for it."""
+    accounts = parts.accounts
+    for name in ("carol", "carola", "bob", "gone"):
+        await accounts.add_user("default", name, "viewer", "ada", email="bo@example.com" if name == "bob" else "")
+    await accounts.remove_user("default", "gone", "ada")
+    for person, hint in (
+        ("carrol", " Did you mean carol or carola?"),
+        ("Carol", " Did you mean carol?"),
+        ("BO@example.com", " Did you mean bob?"),
+        ("zoë x", ""),
+    ):
+        for given in ((person,), ("", Bindings(requester=person))):
+            with pytest.raises(InvalidRequest) as refused:
+                await accounts.create_key("default", "shop", "agent", "ada", *given)
+            how = f"interlock users add {quote(person)} --role viewer"
+            assert str(refused.value) == (
+                f"There is no person {person!r} for whom this key could act.{hint} To add them: {how}"
+            )
+    with pytest.raises(Conflict, match="gone was removed"):
+        await accounts.create_key("default", "shop", "agent", "ada", "gone")
+    assert await accounts.keys("default") == []
+    assert len(await accounts.users("default")) == 4
+
+
+async def test_an_agents_key_has_quotas_of_its_own_and_keeps_them_when_it_is_rotated(parts: Parts) -> None:
+    accounts = parts.accounts
+    key, _ = await accounts.create_key("default", "mailer", "agent", "ada", "", Bindings(per_minute=10, pending=0))
+    new, secret = await accounts.rotate_key("default", key.id, "ada")
+    plain, other = await accounts.create_key("default", "plain", "agent", "ada")
+    assert {each.id: (each.per_minute, each.pending) for each in await accounts.keys("default")} == {
+        key.id: (10, 0),
+        new.id: (10, 0),
+        plain.id: (None, None),
+    }
+    found = [await accounts.by_key(each) for each in (secret, other)]
+    assert [(who.per_minute, who.pending) for who in found] == [(10, 0), (None, None)]
+    made = [data.get("quotas") for kind in ("key_created", "key_rotated") for _, data, _ in await told(parts, kind)]
+    assert made == [{"per_minute": 10, "pending": 0}, None, {"per_minute": 10, "pending": 0}]
+    for wrong in (Bindings(per_minute=-1), Bindings(pending=10**9 + 1)):
+        with pytest.raises(InvalidRequest, match="whole number from 0"):
+            await accounts.create_key("default", "mailer", "agent", "ada", "", wrong)
+    with pytest.raises(InvalidRequest, match="or has quotas"):
+        await accounts.create_key("default", "laptop", "viewer", "ada", "bob", Bindings(pending=1))
+    assert await faults(parts) == []
+
+
 async def test_a_key_ends_with_one_who_is_only_its_owner(parts: Parts) -> None:  # R48
+    await parts.accounts.add_user("default", "carol", "viewer", "ada")
     _, secret = await parts.accounts.create_key("default", "shop", "agent", "ada", "carol")
     assert (await parts.accounts.by_key(secret)).name == "shop"
     await parts.accounts.remove_user("default", "carol", "ada")
@@ -134,6 +184,8 @@ async def test_a_key_ends_with_one_who_is_only_its_owner(parts: Parts) -> None: 
 
 async def test_a_key_is_bound_to_agents_tools_and_a_requester(parts: Parts) -> None:
     accounts = parts.accounts
+    for name in ("carol", "dave"):
+        await accounts.add_user("default", name, "viewer", "ada")
     bound = Bindings(("office", "night shift"), ("mail_*", "pay"), "any")
     key, secret = await accounts.create_key("default", "mailer", "agent", "ada", "", bound)
     assert (await accounts.keys("default"))[0] == key
@@ -179,6 +231,32 @@ async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(p
     for lasts in (0, -2):
         with pytest.raises(InvalidRequest, match="Say never"):
             await accounts.create_key("default", "phone", "reviewer", "ada", "bob", lasts=lasts)
+
+
+async def test_an_expired_key_tells_its_holder_alone_how_to_make_it_again(parts: Parts, clock: Clock) -> None:
+    accounts = parts.accounts
+    await accounts.add_user("default", "bob", "reviewer", "ada")
+    bound = Bindings(("office", "night shift"), ("mail_*",), "bob", 10, 0)
+    _, mailer = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lasts=HOUR)
+    _, phone = await accounts.create_key("default", "phone", "viewer", "ada", "bob", lasts=HOUR)
+    _, many = await accounts.create_key("default", "many", "agent", "ada", "", Bindings(("a" * 200,) * 9), lasts=HOUR)
+    ended, revoked = await accounts.create_key("default", "mailer", "agent", "ada", "", bound, lasts=HOUR)
+    await accounts.revoke_key("default", ended.id, "ada")
+    clock.forward(HOUR)
+    options = "--agent office --agent 'night shift' --tool 'mail_*' --requester bob --per-minute 10 --pending 0"
+    assert (await refusal(accounts, mailer)).endswith(f": interlock keys create --name mailer --role agent {options}")
+    assert (await refusal(accounts, phone)).endswith("keys create --name phone --role viewer --user bob")
+    assert (await refusal(accounts, many)).endswith(f"interlock keys list --all --json ({many[:12]})")
+    for stranger in (mailer[:-1] + "_", mailer[:13] + phone[13:], revoked):
+        assert await refusal(accounts, stranger) == (
+            "This key does not count: it is unknown or was revoked. Ask an admin for another."
+        )
+
+
+async def refusal(accounts: Accounts, secret: str) -> str:
+    with pytest.raises(Unauthenticated) as refused:
+        await accounts.by_key(secret)
+    return str(refused.value)
 
 
 async def test_a_rotated_key_has_the_same_bindings_and_the_old_one_ends_after_the_overlap(

@@ -96,6 +96,8 @@ async def test_a_reviewers_key_adds_the_reviewer(shell: Shell) -> None:
     [
         (["keys", "create", "--name", "x", "--role", "boss"], 2, "--role"),
         (["keys", "create", "--role", "agent"], 2, "--name"),
+        (["keys", "create", "--name", "x", "--role", "agent", "--pending", "-1"], 2, "--pending"),
+        (["keys", "create", "--name", "x", "--role", "agent", "--requester", "bob"], 2, "interlock users add bob"),
         (["keys", "create", "--name", "a\u202eb", "--role", "agent"], 2, "cannot be a name"),
         (["keys", "create", "--name", "x", "--role", "agent", "--workspace", "acme"], 1, "interlock workspaces add"),
         (["workspaces", "add", "Acme"], 2, "a-z, 0-9 and -"),

@@ -41,6 +41,10 @@ async def test_a_key_says_what_it_is_bound_to(ada: httpx2.AsyncClient) -> None:
     assert listed == {name: value for name, value in told.items() if name != "key"}
     plain = (await ada.post("/api/keys", json={"name": "office", "role": "agent"})).json()
     assert (plain["agents"], plain["requester"], plain["expires_at"]) == ([], None, None)
+    assert (plain["per_minute"], plain["pending"]) == (None, None)
+    limited = {"name": "few", "role": "agent", "per_minute": 0, "pending": 2}
+    told = (await ada.post("/api/keys", json=limited)).json()
+    assert (told["per_minute"], told["pending"]) == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,9 @@ async def test_a_key_says_what_it_is_bound_to(ada: httpx2.AsyncClient) -> None:
         {"role": "agent", "agents": ["of\u202efice"]},
         {"role": "agent", "tools": [" "]},
         {"role": "agent", "user": "bob", "requester": "carol"},
+        {"role": "agent", "requester": "bib"},
+        {"role": "viewer", "user": "bob", "pending": 1},
+        {"role": "agent", "pending": -1},
         {"role": "agent", "expires_in": "0s"},
         {"role": "agent", "expires_in": "soon"},
     ],

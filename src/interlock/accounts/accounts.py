@@ -81,7 +81,7 @@ class Accounts:
         bindings: Bindings = Bindings(),  # noqa: B008  frozen
         lasts: int | None = None,
     ) -> tuple[Key, str]:
-        """The key itself is given once. Somebody who is not there yet is added; only an agent's key may be nobody's."""
+        """The key itself is given once. A person's key adds a person who is missing; an agent's may be nobody's."""
         key_id, secret = _new_key()
         key = keys.draft(key_id, workspace, name, role, author, user, bindings)
         return await self._change(workspace, lambda book: keys.add(book, key, lasts, digest(secret))), secret

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
+from shlex import quote
 
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
 from interlock.core.event import Event
@@ -18,12 +20,14 @@ from interlock.core.identity import (
     check_role,
     lesser,
 )
+from interlock.core.names import differs_only_in_case
 from interlock.core.ports import Book, User
 
 DAY = 24 * 3_600_000
 OF_PEOPLE = 90 * DAY  # milliseconds that a person's key lasts unless something else is said
 NEVER = -1  # for a key that does not end by itself
 LONGEST = 10 * 366 * DAY
+MAX_COMMAND = 1_000  # characters of a command in a message
 
 
 def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: str, bindings: Bindings) -> Key:
@@ -54,7 +58,9 @@ def add(book: Book, key: Key, lasts: int | None, digest: str) -> Key:
             f"{user.name} is a {user.role}, so a key of theirs cannot be for {_a(key.role)}. Change their role first."
         )
     if key.person and user is None:
-        _add_person(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
+        if key.role == AGENT:
+            raise _no_person(key.person, book)
+        _add_person(book, User(key.person, key.role), key.created_by)
     made = replace(key, created_at=book.now, expires_at=_end(book.now, key.role, lasts))
     book.add_key(made, digest)
     book.tell(Event("key_created", made.created_by, _facts(made, digest), "", {"name": made.name}))
@@ -104,8 +110,33 @@ def end_personal(book: Book, person: str, author: str) -> int:
 
 
 def expired(key: Key) -> Unauthenticated:
-    how = f"interlock keys create --name {key.name} --role {key.role}"
+    """For the holder of the whole key, whom refusals told of its bindings while it counted; never for anybody else."""
+    how = f"interlock keys create {' '.join(quote(word) for word in _options(key))}"
+    if len(how) > MAX_COMMAND:
+        how = f"interlock keys create, with what is listed for it in: interlock keys list --all --json ({key.id})"
     return Unauthenticated(f"This key has expired. Ask an admin for another: {how}", key_id=key.id)
+
+
+def _options(key: Key) -> list[str]:
+    """With which a key like this one is made."""
+    given = [("--name", key.name), ("--role", key.role)]
+    given += [("--agent", name) for name in key.agents] + [("--tool", pattern) for pattern in key.tools]
+    if key.role == AGENT and key.requester:
+        given.append(("--requester", key.requester))
+    elif key.person != key.name:
+        given.append(("--user", key.person))
+    given += [(f"--{name.replace('_', '-')}", str(limit)) for name, limit in key.quotas.items()]
+    return [word for option, value in given if value for word in (option, value)]
+
+
+def _no_person(name: str, book: Book) -> InvalidRequest:
+    """A misspelt name must not make an account for which the key then acts."""
+    there = [user for user in book.users() if user.removed_at is None]
+    same = [user.name for user in there if any(differs_only_in_case(name, each) for each in (user.name, user.email))]
+    close = same or get_close_matches(name, [user.name for user in there], 3)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    how = f"interlock users add {quote(name)} --role viewer"
+    return InvalidRequest(f"There is no person {name!r} for whom this key could act.{hint} To add them: {how}")
 
 
 def _end(now: int, role: str, lasts: int | None) -> int | None:

@@ -272,12 +272,12 @@ select count(*) from (
 -- name: open_approvals
 select id from approvals where workspace = ? and status = 'pending'
 union all select id from approvals where {odd} and status in ('approved', 'running') and workspace = ?
+union all select id from approvals where {odd} and status = 'rejected' and workspace = ? and release_at > ?
 
 -- name: policy
 select version, sha256, body, author, at, reason, source from policies where workspace = ?
 order by version desc limit 1
 
-union all select id from approvals where {odd} and status = 'rejected' and workspace = ? and release_at > ?
 -- name: policies
 select version, sha256, body, author, at, reason, source from policies where workspace = ?
 order by version desc limit ?

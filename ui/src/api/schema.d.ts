@@ -3881,9 +3881,9 @@ export interface components {
             tools: string[];
             /** @description The person for whom the agent works. */
             requester: string | null;
-            created_by: string;
             per_minute: number | null;
             pending: number | null;
+            created_by: string;
             created_at: string;
             used_at: string | null;
             /** @description Nobody can decide after that. */
@@ -4037,9 +4037,9 @@ export interface components {
              * @default
              */
             requester: string;
-            /**
             per_minute?: number | null;
             pending?: number | null;
+            /**
              * @description A duration such as 5m; it can only shorten what the rule gives.
              * @default
              */
@@ -4852,8 +4852,8 @@ export interface components {
             expiresAt: string | null;
             final: boolean;
             flags: components["schemas"]["Flag"][];
-        };
             stopped: ("frozen" | "denied_now") | null;
+        };
         /**
          * Resumption
          * @description Whatever else a client sends for a run of its own is not for an approval, and is not looked at.
