@@ -28,6 +28,11 @@ async def declared(shell: Shell, effects: Mapping[str, str]) -> None:
             await parts.gate.check(call, ToolSpec(tool, effect, secret=("token",), declared=True))
 
 
+def pinned_tools(shell: Shell) -> list[dict[str, object]]:
+    items: list[dict[str, object]] = shell("tools", "list", "--json").json["items"]
+    return [tool for tool in items if tool["standing"] == "pinned"]
+
+
 async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
     await declared(shell, {"file_letter": "write", "send_letter": "write", "stamp": "", "burn": "write"})
     listed = shell("tools", "list", "--agent", "mailer")
@@ -47,7 +52,11 @@ async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
     assert one.out == (
         "Pinned burn as destructive, secret token, without a schema. Calls that declare it otherwise are asked about.\n"
     )
-    all_of = shell("tools", "pin", "--all-of", "mailer")
+    piped = shell("tools", "pin", "--all-of", "mailer")
+    assert (piped.code, "file_letter" in piped.out) == (2, True)
+    assert "Nothing was pinned, since there is no terminal to ask at. To pin: add --yes" in piped.err
+    assert "file_letter" not in {each["name"] for each in pinned_tools(shell)}
+    all_of = shell("tools", "pin", "--all-of", "mailer", "--yes")
     assert "Left out: send_letter, since the rule 'mails' names it." in all_of.out
     assert "Left out: stamp, since nobody said what it does" in all_of.out
     assert all_of.out.endswith("Pinned 1 tool of mailer.\n")

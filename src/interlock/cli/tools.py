@@ -57,7 +57,7 @@ async def pin(
     from_agent: Annotated[str, typer.Option(metavar="NAME", help="As this agent declared it last.")] = "",
     effect: Annotated[Effect | None, typer.Option(show_default=False, help="In place of the declared one.")] = None,
     all_of: Annotated[str, typer.Option(metavar="AGENT", help="Every tool that it declared.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Without a terminal, what asks needs it.")] = False,
     user: User = "",
 ) -> None:
     """Vouch for a tool: what calls claim of it does not count any more, and a changed definition asks again."""
@@ -65,7 +65,7 @@ async def pin(
         raise InvalidRequest("Name one TOOL, with --from-agent or --effect if need be; or --all-of AGENT alone.")
     author = (await desk.person(user)).name
     if all_of:
-        await _pin_all(desk, all_of, author, ask=at_terminal() and not yes)
+        await _pin_all(desk, all_of, author, sure=yes)
         return
     catalog = await catalog_of(desk, from_agent)
     spec = await catalog.pinnable(tool, effect.value if effect else "")
@@ -105,21 +105,28 @@ async def catalog_of(desk: Desk, agent: str = "") -> Catalog:
     return Catalog(desk.parts.store, desk.workspace, policy, registered, agent)
 
 
-async def _pin_all(desk: Desk, agent: str, author: str, *, ask: bool) -> None:
-    """Each effect is shown before anything is pinned."""
+async def _pin_all(desk: Desk, agent: str, author: str, *, sure: bool) -> None:
+    """Each effect is shown before anything is pinned; where nobody can be asked, nothing is pinned unless `sure`."""
     specs, left_out = await (await catalog_of(desk, agent)).choice(desk.now())
     if not desk.json:
         show(table(("TOOL", "EFFECT", ""), [_planned(spec) for spec in specs]))
         for tool, reason in left_out:
             say(f"Left out: {visible(tool)}, since {visible(reason)}.", style="yellow")
-    if ask and specs:
-        asking.confirm(f"Pin {counted(len(specs), 'tool', 'tools')}?")
+    if specs and not sure:
+        _confirm(f"Pin {counted(len(specs), 'tool', 'tools')}?")
     made = await desk.parts.store.pin(desk.workspace, specs, agent, author)
     if desk.json:
         told = [{"tool": tool, "reason": reason} for tool, reason in left_out]
         print_json({"pinned": [pin_json(each) for each in made], "left_out": told})
     else:
         say(f"Pinned {counted(len(made), 'tool', 'tools')} of {visible(agent)}.")
+
+
+def _confirm(question: str) -> None:
+    """Where nobody can be asked, the answer is no."""
+    if not at_terminal():
+        raise InvalidRequest(f"{question} Nothing was pinned, since there is no terminal to ask at. To pin: add --yes")
+    asking.confirm(question)
 
 
 def _planned(spec: ToolSpec) -> tuple[str, ...]:
