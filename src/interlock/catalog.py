@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.pins import Pin, Pins, believes, differences, named_by, pinned
+from interlock.core.names import fold, looks_like, spelled
+from interlock.core.pins import Pin, Pins, believes, check_name, differences, look_alike, named_by, pinned
 from interlock.core.policy import Policy
 from interlock.core.ports import SeenTool, Store, UsedTool
 
@@ -25,7 +26,8 @@ class KnownTool:
     """`spec` is the definition that counts, `declared` the newest one of an agent.
 
     `changed` says how it differs from the pin, if it came after it. `named_by` is the rule or switch that names the
-    tool, so that it is pinned by itself; `on_word`: the policy believes what its agent says that it does.
+    tool, so that it is pinned by itself; `on_word`: the policy believes what its agent says that it does. `looks_like`
+    are other tools whose names a reader would take for this one.
     """
 
     name: str
@@ -40,6 +42,7 @@ class KnownTool:
     changed: tuple[str, ...]
     named_by: str
     on_word: bool
+    looks_like: tuple[str, ...] = ()
 
 
 class Choice(NamedTuple):
@@ -67,7 +70,9 @@ class Catalog:
         for each in await self._declared():
             seen[each[0].name].append(each)
         theirs = () if self.agent else (*self.registered, *pins.by_name)
-        return [self._known(name, pins, seen[name], used[name]) for name in sorted({*seen, *theirs})]
+        found = [self._known(name, pins, seen[name], used[name]) for name in sorted({*seen, *theirs})]
+        twins = await self._twins(pins)
+        return [replace(tool, looks_like=_alike(tool.name, twins)) for tool in found]
 
     async def definition(self, tool: str) -> ToolSpec | None:
         """As an agent declared it last."""
@@ -78,11 +83,19 @@ class Catalog:
         """What a pin of this tool holds. Raises where there is nothing to pin."""
         if tool in self.registered:
             raise Conflict(f"{tool} is registered: what the server knows of it counts already.", tool=tool)
+        known = next((name for name in self.registered if looks_like(tool, name)), "")
+        if known:
+            raise look_alike(tool, known, "registered")
+        check_name(Pins(tuple(await self.store.pins(self.workspace))), tool)
         spec = await self.definition(tool)
         if spec is None and (self.agent or not effect):
             whose = f"the agent {self.agent}" if self.agent else "any agent"
             raise NotFound(f"No definition of {tool} by {whose} was seen. To pin it unseen, give an effect.", tool=tool)
         return pinned(spec or ToolSpec(tool), effect)
+
+    async def alike(self, tool: str) -> tuple[str, ...]:
+        """Other tools whose names a reader would take for this one."""
+        return _alike(tool, await self._twins(Pins(tuple(await self.store.pins(self.workspace)))))
 
     async def choice(self, now: int, shown: Mapping[str, str] | None = None) -> Choice:
         """Of the agent's tools that nobody pinned or registered; `shown` are digests of what the person saw."""
@@ -92,7 +105,8 @@ class Catalog:
         specs, left_out = [], []
         for tool in tools:
             unseen = shown is not None and shown.get(tool.name) != tool.spec.sha256
-            reason = tool.named_by or ("" if tool.spec.effect else NO_EFFECT) or (UNSEEN if unseen else "")
+            alike = f"its name looks like {spelled(tool.looks_like[0])}" if tool.looks_like else ""
+            reason = tool.named_by or alike or ("" if tool.spec.effect else NO_EFFECT) or (UNSEEN if unseen else "")
             if reason:
                 left_out.append((tool.name, reason))
             else:
@@ -105,6 +119,14 @@ class Catalog:
         mine = [tool for tool in seen if not self.agent or tool.agent == self.agent]
         found = [(tool, await self.store.spec(tool.spec_sha256)) for tool in mine]
         return [(tool, spec) for tool, spec in found if spec is not None and spec.declared]
+
+    async def _twins(self, pins: Pins) -> Mapping[str, Sequence[str]]:
+        """Names by how they are read: of every agent's tools, also where only those of one agent are listed."""
+        found: dict[str, list[str]] = defaultdict(list)
+        seen = (tool.name for tool in await self.store.tools(self.workspace))
+        for name in sorted({*self.registered, *pins.by_name, *seen}):
+            found[fold(name)].append(name)
+        return found
 
     async def _used(self, since: int) -> Mapping[str, Sequence[UsedTool]]:
         found: dict[str, list[UsedTool]] = defaultdict(list)
@@ -138,6 +160,10 @@ class Catalog:
             named_by=named,
             on_word=believed and believes(self.policy),
         )
+
+
+def _alike(name: str, twins: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(other for other in twins.get(fold(name), ()) if looks_like(name, other))
 
 
 def on_word(tools: Iterable[KnownTool]) -> int:

@@ -229,6 +229,7 @@ def tool_json(tool: KnownTool) -> dict[str, object]:
         "changed": list(tool.changed),
         "named_by": tool.named_by,
         "on_word": tool.on_word,
+        "looks_like": list(tool.looks_like),
     }
 
 

@@ -71,6 +71,19 @@ async def test_tools_of_an_agent_are_listed_and_pinned(shell: Shell) -> None:
     assert shell("tools", "unpin", "burn").out == "Unpinned burn. From now on it is what its agents say.\n"
 
 
+async def test_a_tool_whose_name_looks_like_another_is_marked_and_pinned_only_when_one_is_sure(shell: Shell) -> None:
+    imitation = "f\u0456le_letter"
+    await declared(shell, {"file_letter": "write", imitation: "write"})
+    listed = shell("tools", "list", "--agent", "mailer").out
+    assert "f\\u{456}le_letter looks like file_letter" in listed
+    unsure = shell("tools", "pin", imitation)
+    assert (unsure.code, "f\\u{456}le_letter looks like file_letter. Pin it?" in unsure.err) == (2, True)
+    assert pinned_tools(shell) == []
+    assert shell("tools", "pin", imitation, "--yes").code == 0
+    refused = shell("tools", "pin", "file_letter", "--yes")
+    assert (refused.code, "which is pinned: it is not pinned." in refused.err) == (1, True)
+
+
 async def test_what_cannot_be_pinned_says_why(shell: Shell) -> None:
     await declared(shell, {"stamp": "", "burn": "write"})
     for words, code, hint in (

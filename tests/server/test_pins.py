@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from interlock.core.call import ToolSpec
+from interlock.core.errors import Conflict
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.server.conftest import As
@@ -284,6 +285,38 @@ async def test_tools_are_listed_by_whose_word_they_run_on(
     page = (await ada.get("/api/pins", params={"agent": "bot", "limit": "2"})).json()
     assert ([tool["name"] for tool in page["items"]], page["next"]) == (["look", "odd"], "odd")
     assert (page["on_word"], page["trust_declared"]) == (1, True)
+
+
+async def test_a_declared_tool_whose_name_looks_like_another_is_marked_and_not_pinned_with_all(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient
+) -> None:
+    agent, imitation = client(keys["agent"]), "s\u0435nd"
+    for tool in ("send", "SEND", imitation, "look"):
+        await propose(agent, tool=tool, effect="write", agent="other" if tool == "send" else "bot")
+    tools = await listed(ada, agent="bot")
+    assert tools[imitation]["looks_like"] == ["SEND", "send"]
+    assert tools["SEND"]["looks_like"] == [imitation]  # that differs in case alone from send, and is the same tool
+    assert tools["look"]["looks_like"] == []
+    made = (await ada.post("/api/pins/all", json={"agent": "bot"})).json()
+    assert [each["tool"] for each in made["pinned"]] == ["look"]
+    assert {each["tool"]: each["reason"] for each in made["left_out"]} == {
+        "SEND": "its name looks like s\\u{435}nd",
+        imitation: "its name looks like SEND",
+    }
+
+
+async def test_what_looks_like_a_registered_or_pinned_tool_is_not_pinned(
+    client: As, keys: dict[str, str], ada: httpx2.AsyncClient, site: Site
+) -> None:
+    for plain, alike in (("cms_delete_post", "cms_d\u0435lete_post"), ("send", "s\u0435nd")):
+        if plain == "send":
+            await pin(site, ToolSpec("send", "write"))
+        refused = await ada.post("/api/pins", json={"tool": alike, "effect": "read"})
+        assert (refused.status_code, refused.json()["error"]) == (409, "conflict"), refused.text
+        assert f"looks like {plain}" in refused.json()["message"]
+    with pytest.raises(Conflict):
+        await site.store.pin("default", [ToolSpec("s\u0435nd", "read")], "", "ada")
+    assert {pin.tool for pin in await site.store.pins("default")} == {"send"}
 
 
 async def test_no_tool_runs_on_its_agents_word_where_the_policy_believes_none(

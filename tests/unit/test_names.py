@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.core.names import differs_only_in_case, fits, fold, fold_pattern, imitates
+from interlock.core.names import differs_only_in_case, fits, fold, fold_pattern, imitates, looks_like, spelled
 
 SAME = [
     "fund_transfer",
@@ -105,3 +105,25 @@ def test_globs_match_whole_names() -> None:
 def test_case_is_compared_across_ways_of_writing_a_letter() -> None:
     assert differs_only_in_case("CAF\u00c9", "cafe\u0301")
     assert not differs_only_in_case("p\u0430y", "pay")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("send", "s\u0435nd", True),
+        ("send", "send\u200b", True),
+        ("send", " send", True),
+        ("send", "\u0405\u0435nd", True),
+        ("send", "send", False),
+        ("send", "SEND", False),
+        ("send", "sand", False),
+    ],
+)
+def test_two_names_look_alike_if_a_reader_takes_one_for_the_other_and_they_are_not_one(
+    one: str, other: str, alike: bool
+) -> None:
+    assert looks_like(one, other) is looks_like(other, one) is alike
+
+
+def test_a_spelled_name_shows_every_letter_that_is_not_plain() -> None:
+    assert spelled("s\u0435nd it\u200b\n") == "s\\u{435}nd it\\u{200b}\\u{a}"

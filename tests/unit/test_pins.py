@@ -12,7 +12,7 @@ from interlock.core.call import Caller, ToolCall, ToolSpec, propose, spec_of
 from interlock.core.claims import judge
 from interlock.core.errors import BindingBroken, Conflict, InvalidRequest
 from interlock.core.execution import start
-from interlock.core.pins import Pin, Pins, believes, check_name, differences, doubt_about, named_by, pinned
+from interlock.core.pins import Pin, Pins, believes, check_name, differences, doubt_about, look_alike, named_by, pinned
 from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
 from tests.unit.builders import NOW, at, pending, stored
 
@@ -167,3 +167,13 @@ def test_a_program_starts_what_it_proposed_with_the_definition_that_it_has_itsel
         assert start(stored(approval), "r1", LEASE, sha256, at(), runner_is_dead=False).state.status == "running"
     with pytest.raises(BindingBroken, match="definition changed"):
         start(stored(approval), "r1", LEASE, said("write").sha256, at(), runner_is_dead=False)
+
+
+def test_a_name_that_looks_like_a_pinned_one_is_not_pinned_beside_it() -> None:
+    pins = Pins((pin("send"),))
+    for name in ("send", "sand"):
+        check_name(pins, name)
+    with pytest.raises(Conflict, match=r"s\\u\{435\}nd looks like send, which is pinned: .* unpin it first") as refused:
+        check_name(pins, "s\u0435nd")
+    assert refused.value.ids == {"tool": "s\u0435nd"}
+    assert "unpin" not in look_alike("s\u0435nd", "send", "registered").message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from interlock.configuration import READY_ACTIONS
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
+from interlock.core.names import spelled
 from interlock.core.pins import Pin, believes
 from interlock.reports import pin_json, tool_json
 from interlock.words import counted
@@ -69,6 +71,9 @@ async def pin(
         return
     catalog = await catalog_of(desk, from_agent)
     spec = await catalog.pinnable(tool, effect.value if effect else "")
+    alike = await catalog.alike(tool)
+    if alike and not yes:
+        _confirm(f"{_look_alike(tool, alike)}. Pin it?")
     (made,) = await desk.parts.store.pin(desk.workspace, [spec], from_agent, author)
     if desk.json:
         print_json(pin_json(made))
@@ -140,8 +145,13 @@ def _told(spec: ToolSpec) -> str:
     return ", ".join([f"{visible(spec.name)} as {spec.effect}", *more])
 
 
+def _look_alike(name: str, others: Sequence[str]) -> str:
+    return f"{spelled(name)} looks like {', '.join(map(spelled, others))}" if others else ""
+
+
 def _row(tool: KnownTool) -> tuple[str, ...]:
     last = clock_time(tool.last_at) if tool.last_at is not None else ""
     more = f"changed: {', '.join(tool.changed)}" if tool.changed else "on its agent's word" if tool.on_word else ""
+    more = "; ".join(filter(None, (_look_alike(tool.name, tool.looks_like), more)))
     agents = ", ".join(map(visible, tool.agents))
     return visible(tool.name), tool.standing, tool.spec.effect or "unknown", agents, str(tool.calls), last, more

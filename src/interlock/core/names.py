@@ -56,6 +56,16 @@ def differs_only_in_case(name: str, other: str) -> bool:
     return normalize("NFC", name).casefold() == normalize("NFC", other).casefold()
 
 
+def looks_like(name: str, other: str) -> bool:
+    """Whether a reader would take one for the other although they are two; names that differ in case alone are one."""
+    return name != other and fold(name) == fold(other) and not differs_only_in_case(name, other)
+
+
+def spelled(name: str) -> str:
+    """With every character but plain ASCII by its number, so that two names that look alike do not."""
+    return "".join(ch if " " <= ch <= "~" else f"\\u{{{ord(ch):x}}}" for ch in name)
+
+
 def imitates(name: str, pattern: str) -> bool:
     """Whether a name fits a pattern only to the eye: by look-alikes, unseen characters or spaces, not by case alone."""
     if name.isascii() and pattern.isascii() and name == name.strip():

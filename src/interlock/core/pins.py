@@ -10,6 +10,7 @@ from unicodedata import normalize
 from interlock.core.call import ToolSpec, spec_of
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, InvalidRequest
+from interlock.core.names import looks_like, spelled
 from interlock.core.policy import Policy
 
 
@@ -59,6 +60,17 @@ def check_name(pins: Pins, tool: str) -> None:
     known = pins.find(tool)
     if known is not None and known.tool != tool:
         raise Conflict(f"{known.tool} is pinned, and names that differ in case alone are one tool. Unpin it first.")
+    alike = next((pin.tool for pin in pins.items if looks_like(tool, pin.tool)), "")
+    if alike:
+        raise look_alike(tool, alike, "pinned")
+
+
+def look_alike(tool: str, known: str, standing: str) -> Conflict:
+    """Why a tool is not pinned: a reader would take its name for another that is known."""
+    hint = " If that is the wrong one, unpin it first." if standing == "pinned" else ""
+    return Conflict(
+        f"{spelled(tool)} looks like {spelled(known)}, which is {standing}: it is not pinned.{hint}", tool=tool
+    )
 
 
 def differences(pin: ToolSpec, said: ToolSpec) -> tuple[str, ...]:

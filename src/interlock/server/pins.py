@@ -73,7 +73,7 @@ class ListedTool(BaseModel):
     """`effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
 
     `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
-    what its agent says that it does is believed.
+    what its agent says that it does is believed. `looks_like` are tools whose names a reader would take for this one.
     """
 
     name: str
@@ -92,6 +92,7 @@ class ListedTool(BaseModel):
     changed: list[str]
     named_by: str
     on_word: bool
+    looks_like: list[str]
 
 
 class ListedTools(BaseModel):

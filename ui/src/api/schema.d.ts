@@ -3790,7 +3790,7 @@ export interface components {
          * @description `effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
          *
          *     `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
-         *     what its agent says that it does is believed.
+         *     what its agent says that it does is believed. `looks_like` are tools whose names a reader would take for this one.
          */
         ListedTool: {
             name: string;
@@ -3816,6 +3816,7 @@ export interface components {
             changed: string[];
             named_by: string;
             on_word: boolean;
+            looks_like: string[];
         };
         /**
          * ListedTools

@@ -6,6 +6,7 @@ import { Ago } from "../../parts/time";
 import css from "./agents.module.css";
 import { PinAll } from "./pin_all";
 import {
+  alikeWords,
   callsWords,
   MOST,
   onWordWords,
@@ -74,6 +75,11 @@ function Row({ agent, tool }: { agent: string; tool: ListedTool }) {
         {changed && (
           <Text size="sm" className={css.warned}>
             An agent declares it otherwise by now: {tool.changed.join(", ")}. Such calls ask.
+          </Text>
+        )}
+        {tool.looks_like.length > 0 && (
+          <Text size="sm" className={css.warned}>
+            Look twice: {alikeWords(tool)}.
           </Text>
         )}
         {tool.named_by && tool.standing === "declared" && (

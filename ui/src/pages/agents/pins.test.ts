@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callsWords, onWordWords, planOf, type ListedTool, type ListedTools } from "./pins";
+import { alikeWords, callsWords, onWordWords, planOf, type ListedTool, type ListedTools } from "./pins";
 
 const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool =>
   ({
@@ -10,6 +10,7 @@ const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool =>
     calls: 0,
     declared_sha256: `sha of ${name}`,
     named_by: "",
+    looks_like: [],
     ...more,
   }) as ListedTool;
 
@@ -21,6 +22,7 @@ describe("pinning all tools of an agent", () => {
       tool("look"),
       tool("drop_users", { named_by: "the rule 'nobody drops' names it" }),
       tool("odd", { effect: "" }),
+      tool("s\u0435nd_letter", { looks_like: ["send_letter"] }),
       tool("send", { standing: "pinned" }),
       tool("cms_delete_post", { standing: "registered" }),
     ]);
@@ -28,6 +30,7 @@ describe("pinning all tools of an agent", () => {
     expect(plan.leftOut).toEqual([
       { name: "drop_users", why: "the rule 'nobody drops' names it" },
       { name: "odd", why: "nobody said what it does" },
+      { name: "s\u0435nd_letter", why: "its name, s\\u{435}nd_letter, looks like send_letter" },
     ]);
     expect(plan.shown).toEqual({ look: "sha of look" });
   });
@@ -39,6 +42,13 @@ describe("tools that only agents declare", () => {
     expect(onWordWords(list(1))).toContain("1 tool runs on its agent's word");
     expect(onWordWords(list(20))).toContain("20 tools run on their agents' word");
     expect(onWordWords(list(0, false))).toContain("they ask until somebody pins them");
+  });
+
+  it("say which other tool has a name that looks the same, letter by letter where they differ", () => {
+    expect(alikeWords(tool("send", { looks_like: ["s\u0435nd", "\u{1d42c}end"] }))).toBe(
+      "its name, send, looks like s\\u{435}nd, \\u{1d42c}end",
+    );
+    expect(alikeWords(tool("send"))).toBe("");
   });
 
   it("say how often they were called and by whom", () => {

@@ -59,7 +59,8 @@ export interface Plan {
 /** What "pin all" would do, as the server decides it: what a rule names is pinned by itself. */
 export function planOf(tools: ListedTool[]): Plan {
   const declared = tools.filter((tool) => tool.standing === "declared");
-  const why = (tool: ListedTool) => tool.named_by || (tool.effect ? "" : "nobody said what it does");
+  const why = (tool: ListedTool) =>
+    tool.named_by || alikeWords(tool) || (tool.effect ? "" : "nobody said what it does");
   const pinned = declared.filter((tool) => !why(tool));
   const leftOut = declared.filter(why).map((tool) => ({ name: tool.name, why: why(tool) }));
   return {
@@ -77,6 +78,14 @@ export function onWordWords({ on_word, trust_declared }: ListedTools): string {
     on_word === 1 ? "1 tool runs on its agent's word" : `${on_word} tools run on their agents' word`;
   return `${tools}: nobody else says what they do. Pin them, or set trust_declared: false in the policy.`;
 }
+
+/** With every character but plain ASCII by its number, so that two names that look alike do not. */
+export const spelled = (name: string): string =>
+  name.replace(/[^ -~]/gu, (letter) => `\\u{${letter.codePointAt(0)!.toString(16)}}`);
+
+/** Empty where no other tool has a name that a reader would take for this one. */
+export const alikeWords = ({ name, looks_like }: ListedTool): string =>
+  looks_like.length ? `its name, ${spelled(name)}, looks like ${looks_like.map(spelled).join(", ")}` : "";
 
 export function callsWords(tool: ListedTool): string {
   const calls = tool.calls === 1 ? "1 call" : `${tool.calls.toLocaleString("en")} calls`;
