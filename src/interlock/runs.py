@@ -14,12 +14,21 @@ from interlock.gate import uuid7
 
 
 class Holder(NamedTuple):
-    """One program, and for how long its run counts as held without a sign of life."""
+    """One program, and for how long its run counts as held without a sign of life.
+
+    `ours` begins the names of the programs whose runs are this one's to go on with; for it there are no other runs.
+    """
 
     workspace: str
     agent: str
     runner: str
     lease: int
+    ours: str = ""
+
+    def own(self, run: Run) -> Run:
+        if not run.runner.startswith(self.ours):
+            raise NotFound("There is no run with this id.", run_id=run.id)
+        return run
 
 
 class Taken(NamedTuple):
@@ -33,13 +42,10 @@ class Runs:
         self._clock = clock
         self._is_gone = is_gone
 
-    async def take_up(self, holder: Holder, ours: str = "") -> Taken:
-        """Continues the newest run of this agent whose program is gone; else begins one.
-
-        `ours` begins the names of programs whose runs are this one's to go on with.
-        """
+    async def take_up(self, holder: Holder) -> Taken:
+        """Continues the newest run of this agent whose program is gone; else begins one."""
         for run in await self.open_runs(holder.workspace, holder.agent):
-            if not run.runner.startswith(ours):
+            if not run.runner.startswith(holder.ours):
                 continue
             if run.runner == holder.runner:  # told twice, since the first answer got lost
                 return Taken(run.id, resumed=True)
@@ -58,21 +64,23 @@ class Runs:
 
     async def renew(self, holder: Holder, run_id: str) -> None:
         await self._store.step_run(
-            holder.workspace, run_id, lambda run, moment: renew_run(run, holder.runner, holder.lease, moment)
+            holder.workspace,
+            run_id,
+            lambda run, moment: renew_run(holder.own(run), holder.runner, holder.lease, moment),
         )
 
     async def close(self, holder: Holder, run_id: str) -> None:
-        await self._store.step_run(holder.workspace, run_id, lambda run, _: close_run(run, holder.runner))
+        await self._store.step_run(holder.workspace, run_id, lambda run, _: close_run(holder.own(run), holder.runner))
 
     async def leave(self, holder: Holder, run_id: str) -> None:
         """The next start of the program goes on at once."""
-        await self._store.step_run(holder.workspace, run_id, lambda run, _: leave_run(run, holder.runner))
+        await self._store.step_run(holder.workspace, run_id, lambda run, _: leave_run(holder.own(run), holder.runner))
 
     def _resumed(self, run: Run, holder: Holder, moment: Moment) -> Change[Run]:
         return resume_run(run, holder.runner, holder.lease, moment, runner_is_dead=self._is_gone(run.runner))
 
     async def _begun(self, holder: Holder) -> Taken:
-        workspace, agent, runner, lease = holder
+        workspace, agent, runner, lease, _ = holder
         run_id = uuid7(self._clock())
         await self._store.add_run(workspace, lambda moment: open_run(run_id, workspace, agent, runner, lease, moment))
         return Taken(run_id, resumed=False)

@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
@@ -19,7 +19,7 @@ from uuid import uuid4
 from interlock.core import thread
 from interlock.core.binding import LIVES, Claim, signed
 from interlock.core.delivery import Way, parked, trial_of
-from interlock.core.identity import ROLES
+from interlock.core.identity import ROLES, Bindings
 from interlock.stores.deliveries import Identity
 from interlock.web.asgi import App
 from interlock.web.channel_states import identity_id
@@ -33,6 +33,16 @@ PASSWORD = "correct horse battery"
 PEOPLE = {"reviewer": "bob", "viewer": "vic", "admin": "ada"}
 CHANNEL, THEIR_CHANNEL = "night-pager", f"{THEIRS}-pager"
 PLACES = ("own", "other", "unknown")
+AGENT = "office"  # the agent that `owner` and `colleague` are bound to
+KEYS = {  # keys of agents in our workspace, beside the unbound one that makes what is asked about
+    "owner": Bindings((AGENT,)),
+    "colleague": Bindings((AGENT,)),
+    "stranger": Bindings(("night shift",)),
+    "unbound": Bindings(),
+}
+ASKING = ("colleague", "stranger", "unbound")
+# Who proposed a call, and whose it is not.
+STRANGERS = (("owner", "stranger"), ("owner", "unbound"), ("agent", "colleague"), ("agent", "unbound"))
 NOTHING = "00000000-0000-7000-8000-000000000000"
 
 # For everybody, signed in or not. Nothing else may be without roles.
@@ -119,6 +129,7 @@ class World:
     real: App  # makes what is asked about
     document: Json
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    maker: str = "agent"  # whose key proposes the calls and runs that are asked about
 
     async def make(self) -> None:
         for workspace in (OURS, THEIRS):
@@ -126,11 +137,15 @@ class World:
             await self.call(workspace)
             await paused(self, workspace, "")
 
+    async def add_keys(self) -> None:
+        for name, bindings in KEYS.items():
+            _, self.keys[OURS][name] = await self.parts.accounts.create_key(OURS, name, "agent", "test", "", bindings)
+
     async def headers(self, workspace: str, role: str) -> dict[str, str]:
         """Agents have keys. People have sessions, of which some routes end one: each is used once."""
         if role == "nobody":
             return {}
-        if role == "agent":
+        if role == "agent" or role in KEYS:
             return {"authorization": f"Bearer {self.keys[workspace][role]}"}
         token = await self.parts.accounts.create_link(workspace, "test", PEOPLE[role])
         _, session = await self.parts.accounts.use_link(token)
@@ -144,7 +159,8 @@ class World:
 
     async def done(self, workspace: str, role: str, method: str, path: str, body: Json) -> Json:
         """By the real app, whatever the one under test is."""
-        headers = {"authorization": f"Bearer {self.keys[workspace][role]}", "content-type": "application/json"}
+        key = self.keys[workspace][self.maker if role == "agent" else role]
+        headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
         got = await ask(self.real, method, path, headers, json.dumps(body).encode())
         if got.status == 401:  # a new password and signing out everywhere have ended it
             made = await self.parts.accounts.create_key(workspace, f"{role} again", role, "test", PEOPLE[role])
@@ -204,7 +220,8 @@ async def _run(world: World, workspace: str, _: str) -> Target:
 
 async def paused(world: World, workspace: str, _: str) -> Target:
     """A run that stands still."""
-    body = {"run_id": named(workspace), "called": named(workspace), "agent": named(workspace)}
+    agent = named(workspace) if world.maker == "agent" else AGENT
+    body = {"run_id": named(workspace), "called": named(workspace), "agent": agent}
     told = await world.done(workspace, "agent", "POST", "/api/pauses", body)
     return Target("", {"run_id": told["run_id"], "fence": told["fence"]})
 
@@ -474,6 +491,27 @@ async def permissions(world: World, operation: Operation) -> AsyncGenerator[str,
                 yield problem
 
 
+async def ownership(world: World, operation: Operation) -> AsyncGenerator[str, None]:
+    """What is wrong with how a route treats keys of agents: of the agent whose call it is, of another one, of none."""
+    if operation.roles is None:
+        return
+    if "agent" not in operation.roles:
+        target = await world.target(operation, "own", "agent")
+        answers = [await request_about(world, operation, key, target) for key in ASKING]
+        for problem in differing(operation, "any agent", answers, (403, "forbidden")):
+            yield problem
+        return
+    for key in ("colleague",) if operation.has_id else ASKING:
+        asked = await request(replace(world, maker="owner"), operation, key, "own")
+        if not served(operation, asked.got):
+            yield f"{operation.name} as {key}: {asked.got.status} {asked.got.text[:200]}"
+    for maker, key in STRANGERS if operation.has_id else ():
+        made_by = replace(world, maker=maker)
+        answers = [await request(made_by, operation, key, place) for place in ("own", "unknown")]
+        for problem in differing(operation, f"{key}, made by {maker}", answers, (404, "not_found")):
+            yield problem
+
+
 def differing(operation: Operation, role: str, answers: list[Asking], expected: tuple[int, str]) -> list[str]:
     """All of them are to be refused alike, and to change nothing."""
     wrong = []
@@ -496,7 +534,10 @@ def served(operation: Operation, got: Got) -> bool:
 
 
 async def request(world: World, operation: Operation, role: str, place: str) -> Asking:
-    target = await world.target(operation, place, role)
+    return await request_about(world, operation, role, await world.target(operation, place, role))
+
+
+async def request_about(world: World, operation: Operation, role: str, target: Target) -> Asking:
     headers, body = await world.headers(OURS, role), body_of(world.document, operation, target)
     if body is not None:
         headers["content-type"] = "application/json"

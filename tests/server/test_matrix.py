@@ -46,6 +46,12 @@ async def test_every_route_serves_those_whom_it_is_for_with_what_is_theirs(world
     assert await problems(world, matrix.permissions) == ""
 
 
+async def test_what_one_agent_proposed_is_not_there_for_the_key_of_another(world: World) -> None:  # R48
+    """For each route: keys that are bound to the agent whose call it is, to another agent, and to none."""
+    await world.add_keys()
+    assert await problems(world, matrix.ownership) == ""
+
+
 async def test_in_a_list_of_decisions_what_is_theirs_is_as_unknown_as_nothing(world: World) -> None:
     ours, theirs = [await matrix.approval(world, workspace, "") for workspace in (OURS, THEIRS)]
     nothing = theirs._replace(id=matrix.NOTHING)
@@ -91,6 +97,16 @@ async def test_a_route_that_looks_into_another_workspace_would_be_noticed(world:
             lax = replace(world, app=TakenFor(world.app, await world.headers(THEIRS, min(operation.roles))))
             unnoticed += [] if await is_noticed(matrix.permissions(lax, operation)) else [operation.name]
     assert unnoticed == []
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+async def test_a_route_that_serves_another_agents_key_would_be_noticed(world: World) -> None:
+    """The same, for each route with an id of agents: whoever asks is taken for the key that proposed the call."""
+    await world.add_keys()
+    lax = replace(world, app=TakenFor(world.app, await world.headers(OURS, "owner")))
+    asked = [each for each in matrix.operations(world.document) if "agent" in (each.roles or ()) and each.has_id]
+    assert [each.name for each in asked if not await is_noticed(matrix.ownership(lax, each))] == []
+    assert len(asked) > 10
 
 
 class TakenFor:

@@ -69,7 +69,7 @@ class RunRoutes:
         if not run_id:
             gone = {_name(asked, each) for each in body.gone}
             holder = _holder(asked, _agent(asked, body.agent), runner, body.lease_seconds)
-            run_id, resumed = await self._runs(gone).take_up(holder, _name(asked, ""))
+            run_id, resumed = await self._runs(gone).take_up(holder)
         secret = await self._site.store.secret_key(asked.person.workspace)
         key = hmac.new(secret, b"run\x1f" + run_id.encode(), "sha256").hexdigest()
         return json_answer({"run_id": run_id, "runner": runner, "resumed": resumed, "key": key, "api": API})
@@ -102,7 +102,8 @@ def _agent(asked: Asked, given: str) -> str:
 
 
 def _holder(asked: Asked, agent: str, runner: str, lease_seconds: float) -> Holder:
-    return Holder(asked.person.workspace, agent, _name(asked, runner), int(lease_seconds * 1000))
+    lease = int(lease_seconds * 1000)
+    return Holder(asked.person.workspace, agent, _name(asked, runner), lease, ours=_name(asked, ""))
 
 
 def _name(asked: Asked, runner: str) -> str:
