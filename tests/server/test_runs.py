@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from interlock.core.identity import Bindings
 from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import Clock, kinds
@@ -60,6 +61,19 @@ async def test_nobody_speaks_for_the_programs_of_another_key(client: As, keys: K
     assert (await take_up(theirs, runner="two", gone=["one"]))["run_id"] != run["run_id"]
     assert [await end(theirs, run, way) for way in ("close", "leave", "renew")] == [404, 404, 404]
     assert await end(mine, run, "renew") == 200
+
+
+async def test_a_name_with_a_colon_is_not_among_the_programs_of_another_agent(client: As, parts: Parts) -> None:
+    made = [
+        await parts.accounts.create_key("default", "bot", "agent", "test", "", Bindings((name,)))
+        for name in ("mail", "mail:er", "mail%3Aer")
+    ]
+    short, long, spelled = (client(secret) for _, secret in made)
+    run = (await long.post("/api/runs", json={"runner": "one"})).json()
+    for other, runner in ((short, "er:one"), (spelled, "one")):
+        body = {"runner": runner}
+        assert (await other.post(f"/api/runs/{run['run_id']}/renew", json=body)).status_code == 404
+    assert await end(long, run, "renew") == 200
 
 
 async def test_a_closed_run_is_over_and_one_that_was_left_goes_on(client: As, keys: Keys) -> None:

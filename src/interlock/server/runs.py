@@ -107,6 +107,10 @@ def _holder(asked: Asked, agent: str, runner: str, lease_seconds: float) -> Hold
 
 
 def _name(asked: Asked, runner: str) -> str:
-    """With the owner of its calls in it, so that no program can speak for one of another agent or key."""
-    owner = asked.person.owner
-    return f"remote:{owner.removeprefix('key:')}:{runner}"
+    """With the owner of its calls in it, so that no program can speak for one of another agent or key.
+
+    Colons in the name of an agent are spelled otherwise: else the programs of `a:b` were among those of `a`.
+    """
+    kind, _, owner = asked.person.owner.partition(":")
+    owner = owner.replace("%", "%25").replace(":", "%3A")
+    return f"remote:{owner if kind == 'key' else f'{kind}:{owner}'}:{runner}"
