@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Any
 
 from interlock.core.approval import Approval
+from interlock.core.call import caller_of
 from interlock.core.canonical import digest
 from interlock.core.event import Payload, Stored
 from interlock.core.expected import Difference, Expected
@@ -18,6 +19,7 @@ from interlock.core.expected_tables import TABLES, ExpectedTables
 from interlock.core.gaps import Gaps
 from interlock.core.laws import Fault
 from interlock.core.ledger import UNREADABLE, Entry
+from interlock.core.names import fold
 from interlock.core.ports import CheckedPage, Checking
 
 PAGE = 500  # rows
@@ -40,6 +42,7 @@ class RowCheck:
         self._tables = tables
         self._gaps = gaps
         self._read_up_to = read_up_to
+        self._used: set[tuple[str, str]] = set()  # keys, and names of agents that were looked up for them
 
     # Approvals
 
@@ -63,10 +66,32 @@ class RowCheck:
             for fault in _take(entries, expected):
                 yield fault
         for approval_id, row in found.items():
-            for fault in self._approval(approval_id, row, expected.get(approval_id)):
+            faults = list(self._approval(approval_id, row, expected.get(approval_id)))
+            if not faults and isinstance(row, Stored) and expected[approval_id].first > self._tables.stated:
+                faults = [fault async for fault in self._unnoted(row.approval, expected[approval_id].first)]
+            for fault in faults:
                 yield fault
         for approval_id in sorted(expected.keys() - found.keys()):
             yield _of(approval_id, "The ledger speaks of it, but its row is gone.", expected[approval_id].first)
+
+    async def _unnoted(self, approval: Approval, seq: int) -> AsyncIterator[Fault]:
+        """Names that a call used with its key and that are not noted for the key, each once.
+
+        They are noted before the call is recorded. What is noted besides may be of reads, which leave no entry.
+        """
+        subject, caller = approval.subject, caller_of(approval.subject)
+        if caller is None or not caller.credential:
+            return
+        for agent in subject.agent_path or ((subject.agent,) if subject.agent else ()):
+            use = caller.credential, fold(agent)
+            if use in self._used:
+                continue
+            self._used.add(use)
+            if not await self._checking.has_used(self._workspace, *use):
+                told = (
+                    f"It used the name of the agent {agent!r}, but that is not noted: a freeze of the agent misses it."
+                )
+                yield Fault(seq, f"key {caller.credential}: {told}", "key_agents", caller.credential, "agent")
 
     async def _entries(self, after: str, end: str, newest: int) -> AsyncIterator[Sequence[Entry]]:
         place = (after, FIRST)

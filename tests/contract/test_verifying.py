@@ -391,6 +391,22 @@ async def test_rows_that_are_gone_are_told(parts: Parts, place: Place, table: st
     assert len(told) == count
 
 
+async def test_a_name_that_a_key_used_is_told_if_it_is_not_noted(parts: Parts, place: Place) -> None:
+    """A freeze of the agent covers every key that is noted to have used its name."""
+    for name in ("clerk", "'*'"):
+        again = replace(PROGRAM, credential=f"key of {name}")
+        await pending(parts, name, MAIL, args={"to": "bob"}, agent="Clerk", caller=again)
+    place.forced("delete from key_agents where agent = 'clerk'")
+    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', '*', ?)", "key of '*'")
+    told = [(each.table, each.row, each.message.partition(": ")[2]) for each in await found(parts)]
+    assert sorted((table, key) for table, key, _ in told) == [("key_agents", "k1"), ("key_agents", "key of clerk")]
+    assert all(said.startswith("It used the name of the agent") for _, _, said in told)
+    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'k1')")
+    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'clerk', 'key of clerk')")
+    place.forced("insert into key_agents (workspace, agent, key_id) values ('default', 'reader', 'k1')")
+    assert await found(parts) == (), "reads leave no entry, and their names are noted too"
+
+
 async def test_altered_terms_and_definitions_are_told_and_stop_nothing(parts: Parts, place: Place) -> None:
     [(wired,)] = place.sql("select id from approvals where call_id = 'call_' and run_id = 'run'")
     [(terms, spec)] = place.sql("select terms_sha256, spec_sha256 from approvals where id = ?", wired)

@@ -353,6 +353,9 @@ class BusyChecking:
     async def statements(self, *wanted: Any) -> Sequence[Entry]:
         return await self._checking.statements(*wanted)
 
+    async def has_used(self, *wanted: Any) -> bool:
+        return await self._checking.has_used(*wanted)
+
 
 TURNS = [("head", 1), ("head", 2), ("head", 3), ("entries", 1), ("entries", 2), ("approvals", 1), ("approvals", 2)]
 TURNS += [("checked entries", 1), ("checked entries", 2), ("rows", 1), ("rows", 2), ("rows", 3)]

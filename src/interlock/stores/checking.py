@@ -72,6 +72,10 @@ class SqlChecking:
         """Entries that say what those tables hold, and what was erased; without the uses of grants."""
         return rows.entries_of(await self._database.fetch("statements", workspace, after, until, limit))
 
+    async def has_used(self, workspace: str, key: str, agent: str) -> bool:
+        """Whether it is noted that a key has used the name of an agent, as names are compared."""
+        return bool(await self._database.fetch("key_agent", workspace, agent, key))
+
     def _read(self, row: Row, terms: dict[str, Ask | str]) -> CheckedRow:
         known = terms[str(row[rows.TERMS])]
         if isinstance(known, str):

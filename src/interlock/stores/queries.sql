@@ -264,6 +264,9 @@ insert into key_agents (workspace, agent, key_id) values (?, ?, ?) on conflict d
 -- name: keys_of_agent
 select key_id from key_agents where workspace = ? and agent in (?, '*') order by key_id
 
+-- name: key_agent
+select 1 from key_agents where workspace = ? and agent in (?, '*') and key_id = ?
+
 -- name: pending_of_owner
 select count(*) from (
     select 1 from approvals where workspace = ? and owner = ? and status = 'pending' limit ?
