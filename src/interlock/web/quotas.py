@@ -26,7 +26,7 @@ from interlock.stores.store import SqlStore
 SECOND = 1_000  # milliseconds for which a count of the database is used
 
 
-class Counted:
+class MinuteCount:
     """The calls of one key in a minute: since when, and how many."""
 
     __slots__ = ("count", "since")
@@ -47,7 +47,7 @@ class Counted:
         return -(-(self.since + MINUTE - now) // 1000)
 
 
-class Pending:
+class PendingCount:
     """The pending calls of one owner: what the database had when it was asked, and what is not in that count yet.
 
     The count stops at the limit. `added` are calls that became pending here since, `running` those that may yet.
@@ -99,8 +99,8 @@ class QuotaKeeper:
         self._quotas = quotas
         self._store = store
         self._clock = clock
-        self._counted: OrderedDict[str, Counted] = OrderedDict()  # by key
-        self._pending: OrderedDict[tuple[str, str, int], Pending] = OrderedDict()  # by workspace, owner and limit
+        self._counted: OrderedDict[str, MinuteCount] = OrderedDict()  # by key
+        self._pending: OrderedDict[tuple[str, str, int], PendingCount] = OrderedDict()  # by workspace, owner and limit
 
     def limits_of(self, who: Principal) -> Quotas | None:
         """Those of the key, else the server's; None for people, who are no flood."""
@@ -132,22 +132,22 @@ class QuotaKeeper:
             counted.count -= 1
         return outcome
 
-    def _counted_of(self, who: Principal) -> Counted:
+    def _counted_of(self, who: Principal) -> MinuteCount:
         counted = self._counted.get(who.credential)
         if counted is None:
-            counted = self._counted[who.credential] = Counted(self._clock())
+            counted = self._counted[who.credential] = MinuteCount(self._clock())
             if len(self._counted) > MOST:
                 self._counted.popitem(last=False)
         return counted
 
-    async def _pending_of(self, who: Principal, limit: int) -> Pending | None:
+    async def _pending_of(self, who: Principal, limit: int) -> PendingCount | None:
         """As counted within the last second; None without a limit."""
         if not limit:
             return None
         place = (who.workspace, who.owner, limit)
         pending = self._pending.get(place)
         if pending is None:
-            pending = self._pending[place] = Pending(limit)
+            pending = self._pending[place] = PendingCount(limit)
             if len(self._pending) > MOST:
                 self._pending.popitem(last=False)
         await pending.refresh(lambda: self._count(who, limit), self._clock)
@@ -159,7 +159,7 @@ class QuotaKeeper:
         return sum([await self._store.pending_of_owner(who.workspace, owner, limit) for owner in owners])
 
 
-def _excess(limits: Quotas, wait: int, pending: Pending | None) -> TooManyRequests:
+def _excess(limits: Quotas, wait: int, pending: PendingCount | None) -> TooManyRequests:
     if wait or pending is None:
         message = f"This key has asked for {limits.per_minute:,} calls within a minute. Try again in {wait} seconds."
         return TooManyRequests(message, retry_after=wait)
