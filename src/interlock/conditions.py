@@ -60,8 +60,8 @@ def _condition(program: cel.Program, variables: list[str], members: list[str] | 
     uses_args = "args" in variables
 
     def condition(facts: Facts) -> object:
-        seen = {name: facts[name] for name in others}
-        flat = bound.takes_flat(seen)
+        seen = {name: facts[name] for name in others} if others else {}
+        flat = bound.takes_flat(seen) if others else bound.may_be_flat
         if uses_args:
             args = seen["args"] = _named(facts["args"], members)
             flat = flat and type(args) is dict and bound.takes_flat(args)
@@ -83,11 +83,11 @@ class _Bound:
     def __init__(self, work: Work, longest: int | None) -> None:
         self._work = work
         self._longest = longest
-        self._takes_flat = work.is_cheap(Weight(SMALL.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
+        self.may_be_flat = work.is_cheap(Weight(SMALL.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
 
     def takes_flat(self, values: dict[str, object]) -> bool:
         """A few short values need no weighing, which would take a fifth of the time of most conditions."""
-        return self._takes_flat and len(values) <= MAX_FLAT_VALUES and is_flat(values.values(), MAX_FLAT)
+        return self.may_be_flat and len(values) <= MAX_FLAT_VALUES and is_flat(values.values(), MAX_FLAT)
 
     def check(self, weight: Weight, facts: Facts) -> None:
         """Conditions on the same facts share what one may cost: a thousand must not take a thousand times as long."""
@@ -105,7 +105,7 @@ class _Bound:
 
 def _named(args: object, members: list[str] | None) -> object:
     """Only the arguments that the condition names: converting the others costs more than evaluating."""
-    if members is None or not isinstance(args, Mapping):
+    if members is None or (type(args) is not dict and not isinstance(args, Mapping)):
         return args
     return {name: args[name] for name in members if name in args}
 

@@ -10,7 +10,8 @@ from interlock.core import claims
 from interlock.core.call import Caller, ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import ANY_REQUESTER, NO_REQUESTER
-from interlock.core.policy import Allow, Ask, Deny, Facts, Key, Policy, Rule, Verdict, facts_of
+from interlock.core.policy import Allow, Ask, Deny, Facts, Policy, Rule, Verdict, facts_of
+from interlock.core.rule_index import Key
 from interlock.durations import parse_duration
 from interlock.reading.reader import nearest
 

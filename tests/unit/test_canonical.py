@@ -171,6 +171,8 @@ def test_numbers_without_json_form_are_refused(number: float) -> None:
 def test_values_without_json_form_are_refused(value: object) -> None:
     with pytest.raises(InvalidRequest, match=f"type {type(value).__name__} has no JSON form"):
         canonical([value])
+    with pytest.raises(InvalidRequest, match=f"type {type(value).__name__} has no JSON form"):
+        canonical_args({"a": {"b": value}})
 
 
 # R27

@@ -311,6 +311,28 @@ def test_default_terms_take_the_shortest_time_of_all_readings() -> None:
     assert default_terms(policy, call(caller=None, setting="paused"), declared()).expires_in == WINDOWS["paused"]
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"agent": "other"},
+        {"agent_path": ("boss", "key-7")},
+        {"requester": "ann"},
+        {"teams": ("finance",)},
+        {"aliases": ("ann@example.com",)},
+        {"priority": "high"},
+        {"setting": "chat"},
+        {"switch": "on"},
+        {"expires_in": 1},
+        {"decisions": ("approve",)},
+        {"thread_id": "thread"},
+    ],
+)
+def test_what_is_known_of_a_call_holds_nothing_that_only_its_program_says(claim: dict[str, Any]) -> None:
+    plain = call()
+    assert readings_of(plain) == (plain,)
+    assert readings_of(call(**claim))[-1] == plain
+
+
 def test_a_call_that_claims_nothing_has_one_reading() -> None:
     assert len(readings_of(call())) == 1
     assert len(readings_of(call(requester="ann"))) == 2

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast, get_args
 from unicodedata import category
 
 from interlock.core.canonical import canonical, canonical_args, digest, plain_json, read
-from interlock.core.changing import made
+from interlock.core.changing import but, made
 from interlock.core.errors import InvalidRequest, Problem
 
 Args = Mapping[str, object]
@@ -30,7 +30,7 @@ ANYBODY = "*"  # the owner of a call from before calls had one
 SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Caller:
     """What a key proves of the program that proposes a call. Whatever else the call says of itself is a claim.
 
@@ -95,7 +95,7 @@ class ToolCall:
         return "" if self.caller is None else self.caller.credential
 
     def named(self, call_id: str) -> ToolCall:
-        return replace(self, call_id=call_id)
+        return but(self, call_id=call_id)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -105,18 +105,19 @@ class ToolCall:
 
 def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) -> ToolCall:
     """The only way from a program's objects to a ToolCall: everything is checked and bounded here."""
-    if not isinstance(args, Mapping):
+    if type(args) is not dict and not isinstance(args, Mapping):
         raise InvalidRequest(f"The arguments of a call are an object, not {type(args).__name__}.")
     _check_shown_name("tool", tool, 1)
     _check_name("run_id", run_id, 1)
     _check_name("call_id", call_id, 1)
     for label, value in more.items():
-        if label not in NOT_SAID:
+        if value is not DEFAULTS.get(label, MISSING) and label not in NOT_SAID:  # most of them are not given
             _check(label, value)
     data = canonical_args(args)
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
+DEFAULTS: Mapping[str, object] = {field.name: field.default for field in fields(ToolCall)}
 NOT_SAID = frozenset(
     {"decisions", "aliases", "caller", "refusal", "doubt", "doubted_effect"}
 )  # what no program gives as it is
@@ -164,9 +165,12 @@ def _check_name(label: str, name: object, least: int) -> None:
 
 def _check_shown_name(label: str, name: object, least: int) -> None:
     """Characters that cannot be seen are taken here, so that a name with some can be refused by the law, on record."""
-    visible = "".join(ch for ch in name if category(ch) != "Cf") if isinstance(name, str) else name
+    if not isinstance(name, str) or name.isascii():  # which has none of them
+        _check_name(label, name, least)
+        return
+    visible = "".join(ch for ch in name if category(ch) != "Cf")
     _check_name(label, visible, least)
-    if len(cast(str, name)) > MAX_NAME:
+    if len(name) > MAX_NAME:
         raise InvalidRequest(f"{label} is {least} to {MAX_NAME} characters that can be seen.")
 
 
@@ -180,8 +184,7 @@ def _check_names(label: str, names: object) -> None:
 def _check_words(label: str, words: object) -> None:
     if not isinstance(words, str) or len(words) > MAX_WORDS:
         raise InvalidRequest(f"{label} is a text of at most {MAX_WORDS:,} characters.")
-    if words:
-        canonical(words)  # NUL and lone surrogates cannot be stored
+    canonical(words)  # NUL and lone surrogates cannot be stored
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,9 @@ def canonical(value: object, most: int = MAX_BYTES) -> bytes:
     return data
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def canonical_args(args: Mapping[str, object]) -> bytes:
     """Of a call; also bounded by how much a person can look at."""
     left = MAX_VALUES
@@ -47,7 +50,7 @@ def canonical_args(args: Mapping[str, object]) -> bytes:
             raise InvalidRequest(
                 f"The arguments hold more than {MAX_VALUES:,} values. Store them elsewhere and pass a reference."
             )
-        inner += values
+        inner += [value for value in values if type(value) not in _SCALARS]
     return canonical(args)
 
 
@@ -75,7 +78,7 @@ def plain_json(value: object) -> str:
 
 def read(data: bytes) -> object:
     """Reads bytes that `canonical` made: they need no second check."""
-    return json.loads(data)
+    return json.loads(data.decode())  # of bytes it would guess the encoding first
 
 
 def digest(data: bytes) -> str:

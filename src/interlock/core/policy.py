@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple, cast
+from typing import ClassVar, Literal, cast
 
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.decision import KINDS
 from interlock.core.names import fits, fold, fold_pattern, imitates
-from interlock.core.rule_index import RuleIndex, until_certain
+from interlock.core.rule_index import Key, Matching, RuleIndex, until_certain
 
 Facts = Mapping[str, object]
 Condition = Callable[[Facts], object]
@@ -19,7 +19,6 @@ OnExpiry = Literal["reject", "escalate", "approve"]
 Then = Literal["allow", "deny", "ask"]
 FACTS = ("args", "tool", "effect", "agent", "user", "teams", "priority")
 MEMO = 10_000
-UNKNOWN = ToolSpec("unknown")
 HALF_TIME = 0  # as a time of a reminder: when half of the time to decide has passed
 
 
@@ -165,9 +164,10 @@ class Rule:
         """
         if self.when is None:
             return True
-        written, folded = self._holds(self.when, facts), folded_facts(facts)
+        written = self._holds(self.when, facts)
         if written == (self.then != "allow"):
             return written
+        folded = folded_facts(facts)
         if folded is not facts and self._holds(self.when, folded) != written:
             return not written
         if self.then == "allow" or not facts.get("aliases"):
@@ -181,18 +181,6 @@ class Rule:
         except Exception:  # noqa: BLE001  whatever went wrong in a condition must tighten, not crash
             return self.then != "allow"
         return result if isinstance(result, bool) else self.then != "allow"
-
-
-class Key(NamedTuple):
-    """What rules match on without looking at arguments: candidates are remembered per key."""
-
-    tool: str
-    effect: str
-    path: tuple[str, ...]
-    user: str
-    teams: tuple[str, ...]
-    priority: str
-    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -219,24 +207,26 @@ class Policy:
 
     def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
         """One call, taken at its word; `effect` is what its tool is believed to do, else what the tool says."""
-        verdict = self._judge(call, spec, effect)
+        believed = self.effect(spec) if effect is None else effect
+        found = self._remembered.get(
+            (call.tool, believed, call.agent_path, call.agent, call.requester, call.teams, call.priority, call.aliases)
+        ) or self._matching(call, believed)
+        if found.imitated:
+            verdict: Verdict = Deny(imitation(found.imitated))
+        elif (rule := found.certain or self._first(call, found)) is None:
+            verdict = self._without_rule(call, spec, found.key)
+        else:
+            verdict = self._by(rule, call, spec, found.key)
         return verdict if self.also is None else _stricter(verdict, self.also.judge(call, spec, effect))
 
-    @property
+    @cached_property
     def both(self) -> tuple[Policy, ...]:
         return (self,) if self.also is None else (self, *self.also.both)
 
-    def _judge(self, call: ToolCall, spec: ToolSpec, effect: str | None) -> Verdict:
-        key = self._key(call, spec, effect)
-        imitated = self._imitations.get(key)
-        if imitated is None:
-            if len(self._imitations) >= MEMO:
-                self._imitations.clear()
-            imitated = self._imitations[key] = self.imitated(call)
-        if imitated:
-            return Deny(imitation(imitated))
-        rule = self._first(call, key)
-        return self._without_rule(call, spec, key) if rule is None else self._by(rule, call, spec, key)
+    @cached_property
+    def name(self) -> str:
+        """The digests of all that it judges by."""
+        return "+".join(each.sha256 for each in self.both)
 
     def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if rule.then == "deny":
@@ -259,9 +249,8 @@ class Policy:
         """Whether a rule or a switch that names the tool asks or denies, for any effect that the tool could have."""
         if self.is_switched_on(call.path, call.tool):
             return True
-        for effect in effects:
-            rules = self._naming(self._key(call, UNKNOWN, effect))
-            if rules and any(rule.holds(facts_of(call, effect)) for rule in rules):
+        for effect, rules in self._naming(call, effects):
+            if any(rule.holds(facts_of(call, effect)) for rule in rules):
                 return True
         return False
 
@@ -281,8 +270,9 @@ class Policy:
         """What each rule in shadow mode would have done, had it alone been enforced; those never reached do nothing."""
         if not self._shadow_rules:
             return ()
-        key = self._key(call, spec)
-        facts, decider = facts_of(call, key.effect), self._first(call, key)
+        found = self._matching(call, self.effect(spec))
+        key = found.key
+        facts, decider = facts_of(call, key.effect), found.certain or self._first(call, found)
         end = len(self.rules) if decider is None else self._places[id(decider)]
         reached = (rule for place, rule in self._shadow_rules if place < end)
         holding = (rule for rule in reached if rule.matches(key) and rule.holds(facts))
@@ -304,18 +294,25 @@ class Policy:
         """On which a call is asked about that no rule speaks of."""
         return self._terms(self.default_ask, None, call, spec)
 
-    def _key(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Key:
-        believed = self.effect(spec) if effect is None else effect
-        return Key(call.tool, believed, call.path, call.requester, call.teams, call.priority, call.aliases)
+    def _matching(self, call: ToolCall, effect: str) -> Matching:
+        """What is remembered, or found now; `judge` looks by itself first, since this is most of its time."""
+        rest = (call.requester, call.teams, call.priority, call.aliases)
+        place = (call.tool, effect, call.agent_path, call.agent, *rest)
+        found = self._remembered.get(place)
+        if found is None:
+            if len(self._remembered) >= MEMO:
+                self._remembered.clear()
+            key = Key(call.tool, effect, call.path, *rest)
+            rules = until_certain(self._index.matching(key))
+            certain = rules[0] if rules and rules[0].when is None else None
+            found = self._remembered[place] = Matching(key, self.imitated(call), rules, certain)
+        return found
 
-    def _first(self, call: ToolCall, key: Key) -> Rule | None:
-        candidates = self._candidates(key)
-        if not candidates:
+    def _first(self, call: ToolCall, found: Matching) -> Rule | None:
+        if not found.rules:
             return None
-        if candidates[0].when is None:
-            return candidates[0]
-        facts = facts_of(call, key.effect)
-        for rule in candidates:
+        facts = facts_of(call, found.key.effect)
+        for rule in found.rules:
             if rule.holds(facts):
                 return rule
         return None
@@ -330,6 +327,8 @@ class Policy:
     def _asks_by_default(self, call: ToolCall, key: Key) -> bool:
         """Folded over the agent path by *or*: a sub-agent can tighten and never loosen."""
         default = key.effect != "read" and call.switch != "off"
+        if not self.toggles:
+            return default or call.switch == "on"
         toggled = any(self.toggles.get(agent, {}).get(call.tool, default) for agent in key.path or ("",))
         return toggled or call.switch == "on" or self.is_switched_on(key.path, call.tool)
 
@@ -362,11 +361,7 @@ class Policy:
         return {}
 
     @cached_property
-    def _imitations(self) -> dict[Key, str]:
-        return {}
-
-    @cached_property
-    def _remembered(self) -> dict[Key, tuple[Rule, ...]]:
+    def _remembered(self) -> dict[tuple[object, ...], Matching]:
         return {}
 
     @cached_property
@@ -397,18 +392,24 @@ class Policy:
     def _plain_names(self) -> bool:
         return all(name.isascii() for names in self._named.values() for name in names)
 
-    def _naming(self, key: Key) -> tuple[Rule, ...]:
-        """Those that ask or deny, speak of this tool by name and match the key."""
-        found = self._remembered_naming.get(key)
+    def _naming(self, call: ToolCall, effects: tuple[str, ...]) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
+        """The rules that tighten and name the tool, by effect; no effect that has none."""
+        known = (call.tool, effects, call.path, call.requester, call.teams, call.priority, call.aliases)
+        found = self._remembered_naming.get(known)
         if found is None:
             if len(self._remembered_naming) >= MEMO:
                 self._remembered_naming.clear()
-            rules = [rule for rule in self._index.matching(key) if rule.then != "allow" and rule.names(key.tool)]
-            found = self._remembered_naming[key] = tuple(rules)
+            keys = [Key(call.tool, effect, *known[2:]) for effect in effects]
+            named = [(key.effect, self._tightening(key)) for key in keys]
+            found = self._remembered_naming[known] = tuple(each for each in named if each[1])
         return found
 
+    def _tightening(self, key: Key) -> tuple[Rule, ...]:
+        found = self._index.matching(key)
+        return tuple(rule for rule in found if rule.then != "allow" and rule.names(key.tool))
+
     @cached_property
-    def _remembered_naming(self) -> dict[Key, tuple[Rule, ...]]:
+    def _remembered_naming(self) -> dict[tuple[object, ...], tuple[tuple[str, tuple[Rule, ...]], ...]]:
         return {}
 
     @cached_property
@@ -418,14 +419,6 @@ class Policy:
     @cached_property
     def _index(self) -> RuleIndex:
         return RuleIndex([rule for rule in self.rules if not rule.shadow])
-
-    def _candidates(self, key: Key) -> tuple[Rule, ...]:
-        found = self._remembered.get(key)
-        if found is None:
-            if len(self._remembered) >= MEMO:
-                self._remembered.clear()
-            found = self._remembered[key] = until_certain(self._index.matching(key))
-        return found
 
 
 def terms_of(snapshot: bytes) -> Ask:
@@ -468,8 +461,9 @@ def imitation(name: str) -> str:
 
 def folded_facts(facts: Facts) -> Facts:
     """The same with names folded; the very same object where folding changes nothing."""
-    names = {name: fold(cast(str, facts[name])) for name in ("tool", "agent", "user")}
-    return {**facts, **names} if any(facts[name] != folded for name, folded in names.items()) else facts
+    tool, agent, user = cast(tuple[str, str, str], (facts["tool"], facts["agent"], facts["user"]))
+    names = {"tool": fold(tool), "agent": fold(agent), "user": fold(user)}
+    return facts if (tool, agent, user) == tuple(names.values()) else {**facts, **names}
 
 
 def _stricter(one: Verdict, other: Verdict) -> Verdict:

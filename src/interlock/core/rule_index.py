@@ -4,12 +4,36 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.names import fold, fold_pattern
 
 if TYPE_CHECKING:
-    from interlock.core.policy import Key, Rule
+    from interlock.core.policy import Rule
+
+
+class Key(NamedTuple):
+    """What rules match on without looking at arguments: candidates are remembered per key."""
+
+    tool: str
+    effect: str
+    path: tuple[str, ...]
+    user: str
+    teams: tuple[str, ...]
+    priority: str
+    aliases: tuple[str, ...] = ()
+
+
+class Matching(NamedTuple):
+    """What is known of all calls with the same key. `imitated` is a name in a rule that one of theirs only looks like.
+
+    `certain` is the first of the rules, if it has no condition: then no argument has to be looked at.
+    """
+
+    key: Key
+    imitated: str
+    rules: tuple[Rule, ...]
+    certain: Rule | None
 
 
 class RuleIndex:
