@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 import secrets
@@ -14,8 +13,9 @@ from interlock.beside import beside
 from interlock.core import claims, conversation, execution, freeze, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
-from interlock.core.call import ANYBODY, Args, ToolCall, ToolSpec, redact
+from interlock.core.call import ANYBODY, Args, Shown, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read
+from interlock.core.card import Finding
 from interlock.core.claims import Fill, Judgement
 from interlock.core.conversation import Question
 from interlock.core.declared import findings_in, kept_preview, sentence_of
@@ -77,7 +77,7 @@ class Gate:
 
         With `owners`, nor is any call that is not of one of them.
         """
-        gate = copy.copy(self)
+        gate = self._copy()
         gate._check_run, gate._own = _check_outside, _own_outside
         if owners is not None:
             gate._own, gate._masks_reports = lambda approval: _owned(approval, owners), True
@@ -85,8 +85,14 @@ class Gate:
 
     def within(self, fence: int) -> Gate:
         """The same for whoever has a thread by this fence. Who has lost it asks nobody any more."""
-        gate = copy.copy(self)
+        gate = self._copy()
         gate._fence = fence
+        return gate
+
+    def _copy(self) -> Gate:
+        """One for each request: copy.copy takes several times as long."""
+        gate = Gate.__new__(Gate)
+        gate.__dict__.update(self.__dict__)
         return gate
 
     async def check(
@@ -351,8 +357,7 @@ class Gate:
         self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]
     ) -> Proposal:
         size, key = len(call.args), await self._store.secret_key(call.workspace)
-        shown = await beside(size, lambda: redact(call.args, spec, key))
-        findings = await beside(size, lambda: findings_in(spec, shown.value, shown.secrets))
+        shown, findings, sentence = await beside(size, lambda: _seen(call, spec, key))
         if misfits:
             findings += findings_of(misfits)
         chance = secrets.token_hex(26)
@@ -363,7 +368,7 @@ class Gate:
             call,
             spec,
             shown,
-            await beside(size, lambda: sentence_of(spec, shown)),
+            sentence,
             tuple(finding.id for finding in findings if finding.level == "alarm"),
             await beside(size, lambda: kept_preview(spec, call.args, shown, preview)),
             self.policy.sha256,
@@ -371,6 +376,12 @@ class Gate:
             bool(given),
             misfits,
         )
+
+
+def _seen(call: ToolCall, spec: ToolSpec, key: bytes) -> tuple[Shown, tuple[Finding, ...], str]:
+    """What people see of a call: its arguments without secrets, what is remarkable in them, and a sentence."""
+    shown = redact(call.args, spec, key)
+    return shown, findings_in(spec, shown.value, shown.secrets), sentence_of(spec, shown)
 
 
 def _any_run(_: ToolCall) -> None:

@@ -68,7 +68,7 @@ class Stops:
         self, approval: Approval, runner: str, freezes: Sequence[Freeze], judged: Judged
     ) -> Frozen | DeniedNow | None:
         """Inside the transaction of a start, with the freezes that it has read."""
-        stopping = freeze.stopping(freezes, target_of(approval, freeze.key_of(runner)))
+        stopping = freeze.stopping(freezes, target_of(approval, freeze.key_of(runner))) if freezes else None
         if stopping is not None:
             self.freezes = tuple(freezes)  # what is looked at next already knows of it
             return freeze.error_of(stopping, approval.id)
@@ -119,7 +119,7 @@ class Stops:
         """It was judged as it is stored, and not denied: by this policy it need not be judged again."""
         if len(self._judged) >= KEPT:
             self._judged.clear()
-        self._judged[approval.id] = Judged(_name(policy), approval.binding)
+        self._judged[approval.id] = Judged(policy.name, approval.binding)
 
     def forget(self, approval_id: str) -> None:
         self._judged.pop(approval_id, None)
@@ -130,15 +130,15 @@ class Stops:
 
     async def judged(self, policy: Policy, workspace: str, approval_id: str) -> Judged:
         known = self._judged.get(approval_id)
-        if known is not None and known.policy == _name(policy):
+        if known is not None and known.policy == policy.name:
             return known
         approval, payload = await self._store.get(workspace, approval_id)
         spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
         verdict = await self.judge(policy, approval, payload.args or b"{}", spec)
         if isinstance(verdict, Deny):
-            return Judged(_name(policy), approval.binding, verdict)
+            return Judged(policy.name, approval.binding, verdict)
         self.keep(policy, approval)
-        return Judged(_name(policy), approval.binding)
+        return Judged(policy.name, approval.binding)
 
     async def judge(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place where a call is judged that was made from a row."""
@@ -147,10 +147,6 @@ class Stops:
         theirs = [user for user in users if user.name == requester]
         teams = tuple(sorted(team for user in theirs for team in user.teams))
         return judge_stored(policy, approval, args, spec, teams, tuple(user.email for user in theirs if user.email))
-
-
-def _name(policy: Policy) -> str:
-    return "+".join(each.sha256 for each in policy.both)
 
 
 def denial(denied: Deny, approval: Approval) -> DeniedNow:

@@ -11,7 +11,7 @@ import pytest
 from interlock.core import approval as approvals
 from interlock.core import conversation, execution, freeze, routing, voting
 from interlock.core.approval import Approval, Decided, Edited, decide
-from interlock.core.canonical import canonical, digest
+from interlock.core.canonical import canonical, digest, plain_json
 from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
 from interlock.core.erasure import without_content
 from interlock.core.errors import Problem
@@ -365,6 +365,21 @@ def test_a_refusal_states_nothing() -> None:
     change = decide(life.row, Approve(Seen(life.row.args_sha256)), DAVE, at())
     assert stamped(change, life.row) == change.events
     assert stamped(Change(life.row)) == ()
+
+
+def test_the_stated_subject_is_all_that_is_not_empty_but_its_nonce() -> None:
+    row = asked(Life(stamped), ONE).row
+    subject = row.subject._replace(owner="agent:a", requester="ann", thread_id="")
+    known = [[name, value] for name, value in subject._asdict().items() if value and name != "nonce"]
+    wanted = digest(plain_json([row.id, row.created_at, known]).encode())
+    assert subject_sha256(replace(row, subject=subject)) == wanted
+    assert subject_sha256(replace(row, subject=subject._replace(nonce="other"))) == wanted
+
+
+def test_the_owner_that_a_migration_gave_is_not_stated() -> None:
+    row = asked(Life(stamped), ONE).row
+    nobody, anybody, agent = (replace(row, subject=row.subject._replace(owner=o)) for o in ("", "*", "agent:a"))
+    assert subject_sha256(anybody) == subject_sha256(nobody) != subject_sha256(agent)
 
 
 def test_what_was_open_before_is_compared_with_what_was_stated_of_it() -> None:

@@ -92,8 +92,12 @@ class Reviewer:
 
 
 def traced(via: str, credential: str, address: str) -> dict[str, object]:
-    known = {"credential": credential, "address": address}
-    return {"via": via, **{name: text for name, text in known.items() if text}}
+    trace: dict[str, object] = {"via": via}
+    if credential:
+        trace["credential"] = credential
+    if address:
+        trace["address"] = address
+    return trace
 
 
 DIGEST = 64

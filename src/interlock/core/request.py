@@ -191,5 +191,5 @@ def _spent(used: Grant, amounts: Amounts) -> dict[str, object]:
 def _payload(proposal: Proposal) -> Payload:
     shown = None if proposal.shown.data == proposal.call.args else proposal.shown.data
     call = proposal.call
-    says = masked_text(call.agent_says, call.args, proposal.shown.data)
+    says = masked_text(call.agent_says, call.args, proposal.shown.data) if call.agent_says else ""
     return Payload(call.args, shown, proposal.sentence, says or None, proposal.preview or None)

@@ -30,6 +30,9 @@ def timetable(approval: Approval) -> tuple[Due, ...]:
 
 def due_at(approval: Approval) -> int | None:
     """When the worker has to look at it next; None when time has nothing to do with it any more."""
+    if approval.status == "pending":
+        reminders, rungs = _times(approval)
+        return min([approval.expires_at, *reminders, *rungs])
     plan = timetable(approval)
     return plan[0].at if plan else None
 
@@ -55,14 +58,18 @@ def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) ->
 
 
 def _pending(approval: Approval) -> tuple[Due, ...]:
-    created, end = approval.created_at + approval.deferred, approval.expires_at
-    if not approval.terms.remind and not approval.terms.ladder:
-        return (Due(end, "expire"),)
-    half = (end - created) // 2
-    reminders = [Due(created + (after or half), "remind") for after in approval.terms.remind[approval.reminded :]]
-    rungs = [Due(created + rung.after, "escalate") for rung in approval.terms.ladder[approval.escalated :]]
-    early = [due for due in (*reminders, *rungs) if due.at < end]
+    end = approval.expires_at
+    reminders, rungs = _times(approval)
+    early = [Due(at, "remind") for at in reminders if at < end] + [Due(at, "escalate") for at in rungs if at < end]
     return (*sorted(early, key=lambda due: (due.at, due.what)), Due(end, "expire"))
+
+
+def _times(approval: Approval) -> tuple[list[int], list[int]]:
+    """Of the reminders and of the steps of the ladder that are left; some may lie after the end."""
+    created, terms = approval.created_at + approval.deferred, approval.terms
+    half = (approval.expires_at - created) // 2
+    reminders = [created + (after or half) for after in terms.remind[approval.reminded :]]
+    return reminders, [created + rung.after for rung in terms.ladder[approval.escalated :]] if terms.ladder else []
 
 
 def _given_up(approval: Approval) -> int:

@@ -9,10 +9,14 @@ here, once it differs from its default.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import fields
+from functools import cache
+from itertools import compress
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from interlock.core.approval import Approval
-from interlock.core.call import ANYBODY
+from interlock.core.call import ANYBODY, Subject
 from interlock.core.canonical import digest, plain_json
 from interlock.core.event import Change, Event, Payload, Stored
 
@@ -47,17 +51,22 @@ EXPLAINED: Mapping[str, frozenset[str]] = {
 }
 BIRTHS = ("proposed", "allowed")
 WORDLESS = ("allowed", "expired", "responded")  # their contents do not say all the words of the decision
+STATING = frozenset({*BIRTHS, *WORDLESS, "edited", "resolved", "reviewer_removed"})  # entries that always state more
 
 
 def stamped(change: Change[Approval], old: Approval | None = None) -> tuple[Event, ...]:
     """The events of a change with what they state of the row; `old` is None at its birth."""
-    events = change.events
-    if not events or change.state is old:  # a refusal changes no row
+    events, new = change.events, change.state
+    if not events or new is old:  # a refusal changes no row
         return events
-    stamps = [_stamped(event, change) for event in events]
-    left = _unexplained(events, old, change.state)
-    if left:
-        stamps[0] = _with(stamps[0], {"row": sorted(left)}, {"row": {name: plain(change.state, name) for name in left}})
+    rest = _rest(events[0].kind) if len(events) == 1 else _rest(*[event.kind for event in events])
+    before, after = rest.defaults if old is None else rest.values(old), rest.values(new)
+    if before == after and not rest.may_state:
+        return events  # most changes are explained by the kinds of their entries
+    stamps = [_stamped(event, change) if _states(event) else event for event in events]
+    if before != after:
+        left = rest.changed(before, after)
+        stamps[0] = _with(stamps[0], {"row": sorted(left)}, {"row": {name: plain(new, name) for name in left}})
     return tuple(stamps)
 
 
@@ -67,11 +76,15 @@ def subject_sha256(approval: Approval) -> str:
     What is empty is left out, so that a field that comes later does not change what was stated before it; so is the
     owner that a migration gave to calls from before.
     """
-    subject = approval.subject
-    stated = zip(subject._fields, subject, strict=True)
-    known = [[name, value] for name, value in stated if value and name != "nonce" and value != ANYBODY]
+    values = approval.subject[:_NONCE] + approval.subject[_NONCE + 1 :]
+    known = list(compress(zip(_STATED, values, strict=True), values))
+    if ANYBODY in values:
+        known = [pair for pair in known if pair[1] != ANYBODY]
     return digest(plain_json([approval.id, approval.created_at, known]).encode())
 
+
+_NONCE = Subject._fields.index("nonce")
+_STATED = (*Subject._fields[:_NONCE], *Subject._fields[_NONCE + 1 :])
 
 # How a field of a row is spelled in an entry; what is not here is spelled as it is.
 FIELDS: Mapping[str, Callable[[Approval], object]] = {
@@ -131,6 +144,10 @@ def result_sha256(payload: Payload) -> str | None:
     return digest(payload.result) if payload.result else None
 
 
+def _states(event: Event) -> bool:
+    return event.kind in STATING or (event.kind == "approved" and _is_wordless(event))
+
+
 def _stamped(event: Event, change: Change[Approval]) -> Event:
     state, payload = change.state, change.payload or Payload()
     data: dict[str, object] = {}
@@ -160,35 +177,53 @@ def _born(approval: Approval, payload: Payload) -> dict[str, object]:
     subject = approval.subject
     facts = _card(approval, payload)
     facts["agent"], facts["effect"] = subject.agent, subject.effect
-    given = {"agent_path": list(subject.agent_path), "thread_id": subject.thread_id}
-    shown = {"agent_says_sha256": payload.agent_says, "preview_sha256": payload.preview}
-    facts |= {name: value for name, value in given.items() if value}
-    return facts | {name: text_sha256(text) for name, text in shown.items() if text is not None}
+    if subject.agent_path:
+        facts["agent_path"] = list(subject.agent_path)
+    if subject.thread_id:
+        facts["thread_id"] = subject.thread_id
+    if payload.agent_says is not None:
+        facts["agent_says_sha256"] = text_sha256(payload.agent_says)
+    if payload.preview is not None:
+        facts["preview_sha256"] = text_sha256(payload.preview)
+    return facts
 
 
 def _card(approval: Approval, payload: Payload) -> dict[str, object]:
     card: dict[str, object] = {"sentence_sha256": text_sha256(payload.sentence)}
-    return card | ({"findings": list(approval.alarms)} if approval.alarms else {})
+    if approval.alarms:
+        card["findings"] = list(approval.alarms)
+    return card
 
 
 def _words(approval: Approval) -> dict[str, object]:
-    words = {name: getattr(approval.decision, name, "") for name in ("via", "reason", "comment")}
-    return {name: value for name, value in words.items() if value}
+    d = approval.decision
+    words = () if d is None else (("via", d.via), ("reason", d.reason), ("comment", d.comment))
+    return {name: value for name, value in words if value}
 
 
-def _unexplained(events: tuple[Event, ...], old: Approval | None, new: Approval) -> list[str]:
-    """Fields that changed though no entry of these kinds says so by itself."""
-    before, after = {} if old is None else old.__dict__, new.__dict__
-    explained = EXPLAINED.get(events[0].kind, ALWAYS)
-    if len(events) > 1:
-        explained = explained.union(*[EXPLAINED.get(event.kind, ALWAYS) for event in events])
-    touched = [name for name in after if name not in explained and after[name] is not before.get(name)]
-    changed = [name for name in touched if after[name] != before.get(name, _default(name))]
-    return [part for name in changed for part in PARTS.get(name, (name,))]
+class Rest(NamedTuple):
+    """The attributes that no entry of some kinds explains, how to read them all at once, and what they are at first.
+
+    `may_state`: an entry of one of the kinds may state more than that.
+    """
+
+    names: tuple[str, ...]
+    values: Callable[[Approval], tuple[object, ...]]
+    defaults: tuple[object, ...]
+    may_state: bool
+
+    def changed(self, before: tuple[object, ...], after: tuple[object, ...]) -> list[str]:
+        """The fields that changed though no entry says so by itself."""
+        both = zip(self.names, before, after, strict=True)
+        return [part for name, was, now in both if was != now for part in PARTS.get(name, (name,))]
 
 
-def _default(name: str) -> object:
-    return getattr(Approval, name, None)  # a frozen dataclass keeps its defaults in the class
+@cache  # of the few sets of kinds that changes have
+def _rest(*kinds: str) -> Rest:
+    explained = frozenset[str]().union(*(EXPLAINED.get(kind, ALWAYS) for kind in kinds))
+    names = tuple(field.name for field in fields(Approval) if field.name not in explained)
+    defaults = tuple(getattr(Approval, name, None) for name in names)  # which a frozen dataclass keeps in the class
+    return Rest(names, attrgetter(*names), defaults, not STATING.isdisjoint(kinds) or "approved" in kinds)
 
 
 def _with(event: Event, data: Values, content: Values) -> Event:

@@ -30,6 +30,7 @@ class Counts:
         self._clock = clock
         self._lock = threading.Lock()
         self._counted = Counted()
+        self._nothing = Counted()  # which nobody writes to
         self._looked: dict[tuple[str, str, str], int] = {}  # workspace, tool and agent → in which minute
         self._noted: set[Noted] = set()
 
@@ -56,6 +57,8 @@ class Counts:
         return bool(self._counted.reads or self._counted.tools)
 
     def take(self) -> Counted:
+        if not self:
+            return self._nothing
         with self._lock:
             taken, self._counted = self._counted, Counted()
         return taken

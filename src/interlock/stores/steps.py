@@ -16,6 +16,7 @@ from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, NotFound, Stale
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 from interlock.core.expected_tables import user_changed
+from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser
 from interlock.core.pins import Pin, Pins, check_name
@@ -95,8 +96,9 @@ def transition(workspace: str, approval_id: str, step: Step) -> Work:
 
     def run(tx: Transaction) -> object:
         approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
-        seen = freeze.defer(approval, tx.freezes(workspace), moment)
-        change = step(seen.state, moment)
+        freezes = tx.freezes(workspace)
+        seen = _deferred(approval, freezes, moment) if freezes else None
+        change = step(approval if seen is None else seen.state, moment)
         _write(tx, approval, seen, change)
         return change.error or change.state
 
@@ -106,8 +108,9 @@ def transition(workspace: str, approval_id: str, step: Step) -> Work:
 def transition_by(workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Work:
     def run(tx: Transaction) -> object:
         approval, moment = tx.approval(workspace, approval_id), tx.moment(workspace)
-        seen = freeze.defer(approval, tx.freezes(workspace), moment)
-        change = step(seen.state, moment, reviewer_now(tx, workspace, by))
+        freezes = tx.freezes(workspace)
+        seen = _deferred(approval, freezes, moment) if freezes else None
+        change = step(approval if seen is None else seen.state, moment, reviewer_now(tx, workspace, by))
         if approval.status == "rejected" and change.state.status == "pending":
             change = _without_leavers(tx, workspace, change)
         _write(tx, approval, seen, change)
@@ -134,7 +137,7 @@ def reviewer_now(tx: Transaction, workspace: str, reviewer: Reviewer) -> Reviewe
     Those who proved who they are have the role and the teams of now at most; a program with the database says itself.
     """
     user = tx.user(workspace, reviewer.name)
-    covers = tuple(each for each in reviewer.covers if not _is_gone(tx.user(workspace, each.by)))
+    covers = reviewer.covers and tuple(each for each in reviewer.covers if not _is_gone(tx.user(workspace, each.by)))
     if user is None:
         return reviewer if covers == reviewer.covers else replace(reviewer, covers=covers)
     if user.removed_at is not None:
@@ -150,17 +153,23 @@ def transition_stored(workspace: str, approval_id: str, step: StoredStep) -> Wor
 
     def run(tx: Transaction) -> object:
         stored, moment, freezes = tx.stored(workspace, approval_id), tx.moment(workspace), tx.freezes(workspace)
-        seen = freeze.defer(stored.approval, freezes, moment)
-        change = step(stored._replace(approval=seen.state), moment, freezes)
+        seen = _deferred(stored.approval, freezes, moment) if freezes else None
+        change = step(stored if seen is None else Stored(seen.state, stored.payload), moment, freezes)
         _write(tx, stored.approval, seen, change)
-        return change.error or stored._replace(approval=change.state)
+        return change.error or Stored(change.state, stored.payload)
 
     return Work(run, workspace, (("stored", workspace, approval_id), ("freezes", workspace)))
 
 
-def _write(tx: Transaction, approval: Approval, seen: Change[Approval], change: Change[Approval]) -> None:
+def _deferred(approval: Approval, freezes: Sequence[Freeze], moment: Moment) -> Change[Approval] | None:
+    """None if no freeze holds up its deadlines."""
+    seen = freeze.defer(approval, freezes, moment)
+    return seen if seen.events else None
+
+
+def _write(tx: Transaction, approval: Approval, seen: Change[Approval] | None, change: Change[Approval]) -> None:
     """A deadline that moved is written with what else changed; what only looks due is looked at again later."""
-    if not seen.events:
+    if seen is None:
         tx.update(approval, change)
     elif change.state is not seen.state:
         tx.update(approval, seen)

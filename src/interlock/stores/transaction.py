@@ -376,29 +376,29 @@ class Transaction:
 
     def _salt(self) -> bytes:
         if not self._salts:
-            self._salts = os.urandom(1024)
+            self._salts = os.urandom(1024 if self._moved else 64)  # most transactions need one or two
         salt, self._salts = self._salts[:16], self._salts[16:]
         return salt
 
     def _sealed(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
         """The next links of the chain. Made before anything is buffered: a step that fails leaves no trace."""
         head, now = self.head(workspace), self.moment(workspace).now
-        entries = []
+        entries: list[Entry] = []
         for event in events:
-            entry = seal(event, head, now, self._salt())
-            head = Head(workspace, entry.seq, entry.link, now)
-            entries.append(entry)
+            entries.append(seal(event, _head_of(entries[-1]) if entries else head, now, self._salt()))
         return entries
 
     def _append(self, workspace: str, entries: list[Entry]) -> None:
+        if not entries:
+            return
         for entry in entries:
             self._sets["insert_event"].append(entry[:9])
             if entry.content is not None:
                 self._sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
-            self._heads[workspace] = Head(workspace, entry.seq, entry.link, entry.at)
-            self._moved.add(workspace)
-            if entry.seq == 1:  # all that this ledger will speak of is stated by its own entries
-                self.write("write_mark", workspace, STATED, 0)
+        self._heads[workspace] = _head_of(entries[-1])
+        self._moved.add(workspace)
+        if entries[0].seq == 1:  # all that this ledger will speak of is stated by its own entries
+            self.write("write_mark", workspace, STATED, 0)
 
     def _intern(self, terms: Ask) -> None:
         if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
@@ -408,6 +408,10 @@ class Transaction:
     def terms(self, sha256: str) -> Ask:
         known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
         return known or learn_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
+
+
+def _head_of(entry: Entry) -> Head:
+    return Head(entry.workspace, entry.seq, entry.link, entry.at)
 
 
 def _merged(old: Payload, new: Payload | None) -> Payload:
