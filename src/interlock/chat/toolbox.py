@@ -14,7 +14,7 @@ from interlock.agents import AGENT, KnownTool, fits
 from interlock.configuration import Agent
 from interlock.core.call import ToolSpec
 from interlock.core.errors import ToolFailed
-from interlock.core.names import differs_only_in_case
+from interlock.core.names import differs_only_in_case, without_case
 from interlock.inbox import QUESTION
 from interlock.tools.tool import Kit, Tool, Use, schema
 
@@ -31,13 +31,11 @@ class Toolbox:
         self._make = make
         self._sources = tuple(sources)
         self._packed: dict[str, dict[str, Tool]] = {}
+        self._cases: dict[str, dict[str, str]] = {}  # the names of the packs' tools, by what is left without case
 
     def all(self, workspace: str) -> dict[str, Tool]:
         """A pack's tool is never replaced by one of the same name from elsewhere."""
-        if workspace not in self._packed:
-            self._packed[workspace] = {tool.name: tool for tool in self._from_packs(workspace)}
-        moving = {tool.name: tool for source in self._sources for tool in source(workspace)}
-        return {**moving, **self._packed[workspace]}
+        return {**self._moving(workspace), **self._of_packs(workspace)}
 
     def of(self, agent: Agent, workspace: str) -> Selection:
         """The agent's tools; agents that it lists are tools too. What it names and is not there is left out."""
@@ -50,19 +48,32 @@ class Toolbox:
 
     def spec(self, workspace: str, name: str) -> ToolSpec | None:
         """With the words that the tool makes of its arguments, which what is stored of it has not."""
-        tool = self.all(workspace).get(name)
+        tool = self._of_packs(workspace).get(name) or self._moving(workspace).get(name)
         return None if tool is None else tool.spec
 
     def spec_like(self, workspace: str, name: str) -> ToolSpec | None:
         """Of the tool whose name differs in case alone."""
-        tools = self.all(workspace)
-        found = next((known for known in tools if differs_only_in_case(name, known)), None)
-        return None if found is None else tools[found].spec
+        packed, moving = self._of_packs(workspace), self._moving(workspace)
+        found = next((known for known in moving if differs_only_in_case(name, known)), None)
+        if found is None:
+            found = self._cases[workspace].get(without_case(name))
+        return None if found is None else (packed.get(found) or moving[found]).spec
 
     def packs(self, workspace: str) -> dict[str, int]:
         """How many tools each pack has here: none, if it lacks its settings."""
         sources = [tool.source for tool in self.all(workspace).values()]
         return {pack: sources.count(pack) for pack, module in _modules() if _sides(module)}
+
+    def _moving(self, workspace: str) -> dict[str, Tool]:
+        return {tool.name: tool for source in self._sources for tool in source(workspace)} if self._sources else {}
+
+    def _of_packs(self, workspace: str) -> dict[str, Tool]:
+        known = self._packed.get(workspace)
+        if known is None:
+            known = {tool.name: tool for tool in self._from_packs(workspace)}
+            self._cases[workspace] = {without_case(name): name for name in reversed(known)}
+            self._packed[workspace] = known
+        return known
 
     def _from_packs(self, workspace: str) -> Iterator[Tool]:
         for pack, module in _modules():

@@ -55,6 +55,8 @@ class Principal:
     @property
     def owners(self) -> frozenset[str]:
         """Whose calls this key may look at, start and finish."""
+        if not self.agents:
+            return frozenset((self.owner,))
         return frozenset(
             {self.owner, f"key:{self.root or self.credential}", *(f"agent:{name}" for name in self.agents)}
         )

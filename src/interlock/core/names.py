@@ -53,7 +53,12 @@ def fold(name: str) -> str:
 
 
 def differs_only_in_case(name: str, other: str) -> bool:
-    return normalize("NFC", name).casefold() == normalize("NFC", other).casefold()
+    return without_case(name) == without_case(other)
+
+
+def without_case(name: str) -> str:
+    """The same for names that differ in case alone."""
+    return normalize("NFC", name).casefold()
 
 
 def looks_like(name: str, other: str) -> bool:

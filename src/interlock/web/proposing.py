@@ -10,6 +10,7 @@ from pydantic import Field
 
 from interlock.configuration import is_ready
 from interlock.core.call import MAX_WORDS, Caller, ToolCall, ToolSpec, propose
+from interlock.core.changing import made
 from interlock.core.claims import Fill
 from interlock.core.declared import Said
 from interlock.core.errors import Forbidden, InvalidRequest
@@ -61,7 +62,8 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
     named, vouched = _requester(body, principal, doors)
     requester = doors.people.get(named)
     teams = tuple(sorted(requester.teams)) if requester else ()
-    caller = Caller(
+    caller = made(
+        Caller,
         owner=f"agent:{agents[0]}" if principal.agents and len(agents) == 1 else principal.owner,
         owners=principal.owners,
         agents=agents,

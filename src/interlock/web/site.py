@@ -9,7 +9,7 @@ from interlock.accounts.accounts import Accounts
 from interlock.assistant import Assistant
 from interlock.configuration import Action, Settings
 from interlock.core.attempts import Attempts
-from interlock.core.names import differs_only_in_case
+from interlock.core.names import without_case
 from interlock.core.ports import Clock
 from interlock.reach import Reach
 from interlock.stores.store import SqlStore
@@ -40,13 +40,13 @@ class Site:
     rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
 
     def __post_init__(self) -> None:
+        actions = self.settings.actions
+        self._actions = {without_case(name): actions[name] for name in reversed(list(actions))}
         self.quotas = QuotaKeeper(self.settings.server.quotas, self.store, self.clock)
 
     def action(self, name: str) -> Action | None:
         """A configured action, by its name in any case."""
-        actions = self.settings.actions
-        alike = (each for key, each in actions.items() if differs_only_in_case(key, name))
-        return actions.get(name) or next(alike, None)
+        return self.settings.actions.get(name) or self._actions.get(without_case(name))
 
     @property
     def public_url(self) -> str:
