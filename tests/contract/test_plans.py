@@ -63,6 +63,15 @@ def test_what_is_asked_of_deliveries_again_and_again_costs_the_same_however_many
     assert index in "\n".join(row[3] for row in plan)
 
 
+def test_a_released_freeze_finds_rejections_that_can_be_undone_without_the_others() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate_sqlite(connection, 0)
+        query = load_queries()["open_approvals"]
+        steps = [row[3] for row in connection.execute(f"explain query plan {query}", [1] * query.count("?"))]
+    assert "SEARCH approvals USING INDEX approvals_by_release (workspace=? AND release_at>?)" in steps
+    assert [step for step in steps if "PRIMARY KEY" in step or step.startswith("SCAN")] == []
+
+
 @pytest.mark.parametrize("name", ["checked_approvals", "checked_entries"])
 def test_a_page_of_what_is_verified_costs_the_same_however_much_comes_after_it(name: str) -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:

@@ -21,6 +21,7 @@ MADE = {
         "e0e92d122a91349c",  # 0012 keys
         "f5b7a00b6d7c8325",  # 0013 pins
         "7fc71982d551770f",  # 0014 key quotas
+        "95fff84561c1800e",  # 0015 rejections
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -37,6 +38,7 @@ MADE = {
         "d743328396aea080",  # 0012 keys
         "b6de085537d4ae79",  # 0013 pins
         "44de12096a916537",  # 0014 key quotas
+        "95fff84561c1800e",  # 0015 rejections
     ],
 }
 

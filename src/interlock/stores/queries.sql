@@ -275,7 +275,7 @@ select count(*) from (
 -- name: open_approvals
 select id from approvals where workspace = ? and status = 'pending'
 union all select id from approvals where {odd} and status in ('approved', 'running') and workspace = ?
-union all select id from approvals where {odd} and status = 'rejected' and workspace = ? and release_at > ?
+union all select id from approvals where workspace = ? and release_at > ? and status = 'rejected'
 
 -- name: policy
 select version, sha256, body, author, at, reason, source from policies where workspace = ?
