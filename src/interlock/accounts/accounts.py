@@ -81,10 +81,12 @@ class Accounts:
         bindings: Bindings = Bindings(),  # noqa: B008  frozen
         lasts: int | None = None,
     ) -> tuple[Key, str]:
-        """The key itself is given once. A person's key adds a person who is missing; an agent's may be nobody's."""
+        """The key itself is given once. A missing `user` is added, a missing requester is refused."""
         key_id, secret = _new_key()
         key = keys.draft(key_id, workspace, name, role, author, user, bindings)
-        return await self._change(workspace, lambda book: keys.add(book, key, lasts, digest(secret))), secret
+        adds = bool(user) or role != AGENT
+        made = await self._change(workspace, lambda book: keys.add(book, key, lasts, digest(secret), adds_person=adds))
+        return made, secret
 
     async def rotate_key(
         self, workspace: str, key_id: str, author: str, overlap: int = 24 * HOUR, lasts: int | None = None

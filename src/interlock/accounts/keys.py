@@ -46,7 +46,7 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
     return replace(key, per_minute=bindings.per_minute, pending=bindings.pending)
 
 
-def add(book: Book, key: Key, lasts: int | None, digest: str) -> Key:
+def add(book: Book, key: Key, lasts: int | None, digest: str, *, adds_person: bool) -> Key:
     """`lasts` are milliseconds, or NEVER; None is 90 days for people, and never for agents."""
     if book.key(key.id) is not None:
         raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
@@ -58,9 +58,9 @@ def add(book: Book, key: Key, lasts: int | None, digest: str) -> Key:
             f"{user.name} is a {user.role}, so a key of theirs cannot be for {_a(key.role)}. Change their role first."
         )
     if key.person and user is None:
-        if key.role == AGENT:
+        if not adds_person:
             raise _no_person(key.person, book)
-        _add_person(book, User(key.person, key.role), key.created_by)
+        _add_person(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
     made = replace(key, created_at=book.now, expires_at=_end(book.now, key.role, lasts))
     book.add_key(made, digest)
     book.tell(Event("key_created", made.created_by, _facts(made, digest), "", {"name": made.name}))

@@ -70,7 +70,7 @@ async def create(
 ) -> None:
     """Make a key and print it, this once, on the last line. Needs no running server.
 
-    --user of an agent's key means --requester NAME. For quotas, 0 is no limit.
+    --user of an agent's key means --requester NAME, and adds a missing person. For quotas, 0 is no limit.
     """
     await _workspace(desk)
     author = await desk.person("")

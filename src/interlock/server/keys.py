@@ -33,10 +33,10 @@ class NewKey(Body):
 
     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
-    may propose. `requester` is the one person for whom it acts, whose account has to be there, `any` for a back end
-    that authenticates its own users, or `none` for work of nobody; `user` means the same. `per_minute` and `pending`
-    are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a time such as `90d`, or
-    `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
+    may propose. `requester` is the one person for whom it acts, whose account has to exist, `any` for a back end that
+    authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
+    `per_minute` and `pending` are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a
+    time such as `90d`, or `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
     """
 
     name: Text
