@@ -60,7 +60,8 @@ async def test_a_server_over_http_is_served_over_http(shell: Shell, parts: Parts
     real = made("everything", tmp_path)
     with process(everything_over_http(), shell.folder / "server.log") as server:
         (shell.folder / "interlock.yaml").write_text(f"mcp_servers: {{everything: {{url: '{server}'}}}}\n")
-        gate = shell.command("mcp-gate", "--trust-hints", "--http", "--port", "0")
+        config = ("--config", str(shell.folder / "interlock.yaml"))
+        gate = shell.command("mcp-gate", *config, "--trust-hints", "--http", "--port", "0")
         with process(gate, shell.folder / "gate.log", env=shell.env(), cwd=shell.folder) as address:
             async with Client(address, read_timeout_seconds=PATIENCE) as client:
                 await assert_reads_pass_and_writes_ask(client, real, parts)
@@ -73,7 +74,7 @@ async def test_all_of_them_stand_behind_one_gate(shell: Shell, parts: Parts, tmp
         reals.append(made(name, tmp_path / name))
     servers = {real.name: {"command": real.command[0], "args": real.command[1:]} for real in reals}
     (shell.folder / "interlock.yaml").write_text(json.dumps({"mcp_servers": servers}))
-    command, *args = shell.command("mcp-gate", "--trust-hints")
+    command, *args = shell.command("mcp-gate", "--config", str(shell.folder / "interlock.yaml"), "--trust-hints")
     started = StdioServerParameters(command=command, args=args, env=dict(shell.env()), cwd=shell.folder)
     async with Client(started, read_timeout_seconds=PATIENCE) as client:
         offered = [tool.name for tool in (await client.list_tools()).tools]

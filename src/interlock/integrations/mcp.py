@@ -94,7 +94,10 @@ async def mcp_gate(
     `log` takes a line about frames of clients that got to no server.
     """
     if not offer.servers:
-        raise Misconfigured("There is no MCP server: name one (interlock mcp-gate -- COMMAND), or under mcp_servers:.")
+        raise Misconfigured(
+            "There is no MCP server. Name one after --: interlock mcp-gate -- COMMAND. Or list servers under "
+            "mcp_servers: in a file that --config names; an interlock.yaml in the working folder is not read."
+        )
     lock = agent.lock
     live = await asyncio.to_thread(lock.open)
     key = await live.side.number_key()
