@@ -4,7 +4,7 @@ interlock serve                                          in one terminal
 interlock keys create --name mailer --role agent         in another one: prints a key
 INTERLOCK_KEY=… python examples/07_remote_agent.py http://127.0.0.1:8321
 interlock approvals list                                 in a third one, beside the server
-interlock approvals approve ID
+interlock approvals approve ID --acknowledge-all         the program hides an argument, and a person has to see that
 """
 
 import asyncio

@@ -86,7 +86,10 @@ def answer(shell: Shell, item: dict[str, Any]) -> None:
         done = [shell("approvals", "respond", item["id"], "--answer", said)]
     else:
         people = PEOPLE[: item["quorum"]["need"]]
-        done = [shell("approvals", "approve", item["id"], "--user", name) for name in people]
+        alarms = {each["kind"] for each in shown["findings"] if each["level"] == "alarm"}
+        assert alarms <= {"agent_secret"}, "only what an agent elsewhere hides has to be acknowledged in an example"
+        seen = ["--acknowledge-all"] if alarms else []
+        done = [shell("approvals", "approve", item["id"], "--user", name, *seen) for name in people]
     assert [each.err for each in done if each.code] == []
 
 
