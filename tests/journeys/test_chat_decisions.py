@@ -175,10 +175,14 @@ def test_second_call_like_the_first_asks_again(world: World) -> None:  # R20
 def test_edit_that_a_rule_denies_goes_back_to_the_person_and_not_to_the_model(world: World) -> None:  # R11 R34
     with world.say(f'create an objective "Edit {world.name}"') as talk:
         card = talk.until("approval_request").data["approval"]
-        for args in ({"title": f"Never {world.name}"}, {"title": ""}, {"title": "x", "approved": True}):
+        for args, error in (
+            ({"title": f"Never {world.name}"}, "denied_now"),
+            ({"title": ""}, "invalid_decision"),
+            ({"title": "x", "approved": True}, "invalid_decision"),
+        ):
             body = {"kind": "edit", "args_sha256": card["args_sha256"], "args": args}
             refused = world.bob.client.post(f"/api/approvals/{card['id']}/decision", json=body)
-            assert (refused.status_code, refused.json()["error"]) == (422, "invalid_decision")
+            assert (refused.status_code, refused.json()["error"]) == (422, error)
         assert world.bob.approval(card["id"])["status"] == "pending"
         world.bob.decide(card, "approve")
         talk.rest()
