@@ -10,10 +10,12 @@ import httpx2
 import pytest
 
 from interlock.configuration import Action, Settings, Verification
+from interlock.core.call import ToolSpec
 from interlock.core.freeze import Freeze
 from interlock.durations import rfc3339
 from interlock.gate import uuid7
 from interlock.server.requests import Resumed
+from interlock.web.site import Site
 from tests.server.conftest import As
 from tests.serving import make_keys
 from tests.support import Clock, Parts, kinds
@@ -305,3 +307,33 @@ class TestConfigured:
     async def test_a_configured_team_decides_though_nobody_is_in_it(self, client: As, keys: Keys) -> None:  # R26
         request_id = await taken_in(client(keys["agent"]), {"key": "a"}, "update")
         assert (await submit(client(keys["admin"]), request_id, "approved")).status_code == 403
+
+
+HEADERS = {"url": "https://api.example.com/x", "headers": {"Authorization": "Bearer hunter2"}}
+
+
+@pytest.mark.parametrize("tool", ["http_post", "HTTP_Post"])
+async def test_what_is_registered_of_a_tool_counts_for_a_request(
+    client: As, keys: Keys, parts: Parts, site: Site, tool: str
+) -> None:
+    agent, vic = client(keys["agent"]), client(keys["viewer"])
+    request_id = await taken_in(agent, HEADERS, tool)
+    card = await vic.get(f"/api/approvals/{request_id}")
+    assert "hunter2" not in card.text
+    assert card.json()["effect"] == "write"
+    odd = (await send(agent, {"address": "nowhere"}, tool)).json()
+    assert odd["flags"], "it does not fit the registered schema"
+    await site.workspaces.put_policy("default", "version: 1\nrules:\n  - {name: no, then: deny}\n", "ada")
+    assert (await send(agent, HEADERS, tool)).json()["status"] == "denied"
+    entries = [entry async for page in parts.store.entries("default", 0) for entry in page]
+    denied = [entry for entry in entries if entry.kind == "denied"]
+    assert denied
+    assert not [entry for entry in entries if b"hunter2" in (entry.content or b"")]
+
+
+async def test_a_pin_of_a_ready_action_keeps_the_schema_of_the_action(client: As, keys: Keys, site: Site) -> None:
+    await site.workspaces.pin("default", [ToolSpec("fund_transfer", "destructive")], "", "ada")
+    answer = (await send(client(keys["agent"]), {"amount": -5, "recipient": "ann"})).json()
+    assert answer["flags"]
+    shown = (await client(keys["viewer"]).get(f"/api/approvals/{answer['requestId']}")).json()
+    assert shown["effect"] == "destructive"

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from interlock.configuration import Action
+from interlock.configuration import Action, is_ready
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.claims import Fill
@@ -26,7 +26,7 @@ from interlock.server.models import Status, Time, Told
 from interlock.shape import shown_args
 from interlock.web.asgi import Body, json_answer
 from interlock.web.desk import AtDesk
-from interlock.web.proposing import Proposed, call_of, pinned_spec, team_of, with_team
+from interlock.web.proposing import Proposed, call_of, known_spec, team_of, with_team
 from interlock.web.routing import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
 from interlock.workspaces import Doors
@@ -247,14 +247,15 @@ def _until(text: str | None, now: int) -> int | None:
 
 
 def _spec(site: Site, doors: Doors, name: str) -> ToolSpec:
-    """An action that is configured or pinned is known; any other is what the request says, and asks."""
-    action, verification = site.action(name), site.settings.verification
-    decisions = ("approve", "edit", "reject") if verification.allow_modifications else ("approve", "reject")
-    if action is None:
-        pin = pinned_spec(name, doors)
-        return ToolSpec(name, decisions=decisions, declared=True) if pin is None else replace(pin, decisions=decisions)
-    schema = _schema(action, verification.schema_strictness) if verification.enabled else None
-    return ToolSpec(name, "write", schema, decisions=decisions)
+    """What the server knows of a tool, as in every interface; an unknown one is what the request says, and asks."""
+    action, known, allows = site.action(name), known_spec(name, site, doors), site.settings.verification
+    decisions = ("approve", "edit", "reject") if allows.allow_modifications else ("approve", "reject")
+    if known is None and action is None:
+        return ToolSpec(name, decisions=decisions, declared=True)
+    spec = known or ToolSpec(name, "write")
+    if action is not None and (spec.schema is None or not is_ready(action)):
+        spec = replace(spec, schema=_schema(action, allows.schema_strictness) if allows.enabled else None)
+    return replace(spec, decisions=spec.decisions or decisions)
 
 
 def _schema(action: Action, strictness: str) -> Mapping[str, object]:

@@ -106,16 +106,15 @@ class Definition(NamedTuple):
 
 def definition_of(body: Proposed, site: Site, doors: Doors) -> Definition:
     """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
-    registered = registered_spec(body.tool, site, doors.workspace)
-    if registered is not None:
-        return Definition(registered, "registered")
-    pin = pinned_spec(body.tool, doors)
-    if pin is None:
+    known = known_definition(body.tool, site, doors)
+    if known is None:
         return Definition(declared_spec(body, believed=site.action(body.tool) is None), "declared")
+    if known.origin == "registered":
+        return known
     claimed = declared_spec(body)
     if claimed.describe or claimed.preview:
-        pin = replace(pin, describe=claimed.describe, preview=claimed.preview)
-    return Definition(pin, "pinned")
+        return Definition(replace(known.spec, describe=claimed.describe, preview=claimed.preview), "pinned")
+    return known
 
 
 def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCall:
@@ -128,9 +127,18 @@ def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCa
     return replace(call, caller=caller, doubt=doubt, doubted_effect=said.effect if doubt else "")
 
 
+def known_definition(tool: str, site: Site, doors: Doors) -> Definition | None:
+    """What the server knows of a tool, for every interface: as it is registered, else as it is pinned."""
+    registered = registered_spec(tool, site, doors.workspace)
+    if registered is not None:
+        return Definition(registered, "registered")
+    pin = pinned_spec(tool, doors)
+    return None if pin is None else Definition(pin, "pinned")
+
+
 def known_spec(tool: str, site: Site, doors: Doors) -> ToolSpec | None:
-    """Of a tool that is registered or pinned."""
-    return registered_spec(tool, site, doors.workspace) or pinned_spec(tool, doors)
+    known = known_definition(tool, site, doors)
+    return None if known is None else known.spec
 
 
 def pinned_spec(tool: str, doors: Doors) -> ToolSpec | None:
