@@ -92,9 +92,17 @@ async def test_a_persons_key_has_at_most_the_rights_of_the_person_now(parts: Par
     accounts = parts.accounts
     await accounts.add_user("default", "bob", "admin", "ada", frozenset({"finance"}))
     await accounts.add_user("default", "ada", "admin", "ada")
-    _, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
+    key, secret = await accounts.create_key("default", "laptop", "reviewer", "ada", "bob")
     assert await accounts.by_key(secret) == Principal(
-        "default", "bob", "reviewer", frozenset({"finance"}), "key", secret[:12], root=secret[:12]
+        "default",
+        "bob",
+        "reviewer",
+        frozenset({"finance"}),
+        "key",
+        secret[:12],
+        root=secret[:12],
+        person_role="admin",
+        expires_at=key.expires_at,
     )
     await accounts.change_user("default", "bob", "ada", role="viewer", teams=frozenset({"ops"}))
     who = await accounts.by_key(secret)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.decision import Reviewer
-from interlock.core.errors import InvalidRequest, RecentSignInRequired
+from interlock.core.errors import Forbidden, InvalidRequest, RecentSignInRequired
 from interlock.core.identity import (
     RECENT,
     ROLES,
@@ -14,11 +14,14 @@ from interlock.core.identity import (
     Principal,
     check_bindings,
     check_email,
+    check_lends,
     check_name,
     check_names,
+    check_own_key,
     check_person_name,
     check_recent,
     check_role,
+    check_whole,
     check_workspace,
     is_name,
     lesser,
@@ -167,3 +170,47 @@ def test_an_address_has_two_sides() -> None:
     for email in ("ann", "@example.com", "ann@", "a@b@c", "a b@c", "a\u202e@b", f"{'x' * 200}@b"):
         with pytest.raises(InvalidRequest, match="not an e-mail address"):
             check_email(email)
+
+
+def persons(role: str, person_role: str = "admin", **more: int) -> Principal:
+    return Principal(
+        "default", "ada", role, credential="ilk_mine", person_role=person_role, expires_at=more.get("expires_at")
+    )
+
+
+@pytest.mark.parametrize("role", ROLES[1:])
+@pytest.mark.parametrize("other", ROLES[1:])
+def test_a_key_reaches_its_persons_keys_of_at_most_its_role(role: str, other: str) -> None:
+    key = Key("ilk_other", "default", "laptop", other, "ada", "ada", 0)
+    if ROLES.index(other) > ROLES.index(role):
+        with pytest.raises(Forbidden, match="cannot rotate or end one for more"):
+            check_own_key(persons(role), key)
+    else:
+        check_own_key(persons(role), key)
+
+
+def test_a_key_reaches_itself_and_a_session_every_key() -> None:
+    mine = Key("ilk_mine", "default", "laptop", "admin", "ada", "ada", 0)
+    other = replace(mine, id="ilk_other")
+    demoted = persons("viewer", "viewer")  # of somebody who was an admin once
+    check_own_key(demoted, mine)
+    check_own_key(Principal("default", "ada", "viewer", via="web"), other)
+    with pytest.raises(Forbidden):
+        check_own_key(demoted, other)
+
+
+def test_what_concerns_the_person_takes_a_session_or_a_key_of_their_role() -> None:
+    check_whole(persons("admin"))
+    check_whole(Principal("default", "ada", "admin", via="web"))
+    with pytest.raises(Forbidden, match="a key for a reviewer, and are admin here"):
+        check_whole(persons("reviewer"))
+
+
+def test_nobody_lends_what_they_do_not_have() -> None:
+    check_lends(persons("reviewer", "reviewer"), 10**15)
+    check_lends(persons("reviewer", "reviewer", expires_at=1_000), 1_000)
+    check_lends(persons("reviewer", "reviewer", expires_at=1_000), None)
+    with pytest.raises(Forbidden, match="ends before that"):
+        check_lends(persons("reviewer", "reviewer", expires_at=1_000), 1_001)
+    with pytest.raises(Forbidden, match="Viewers decide nothing"):
+        check_lends(persons("viewer", "viewer"), None)

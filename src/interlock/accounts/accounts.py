@@ -80,22 +80,33 @@ class Accounts:
         user: str = "",
         bindings: Bindings = Bindings(),  # noqa: B008  frozen
         lasts: int | None = None,
+        until: int | None = None,
     ) -> tuple[Key, str]:
         """The key itself is given once. A missing `user` is added, a missing requester is refused."""
         key_id, secret = _new_key()
         key = keys.draft(key_id, workspace, name, role, author, user, bindings)
         adds = bool(user) or role != AGENT
-        made = await self._change(workspace, lambda book: keys.add(book, key, lasts, digest(secret), adds_person=adds))
+        kept = digest(secret)
+        made = await self._change(
+            workspace, lambda book: keys.add(book, key, lasts, kept, adds_person=adds, until=until)
+        )
         return made, secret
 
     async def rotate_key(
-        self, workspace: str, key_id: str, author: str, overlap: int = 24 * HOUR, lasts: int | None = None
+        self,
+        workspace: str,
+        key_id: str,
+        author: str,
+        overlap: int = 24 * HOUR,
+        lasts: int | None = None,
+        until: int | None = None,
     ) -> tuple[Key, str]:
         """A new key in place of another, which ends after the overlap."""
         new_id, secret = _new_key()
         new = Key(new_id, workspace, "", "", "", author, 0)
         kept = digest(secret)
-        return await self._change(workspace, lambda book: keys.rotate(book, key_id, new, overlap, lasts, kept)), secret
+        made = await self._change(workspace, lambda book: keys.rotate(book, key_id, new, overlap, lasts, kept, until))
+        return made, secret
 
     async def keys(self, workspace: str) -> Sequence[Key]:
         return await self._store.keys(workspace)

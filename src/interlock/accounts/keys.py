@@ -46,8 +46,8 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
     return replace(key, per_minute=bindings.per_minute, pending=bindings.pending)
 
 
-def add(book: Book, key: Key, lasts: int | None, digest: str, *, adds_person: bool) -> Key:
-    """`lasts` are milliseconds, or NEVER; None is 90 days for people, and never for agents."""
+def add(book: Book, key: Key, lasts: int | None, digest: str, *, adds_person: bool, until: int | None = None) -> Key:
+    """`lasts` are milliseconds, or NEVER; None is 90 days for people, and never for agents. It ends by `until`."""
     if book.key(key.id) is not None:
         raise Conflict("This key is there already. Try again: another one is made.", key_id=key.id)
     user = book.user(key.person) if key.person else None
@@ -61,7 +61,7 @@ def add(book: Book, key: Key, lasts: int | None, digest: str, *, adds_person: bo
         if not adds_person:
             raise _no_person(key.person, book)
         _add_person(book, User(key.person, "viewer" if key.role == AGENT else key.role), key.created_by)
-    made = replace(key, created_at=book.now, expires_at=_end(book.now, key.role, lasts))
+    made = replace(key, created_at=book.now, expires_at=_sooner(_end(book.now, key.role, lasts), until))
     book.add_key(made, digest)
     book.tell(Event("key_created", made.created_by, _facts(made, digest), "", {"name": made.name}))
     return made
@@ -76,8 +76,10 @@ def revoke(book: Book, key_id: str, author: str) -> Key:
     return replace(key, revoked_at=book.now)
 
 
-def rotate(book: Book, key_id: str, new: Key, overlap: int, lasts: int | None, digest: str) -> Key:
-    """A new key with the same bindings; the old one ends after the overlap, or at its own end if that is sooner."""
+def rotate(
+    book: Book, key_id: str, new: Key, overlap: int, lasts: int | None, digest: str, until: int | None = None
+) -> Key:
+    """A new key with the same bindings, that ends by `until`; the old one ends after the overlap, or when it would."""
     old = _there(book, key_id)
     if not old.counts_at(book.now):
         raise Conflict("This key has ended. Make a new one: interlock keys create", key_id=key_id)
@@ -85,7 +87,7 @@ def rotate(book: Book, key_id: str, new: Key, overlap: int, lasts: int | None, d
         raise InvalidRequest("The overlap is a time from 0s on, such as 24h.")
     if lasts is None:
         lasts = NEVER if old.expires_at is None else max(old.expires_at - old.created_at, DAY)
-    expires_at = _end(book.now, old.role, lasts)
+    expires_at = _sooner(_end(book.now, old.role, lasts), until)
     made = replace(old, id=new.id, created_by=new.created_by, created_at=book.now, used_at=None)
     made = replace(made, expires_at=expires_at, rotated_from=old.id, root=old.first)
     book.add_key(made, digest)
@@ -147,6 +149,10 @@ def _end(now: int, role: str, lasts: int | None) -> int | None:
     if not 0 < lasts <= LONGEST:
         raise InvalidRequest("A key lasts for a while, and for ten years at most. Say never if it is to have no end.")
     return now + lasts
+
+
+def _sooner(end: int | None, until: int | None) -> int | None:
+    return min((each for each in (end, until) if each is not None), default=None)
 
 
 def _facts(key: Key, digest: str) -> dict[str, object]:

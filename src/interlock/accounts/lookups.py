@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from ipaddress import ip_address, ip_network
 
 from interlock.accounts.keys import expired
@@ -71,7 +72,8 @@ def of_key(key: Key, person: User | None, now: int) -> Principal:
     if person is None:  # no such key is made
         raise no_key()
     role = lesser(key.role, person.role)
-    return Principal(key.workspace, person.name, role, person.teams, "key", key.id, root=key.first)
+    proven = Principal(key.workspace, person.name, role, person.teams, "key", key.id, root=key.first)
+    return replace(proven, person_role=person.role, expires_at=key.expires_at)
 
 
 def _of_agent(key: Key) -> Principal:

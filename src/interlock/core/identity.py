@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from interlock.core.call import MAX_NAME, MAX_NAMES
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
-from interlock.core.errors import InvalidRequest, RecentSignInRequired
+from interlock.core.errors import Forbidden, InvalidRequest, RecentSignInRequired
 from interlock.core.event import TIME
 
 AGENT = "agent"
@@ -29,7 +29,8 @@ class Principal:
     An agent's key may be bound: to names of `agents`, to patterns of `tools`, and to a `requester`, which is a person's
     name, "any" (the program authenticates its own users), "none" (it works for nobody) or "" (not bound). `root` is the
     id of the first key of its chain of rotations. `per_minute` and `pending` are the key's own quotas; None is the
-    server's. `signed_in_at` is of sessions, `address` is the client's if known.
+    server's. `signed_in_at` is of sessions, `address` is the client's if known. `person_role` and `expires_at` are of
+    a person's key: what the person is, who may be more than their key, and when the key ends.
     """
 
     workspace: str
@@ -46,6 +47,8 @@ class Principal:
     pending: int | None = None
     signed_in_at: int | None = None
     address: str = ""
+    person_role: str = ""
+    expires_at: int | None = None
 
     @property
     def owner(self) -> str:
@@ -170,6 +173,26 @@ def check_recent(who: Principal, now: int) -> None:
             "This needs a sign-in of the last 5 minutes. Sign in again with your password, by a link or through your "
             "provider, then repeat it."
         )
+
+
+def check_own_key(who: Principal, key: Key) -> None:
+    """Of its person's keys, a key rotates and ends those of at most its own role. A session is the person."""
+    if who.via == "key" and key.id != who.credential and lesser(key.role, who.role) != key.role:
+        raise Forbidden(f"You came with a key for a {who.role}: it cannot rotate or end one for more. Sign in first.")
+
+
+def check_whole(who: Principal) -> None:
+    """What concerns a person and not one key takes a session, or a key that may all that the person may."""
+    if who.person_role and who.person_role != who.role:
+        raise Forbidden(f"You came with a key for a {who.role}, and are {who.person_role} here. Sign in first.")
+
+
+def check_lends(who: Principal, until: int | None) -> None:
+    """Whoever names a stand-in lends a seat: nobody lends what they do not have, nor for longer than they have it."""
+    if lesser(who.role, "viewer") == who.role:
+        raise Forbidden("Viewers decide nothing, so that nobody can stand in for them. Leave users and teams empty.")
+    if until is not None and who.expires_at is not None and until > who.expires_at:
+        raise Forbidden("Your key ends before that. Name stand-ins until then at the latest, or sign in first.")
 
 
 def lesser(role: str, other: str) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from interlock.core.binding import MAX_TOKEN
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import Principal
+from interlock.core.identity import Principal, check_whole
 from interlock.durations import rfc3339
 from interlock.stores.deliveries import Identity
 from interlock.web.asgi import Body
@@ -80,7 +80,8 @@ async def bind_me(body: Binding, site: Here, who: Caller) -> IdentityInfo:
 
 @router.delete("/api/me/identities/{identity_id}", responses=fails(404), status_code=204, **may(LOOKERS))
 async def unbind_me(identity_id: str, site: Here, who: Caller) -> None:
-    """From then on, that account elsewhere is nobody here."""
+    """From then on, that account elsewhere is nobody here. A key that is for less than its person cannot."""
+    check_whole(who)
     await _unbind(site, who, identity_id, await _mine(site, who))
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from interlock.accounts.keys import NEVER
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import AGENT, MAX_QUOTA, Bindings, Key, Principal, lesser
+from interlock.core.identity import AGENT, MAX_QUOTA, Bindings, Key, Principal, check_own_key, lesser
 from interlock.durations import optional_rfc3339, parse_duration, rfc3339
 from interlock.server.people import Names, PersonRole, Text, traced
 from interlock.web.asgi import Body
@@ -21,7 +21,10 @@ Quota = Annotated[int, Field(ge=0, le=MAX_QUOTA)] | None
 
 
 class NewOwnKey(Body):
-    """`expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days."""
+    """`expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
+
+    Made with a key, it ends with that key at the latest.
+    """
 
     name: Text
     role: PersonRole | None = None
@@ -104,21 +107,24 @@ async def make_my_key(body: NewOwnKey, site: Here, who: Caller) -> MadeKey:
     if lesser(role, who.role) != role:
         raise Forbidden(f"You are {who.role} here, so that a key of yours cannot be for more.")
     made = await traced(site, who).create_key(
-        who.workspace, body.name, role, who.name, who.name, lasts=_lasts(body.expires_in)
+        who.workspace, body.name, role, who.name, who.name, lasts=_lasts(body.expires_in), until=who.expires_at
     )
     return _made(*made)
 
 
 @router.post("/api/me/keys/{key_id}/rotate", responses=fails(404, 409), status_code=201, **recently(LOOKERS))
 async def rotate_my_key(key_id: str, site: Here, who: Caller, body: Rotation | None = None) -> MadeKey:
-    """Makes a key in place of one of one's own, which ends after the overlap."""
+    """Makes a key in place of one of one's own, which ends after the overlap.
+
+    With a key, only those of at most its role; the new one ends with that key at the latest.
+    """
     await _mine(site, who, key_id)
-    return await _rotated(site, who, key_id, body or Rotation())
+    return await _rotated(site, who, key_id, body or Rotation(), who.expires_at)
 
 
 @router.delete("/api/me/keys/{key_id}", responses=fails(404), **may(LOOKERS))
 async def revoke_my_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
-    """Ends a key of one's own, at once and for good."""
+    """Ends a key of one's own, at once and for good. With a key, only those of at most its role."""
     await _mine(site, who, key_id)
     return _key(await traced(site, who).revoke_key(who.workspace, key_id, who.name))
 
@@ -152,14 +158,16 @@ async def revoke_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
     return _key(await traced(site, who).revoke_key(who.workspace, key_id, who.name))
 
 
-async def _rotated(site: Site, who: Principal, key_id: str, body: Rotation) -> MadeKey:
+async def _rotated(site: Site, who: Principal, key_id: str, body: Rotation, until: int | None = None) -> MadeKey:
     overlap, lasts = parse_duration(body.overlap), _lasts(body.expires_in)
-    return _made(*await traced(site, who).rotate_key(who.workspace, key_id, who.name, overlap, lasts))
+    return _made(*await traced(site, who).rotate_key(who.workspace, key_id, who.name, overlap, lasts, until))
 
 
 async def _mine(site: Site, who: Principal, key_id: str) -> None:
-    if all(key.id != key_id for key in await _my_keys(site, who)):
+    found = next((key for key in await _my_keys(site, who) if key.id == key_id), None)
+    if found is None:
         raise NotFound("You have no key with this id.", key_id=key_id)
+    check_own_key(who, found)
 
 
 async def _my_keys(site: Site, who: Principal) -> list[Key]:

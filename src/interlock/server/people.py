@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from interlock.accounts.accounts import Accounts
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import Principal
+from interlock.core.identity import Principal, check_lends, check_whole
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
@@ -221,7 +221,13 @@ async def set_somebody_away(name: str, body: Away, site: Here, who: Caller, resp
 
 @router.put("/api/me/away", responses=fails(404), **recently(LOOKERS))
 async def set_me_away(body: Away, site: Here, who: Caller, response: Response) -> Person:
-    """Says until when one is away, and who decides in one's place."""
+    """Says until when one is away, and who decides in one's place.
+
+    A key that is for less than its person cannot. Viewers have no stand-ins, and those that a key names end with it.
+    """
+    check_whole(who)
+    if body.users or body.teams:
+        check_lends(who, None if body.until is None else parse_time(body.until))
     return await _put_away(site, who, who.name, body, response)
 
 

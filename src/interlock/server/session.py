@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from interlock.accounts.accounts import SESSION, Accounts
 from interlock.core.errors import InvalidRequest
-from interlock.core.identity import Principal
+from interlock.core.identity import Principal, check_whole
 from interlock.web.asgi import Asked, Body
 from interlock.web.auth import Auth
 from interlock.web.routing import ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may
@@ -111,7 +111,11 @@ async def sign_out(site: Here, asked: Given, guard: Guard, response: Response) -
 
 @router.delete("/api/sessions", responses=fails(), **may(LOOKERS))
 async def sign_out_everywhere(site: Here, who: Caller, guard: Guard, response: Response) -> Ended:
-    """Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay."""
+    """Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay.
+
+    A key that is for less than its person cannot.
+    """
+    check_whole(who)
     accounts = site.accounts.traced(who.reviewer().trace)
     sessions, keys = await accounts.sign_out_everywhere(who.workspace, who.name, who.name)
     if who.via == "web":
