@@ -98,6 +98,7 @@ async def test_the_database_refuses_every_illegal_transition_by_itself(parts: Pa
     [(version,)] = place.sql("select version from approvals")
     forbidden = [f"status = '{new}'" for new in set(STATUSES) - TRANSITIONS["pending"]]
     forbidden += ["tool = 'x'", "run_id = 'x'", "expires_at = 7", "nonce = 'x'", "nonce = ''", "fence = fence + 2"]
+    forbidden += ["owner = '*'", "known = '{}'"]  # whose it is, and what its key proved
     for change in forbidden:
         with pytest.raises(Exception, match="illegal transition"):
             place.sql(f"update approvals set {change}, version = version + 1 where id = ?", approval_id)

@@ -22,6 +22,7 @@ MADE = {
         "f5b7a00b6d7c8325",  # 0013 pins
         "7fc71982d551770f",  # 0014 key quotas
         "95fff84561c1800e",  # 0015 rejections
+        "a6b9c60c726201fd",  # 0016 holds
     ],
     "postgres": [
         "5a591e8f3eb0fa6c",  # 0001 heart
@@ -39,6 +40,7 @@ MADE = {
         "b6de085537d4ae79",  # 0013 pins
         "44de12096a916537",  # 0014 key quotas
         "95fff84561c1800e",  # 0015 rejections
+        "0f8f2c82d4ce4fa1",  # 0016 holds
     ],
 }
 
