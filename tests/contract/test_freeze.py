@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -171,6 +172,55 @@ async def test_an_agents_freeze_covers_every_key_that_has_used_its_name(place: P
         await elsewhere.gate.check(call(5, tool=READ.name, agent="bot", caller=key("key2")), READ)
         with pytest.raises(Frozen):
             await start(parts, approval_id, "attempt:key2:x")
+
+
+async def chain(parts: Parts) -> list[str]:
+    """The ids of a key and of two that replaced it."""
+    first, _ = await parts.accounts.create_key("default", "bot", "agent", "ada")
+    second, _ = await parts.accounts.rotate_key("default", first.id, "ada")
+    third, _ = await parts.accounts.rotate_key("default", second.id, "ada")
+    return [first.id, second.id, third.id]
+
+
+def rotated(key_id: str, root: str) -> Caller:
+    return replace(key(key_id), owner=f"key:{root}", root=root)
+
+
+# R59
+@pytest.mark.parametrize("named", [0, 1, 2])
+async def test_a_keys_freeze_covers_its_whole_chain_of_rotations(parts: Parts, named: int) -> None:
+    keys, others = await chain(parts), await chain(parts)
+    approval_id = await approved(parts, agent="other")
+    freeze = await frozen(parts, "key", keys[named])
+    newest, _ = await parts.accounts.rotate_key("default", keys[-1], "ada")
+    for number, each in enumerate((*keys, newest.id)):
+        refused = await parts.gate.check(call(f"in{number}", caller=rotated(each, keys[0])), WRITE)
+        assert isinstance(refused, Refused)
+        with pytest.raises(Frozen):
+            await start(parts, approval_id, f"attempt:{each}:x")
+    assert isinstance(await parts.gate.check(call("out", caller=rotated(others[1], others[0])), WRITE), Waiting)
+    await released(parts, freeze)
+    assert await start(parts, approval_id, f"attempt:{newest.id}:x") == 1
+    assert await faults(parts) == []
+
+
+# R59
+@pytest.mark.parametrize("used", [0, 1, 2])
+async def test_an_agents_freeze_covers_the_chain_of_every_key_that_used_its_name(
+    place: Place, clock: Clock, used: int
+) -> None:
+    async with opened(place, clock) as parts, opened(place, clock) as elsewhere:
+        keys, others = await chain(parts), await chain(parts)
+        approval_id = await approved(parts, agent="other")
+        await parts.gate.check(call("read", tool=READ.name, agent="bot", caller=rotated(keys[used], keys[0])), READ)
+        await frozen(parts, "agent", "bot")
+        newest, _ = await elsewhere.accounts.rotate_key("default", keys[-1], "ada")
+        for number, each in enumerate((*keys, newest.id)):
+            renamed = call(f"in{number}", agent="innocent", caller=rotated(each, keys[0]))
+            assert isinstance(await parts.gate.check(renamed, WRITE), Refused)
+            with pytest.raises(Frozen):
+                await start(parts, approval_id, f"attempt:{each}:x")
+        assert await start(elsewhere, approval_id, f"attempt:{others[2]}:x") == 1
 
 
 async def test_deadlines_reminders_and_escalation_move_by_the_frozen_time(place: Place, clock: Clock) -> None:

@@ -69,6 +69,12 @@ def test_an_agents_freeze_covers_the_keys_that_used_its_name() -> None:
     assert not covers(freeze("agent", "robot"), TARGET._replace(key=""))
 
 
+# R59
+def test_a_keys_freeze_covers_the_keys_of_its_chain() -> None:
+    assert covers(freeze("key", "key0", keys=frozenset({"key0", "key1"})), TARGET)
+    assert not covers(freeze("key", "key0", keys=frozenset({"key0", "key2"})), TARGET)
+
+
 def test_the_key_of_a_start_is_in_the_name_of_its_attempt() -> None:
     assert key_of("attempt:key1:a:b") == "key1"
     assert key_of("runner:machine:1:2:3") == ""

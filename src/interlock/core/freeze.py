@@ -30,7 +30,8 @@ SUSPENDED = frozenset({"pending", "approved", "rejected"})  # what has a deadlin
 class Freeze:
     """`name` is the agent's, the id of the key, or a pattern of tools; empty for a workspace.
 
-    `keys` are those of an agent: every key that has used its name.
+    `keys` are those that it covers besides: of an agent every key that has used its name, and of every such key, as of
+    a key that is frozen itself, all keys of its chain of rotations.
     """
 
     id: str
@@ -133,7 +134,7 @@ def covers(freeze: Freeze, target: Target) -> bool:
         case "agent":
             return not target.keys.isdisjoint(freeze.keys) or fold(freeze.name) in map(fold, target.agents)
         case "key":
-            return freeze.name in target.keys
+            return freeze.name in target.keys or not target.keys.isdisjoint(freeze.keys)
         case "tool":
             return fnmatchcase(fold(target.tool), fold(freeze.name))
         case _:

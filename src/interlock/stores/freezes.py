@@ -49,9 +49,7 @@ class SqlFreezes:
         def run(tx: Transaction) -> Freeze:
             change = rules.make(draft, tx.freezes(draft.workspace), tx.moment(draft.workspace))
             if change.events:
-                used = tx.fetch("keys_of_agent", draft.workspace, fold(draft.name))
-                keys = frozenset(row[0] for row in used) if draft.scope == "agent" else draft.keys
-                tx.save_freeze(change._replace(state=replace(change.state, keys=keys)))
+                tx.save_freeze(change._replace(state=replace(change.state, keys=_keys(tx, draft))))
             return change.state
 
         return cast(Freeze, await self._database.write(Work(run, draft.workspace, (("freezes", draft.workspace),))))
@@ -99,6 +97,18 @@ class SqlFreezes:
                 tx.write("insert_key_agent", workspace, agent, key)
 
         await self._database.write(Work(run, workspace))
+
+
+def _keys(tx: Transaction, draft: Freeze) -> frozenset[str]:
+    """As `freezes` reads them for one that is written."""
+    match draft.scope:
+        case "agent":
+            found = tx.fetch("keys_of_agent", draft.workspace, fold(draft.name))
+        case "key":
+            found = tx.fetch("keys_of_chain", draft.workspace, draft.name)
+        case _:
+            return draft.keys
+    return frozenset(str(row[0]) for row in found)
 
 
 def _deferred(workspace: str, ids: Sequence[str]) -> Callable[[Transaction], int]:

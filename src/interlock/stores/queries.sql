@@ -236,8 +236,12 @@ select coalesce(sum(n), 0) from reads where workspace = ? and tool = ? and minut
 -- name: freezes
 select
     f.id, f.workspace, f.scope, f.name, f.reason, f.created_by, f.at, f.released_at, f.released_by, f.settled_at,
-    coalesce(u.key_id, '')
-from freezes f left join key_agents u on u.workspace = f.workspace and u.agent in (f.folded, '*') and f.scope = 'agent'
+    coalesce(c.id, u.key_id, '')
+from freezes f
+left join key_agents u on u.workspace = f.workspace and u.agent in (f.folded, '*') and f.scope = 'agent'
+left join keys k on k.workspace = f.workspace and k.id = case f.scope when 'key' then f.name else u.key_id end
+left join keys c on c.workspace = k.workspace
+    and coalesce(nullif(c.root, ''), c.id) = coalesce(nullif(k.root, ''), k.id)
 where f.workspace = ? and f.settled_at is null order by f.at, f.id, u.key_id
 
 -- name: all_freezes
@@ -262,7 +266,16 @@ on conflict (workspace, id) do update set
 insert into key_agents (workspace, agent, key_id) values (?, ?, ?) on conflict do nothing
 
 -- name: keys_of_agent
-select key_id from key_agents where workspace = ? and agent in (?, '*') order by key_id
+select coalesce(c.id, u.key_id) from key_agents u
+left join keys k on k.workspace = u.workspace and k.id = u.key_id
+left join keys c on c.workspace = k.workspace
+    and coalesce(nullif(c.root, ''), c.id) = coalesce(nullif(k.root, ''), k.id)
+where u.workspace = ? and u.agent in (?, '*') order by u.key_id
+
+-- name: keys_of_chain
+select c.id from keys k join keys c on c.workspace = k.workspace
+    and coalesce(nullif(c.root, ''), c.id) = coalesce(nullif(k.root, ''), k.id)
+where k.workspace = ? and k.id = ? order by c.id
 
 -- name: key_agent
 select 1 from key_agents where workspace = ? and agent in (?, '*') and key_id = ?

@@ -155,7 +155,7 @@ class Transaction:
         known = self._freezes.get(workspace, self._memory.freezes.get(workspace))
         if known is None:
             known = rows.freezes_of(self._connection.fetch("freezes", workspace))
-            if not any(each.scope == "agent" for each in known):  # the keys that it covers change without an entry
+            if not any(each.scope in ("agent", "key") for each in known):  # the keys that they cover change
                 self._memory.freezes[workspace] = known
         return known
 
