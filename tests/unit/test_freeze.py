@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core import execution
-from interlock.core.call import Caller
+from interlock.core.call import Caller, actor_of
 from interlock.core.errors import DeniedNow, Frozen, InvalidRequest
 from interlock.core.event import Change, Event
 from interlock.core.freeze import (
@@ -30,8 +30,10 @@ from interlock.core.freeze import (
 )
 from interlock.core.ledger import Entry, Head, Verifier, seal
 from interlock.core.policy import Ask, Rung
+from interlock.core.request import request
 from interlock.core.routing import due_at
-from tests.unit.builders import LEASE, NOW, at, call, in_status, requested, stored
+from interlock.core.stamps import stamped
+from tests.unit.builders import LEASE, NOW, at, call, in_status, proposal, requested, stored
 
 TARGET = Target("default", ("boss", "bot"), "key1", "pay")
 
@@ -285,8 +287,53 @@ def test_a_start_between_frozen_and_unfrozen_breaks_a_law(scope: str, name: str)
 
 
 def test_a_call_of_no_agent_is_covered_by_no_agents_freeze() -> None:
-    alone = PROPOSED._replace(actor="")
-    assert faults(alone, APPROVED, frozen("agent", "bot"), STARTED) == []
+    alone = PROPOSED._replace(actor=actor_of(call(agent="")))
+    for name in ("bot", "agent"):
+        assert faults(alone, APPROVED, frozen("agent", name), STARTED) == []
+    named = PROPOSED._replace(actor=actor_of(call(agent="agent")))
+    assert faults(named, APPROVED, frozen("agent", "agent"), STARTED) == ["Started while it was frozen."]
+
+
+def born(**more: Any) -> Event:
+    """The first entry of a call, with all that a program writes there."""
+    return stamped(request(proposal(**more), Ask(), at()))[0]._replace(approval_id="a1")
+
+
+# R59
+@pytest.mark.parametrize(
+    ("scope", "name", "covered"),
+    [
+        ("agent", "boss", True),  # which called the one that calls
+        ("agent", "helper", True),
+        ("agent", "other", False),
+        ("key", "proposing", True),
+        ("key", "first", True),  # of which the proposing one is a rotation
+        ("key", "other", False),
+    ],
+)
+def test_the_law_sees_the_agents_and_the_key_that_a_call_was_proposed_with(
+    scope: str, name: str, covered: bool
+) -> None:
+    caller = Caller(owner="key:first", owners=frozenset({"key:first"}), agents=(), credential="proposing")
+    event = born(agent="helper", agent_path=("boss", "helper"), caller=replace(caller, root="first"))
+    binding = event.data["binding"]
+    after = [APPROVED, frozen(scope, name), STARTED]
+    after = [each._replace(data={**each.data, "binding": binding}) if each.approval_id else each for each in after]
+    assert faults(event, *after) == (["Started while it was frozen."] if covered else [])
+    erased = event._replace(content=None)  # then only the one that calls is known
+    assert faults(erased, *after) == (["Started while it was frozen."] if name == "helper" else [])
+
+
+def test_the_law_takes_no_agents_name_for_a_key() -> None:
+    caller = Caller(owner="agent:helper", owners=frozenset(), agents=("helper",), credential="proposing")
+    event = born(agent="helper", caller=caller)
+    after = [each._replace(data={**each.data, "binding": event.data["binding"]}) for each in (APPROVED, STARTED)]
+    assert faults(event, after[0], frozen("key", "helper"), after[1]) == []
+
+
+@pytest.mark.parametrize("content", [{"agent_path": 7}, {"agent_path": ["x"], "owner": 7, "credential": None}])
+def test_the_law_reads_whatever_an_entry_says(content: dict[str, object]) -> None:
+    assert faults(PROPOSED._replace(content=content), APPROVED, frozen("tool", "pay"), STARTED)
 
 
 def test_a_freeze_of_a_scope_that_there_is_not_is_a_fault() -> None:

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.approval import Decided
-from interlock.core.call import SECRET, ToolSpec, fingerprint
+from interlock.core.call import SECRET, ToolSpec, actor_of, agent_of, fingerprint
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import CallMismatch, ClockBehind
 from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import Allow, Ask, Deny, Stage
-from interlock.core.request import actor_of, allow, allow_by_grant, deny, request, same_call
+from interlock.core.request import allow, allow_by_grant, deny, request, same_call
 from tests.unit.builders import ARGS, FINANCE, KEY, NOW, OTHER_ARGS, PAY, at, behind, call, pending, proposal
 
 GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", 0, NOW + 1)
@@ -180,6 +180,8 @@ def test_what_rules_match_on_is_kept_where_the_approval_does_not_keep_it() -> No
 def test_an_agent_without_a_name_is_still_an_agent() -> None:
     assert actor_of(call(agent="")) == "agent"
     assert actor_of(call(agent="helper")) == "agent:helper"
+    for name in ("", "helper", "agent", "agent:", "agent:agent"):
+        assert agent_of(actor_of(call(agent=name))) == name
 
 
 # R24, R47

@@ -26,6 +26,7 @@ SWITCHES: tuple[str, ...] = get_args(Switch)
 MAX_NAME = 200
 MAX_NAMES = 64
 MAX_WORDS = 20_000
+AGENT_ACTOR = "agent:"  # how the record begins the name of an agent; alone, without the colon, it is one of no name
 ANYBODY = "*"  # the owner of a call from before calls had one
 SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
 
@@ -392,6 +393,16 @@ def caller_of(subject: Subject) -> Caller | None:
     known = cast(dict[str, Any], json.loads(subject.known))
     lists = {name: tuple(known[name]) for name in ("agents", "teams")}
     return Caller(owner=subject.owner, owners=frozenset({subject.owner}), **{**known, **lists})
+
+
+def actor_of(call: ToolCall) -> str:
+    """As the record names the agent that calls."""
+    return f"{AGENT_ACTOR}{call.agent}" if call.agent else AGENT_ACTOR[:-1]
+
+
+def agent_of(actor: str) -> str:
+    """The inverse: the agent's name, or nothing for a call of none."""
+    return actor[len(AGENT_ACTOR) :] if actor.startswith(AGENT_ACTOR) else ""
 
 
 def proposed_digest(call: ToolCall, nonce: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from interlock.core.call import agent_of
 from interlock.core.event import Stored
 from interlock.core.execution import ATTEMPT
 from interlock.core.stamps import BIRTHS, FIELDS, PARTS, plain, result_sha256, shown_sha256, text_sha256
@@ -129,7 +130,7 @@ class Expected:
     def _begin(self, entry: Entry, data: Facts, content: Facts | None) -> None:
         self.first, self.kept = entry.seq, content is not None
         self._say("created_at", entry.at, entry)
-        self._say("agent", entry.actor.removeprefix("agent:") if entry.actor != "agent" else "", entry)
+        self._say("agent", agent_of(entry.actor), entry)
         if "grant" in data:
             self._say("grant_id", data["grant"], entry)
         if content is not None:

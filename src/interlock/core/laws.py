@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interlock.core.approval import FINAL, TRANSITIONS
+from interlock.core.call import agent_of
 from interlock.core.freeze import SCOPES, Freeze, Target, key_of, stopping
+from interlock.core.stamps import BIRTHS
 
 if TYPE_CHECKING:
     from interlock.core.ledger import Entry
@@ -44,6 +46,7 @@ class Standing:
     bound: str = "?"  # how the data of its next entry begins, if that is about the same arguments
     agent: str = ""
     tool: str = ""
+    told: bytes | None = None  # the content of its first entry, while that is kept and the call may still start
 
 
 # What each kind of entry makes of an approval.
@@ -73,7 +76,6 @@ LEADS_TO: Mapping[str, tuple[str, ...]] = {
     "lost": ("unknown",),
     "resolved": ("succeeded", "failed"),
 }
-BIRTHS = ("proposed", "allowed")
 CHANGES_NOTHING = frozenset(
     {"decision_refused", "finished_late", "commented", "deferred"}
 ) | {  # a refused attempt, evidence, words, a deadline that a freeze held up
@@ -89,6 +91,7 @@ LEGAL = frozenset(
 OPENING = '{"binding":"'  # members are sorted, so this is how most data begins
 DIGEST = 64
 BOUND = len(OPENING) + DIGEST
+KEY_OWNER = "key:"  # how the owner of a call begins whose key is bound to no agent; the first key of its chain follows
 REMEMBERED = 1_000  # different ends of data; there are few, since what varies is the binding
 Facts = Mapping[str, object]
 NOTHING: tuple[str, Facts] = ("", {})
@@ -226,7 +229,8 @@ class Laws:
         standing.idempotent = facts.get("idempotent") is True
         standing.quorum = _quorum(facts)
         standing.expires_at = _number(facts.get("expires_at"))
-        standing.agent, standing.tool = entry.actor.removeprefix("agent:"), str(facts.get("tool", ""))
+        standing.agent, standing.tool = agent_of(entry.actor), str(facts.get("tool", ""))
+        standing.told = entry.content
         standing.approved_binding = binding if entry.kind == "allowed" else ""
         _bind(standing, binding)
 
@@ -261,10 +265,7 @@ class Laws:
         if fence != standing.fence + 1:
             self._fault(entry.seq, f"The fence is {fence} where {standing.fence + 1} comes next.")
         standing.fence += 1
-        agents = (standing.agent,) if standing.agent else ()
-        if self._freezes and stopping(
-            self._freezes.values(), Target(entry.workspace, agents, key_of(entry.actor), standing.tool)
-        ):
+        if self._freezes and stopping(self._freezes.values(), _target(entry, standing)):
             self._fault(entry.seq, "Started while it was frozen.")
 
     def _fault(self, seq: int, message: str) -> None:
@@ -286,6 +287,16 @@ def _bind(standing: Standing, binding: str) -> None:
     standing.binding = binding
     plain = len(binding) == DIGEST and binding.isalnum()  # spelled in JSON as it is
     standing.bound = OPENING + binding if plain else "?"
+
+
+def _target(entry: Entry, standing: Standing) -> Target:
+    """What a start is known to be of: never more than the program itself looked at, which knew the call's key."""
+    told = _read((standing.told or b"{}").decode(errors="replace")) or {}
+    path, owner = told.get("agent_path"), str(told.get("owner", ""))
+    agents = [str(each) for each in path] if isinstance(path, list) else [standing.agent] if standing.agent else []
+    first = owner.removeprefix(KEY_OWNER) if owner.startswith(KEY_OWNER) else ""
+    earlier = frozenset({str(told.get("credential", "")), first} - {""})
+    return Target(entry.workspace, tuple(agents), key_of(entry.actor), standing.tool, earlier)
 
 
 def _packed(standing: Standing) -> str:

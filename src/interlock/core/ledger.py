@@ -15,7 +15,8 @@ from interlock.core.canonical import plain_json
 from interlock.core.event import Event
 from interlock.core.expected_tables import KINDS, ExpectedTables
 from interlock.core.gaps import Gaps
-from interlock.core.laws import BIRTHS, Fault, Laws
+from interlock.core.laws import Fault, Laws
+from interlock.core.stamps import BIRTHS
 
 GENESIS = "0" * 64
 FREEZING = frozenset({"frozen", "unfrozen"})

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.budget import Amounts, plain
-from interlock.core.call import Shown, ToolCall, ToolSpec, subject_of
+from interlock.core.call import Shown, ToolCall, ToolSpec, actor_of, subject_of
 from interlock.core.card import visible
 from interlock.core.changing import but, made
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
@@ -107,10 +107,6 @@ def check_id(given: str) -> None:
 
 def id_taken() -> CallMismatch:
     return CallMismatch("This approval id belongs to another call. Use a new one.")
-
-
-def actor_of(call: ToolCall) -> str:
-    return f"agent:{call.agent}" if call.agent else "agent"
 
 
 def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
