@@ -77,7 +77,7 @@ def imitates(name: str, pattern: str) -> bool:
         return False
     if not fits(fold(name), fold_pattern(pattern)):
         return False
-    return not fits(normalize("NFC", name).casefold(), normalize("NFC", pattern).casefold())
+    return not fits(without_case(name), without_case(pattern))
 
 
 def fits(name: str, pattern: str) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from unicodedata import normalize
 
 from interlock.core.call import ToolSpec, spec_of
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.core.names import looks_like, spelled
+from interlock.core.names import looks_like, spelled, without_case
 from interlock.core.policy import Policy
 
 
@@ -36,7 +35,7 @@ class Pins:
     items: tuple[Pin, ...] = ()
 
     def find(self, tool: str) -> Pin | None:
-        return self.by_name.get(tool) or self._by_case.get(_case(tool)) if self.items else None
+        return self.by_name.get(tool) or self._by_case.get(without_case(tool)) if self.items else None
 
     @cached_property
     def by_name(self) -> dict[str, Pin]:
@@ -44,7 +43,7 @@ class Pins:
 
     @cached_property
     def _by_case(self) -> dict[str, Pin]:
-        return {_case(pin.tool): pin for pin in self.items}
+        return {without_case(pin.tool): pin for pin in self.items}
 
 
 def pinned(spec: ToolSpec, effect: str = "") -> ToolSpec:
@@ -119,7 +118,3 @@ def _differences(pin: ToolSpec, said: ToolSpec) -> Iterator[str]:
 def _places(spec: ToolSpec) -> set[str]:
     """`/a` and plain `a` are the same place."""
     return {pointer.removeprefix("/") for pointer in spec.secret}
-
-
-def _case(name: str) -> str:
-    return normalize("NFC", name).casefold()
