@@ -94,6 +94,50 @@ async def test_a_rejection_that_is_undone_brings_no_vote_of_a_leaver_back(bank: 
     assert await faults(bank) == []
 
 
+@pytest.mark.parametrize("how", ["demoted", "out of the team"])
+async def test_a_rejection_that_is_undone_brings_no_vote_of_somebody_demoted_back(bank: Parts, how: str) -> None:
+    waiting = await wire(bank)
+    await vote(bank, waiting, await person(bank, "bob"))
+    eve = await person(bank, "eve")
+    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    match how:
+        case "demoted":
+            await bank.accounts.change_user("default", "bob", "ada", role="viewer")
+        case _:
+            await bank.accounts.change_user("default", "bob", "ada", teams=frozenset({"ops"}))
+    undone = await bank.inbox.undo("default", waiting, eve)
+    assert (undone.status, undone.votes) == ("pending", ())
+    assert await vote(bank, waiting, eve) == "pending", "one of two"
+    assert await faults(bank) == []
+
+
+async def test_a_rejection_that_is_undone_keeps_the_votes_of_those_who_may_still_vote(bank: Parts) -> None:
+    waiting = await wire(bank)
+    await vote(bank, waiting, await person(bank, "bob"))
+    eve = await person(bank, "eve")
+    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.accounts.change_user("default", "bob", "ada", role="admin")
+    undone = await bank.inbox.undo("default", waiting, eve)
+    assert [each.by for each in undone.votes] == ["bob"]
+    assert await vote(bank, waiting, eve) == "approved"
+
+
+async def test_a_rejection_that_is_undone_brings_no_delegation_of_somebody_demoted_back(bank: Parts) -> None:
+    await bank.accounts.add_user("default", "zoe", "reviewer", "ada")
+    waiting = await wire(bank)
+    await bank.inbox.delegate("default", waiting, People(frozenset({"zoe"})), await person(bank, "bob"))
+    await bank.inbox.delegate("default", waiting, People(frozenset({"zoe"})), await person(bank, "fay"))
+    eve = await person(bank, "eve")
+    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
+    undone = await bank.inbox.undo("default", waiting, eve)
+    assert [each.by for each in undone.delegations] == ["fay"]
+    await bank.inbox.decide("default", waiting, Reject("no", Seen((await approval(bank, waiting)).args_sha256)), eve)
+    await bank.accounts.change_user("default", "zoe", "ada", role="viewer")
+    assert (await bank.inbox.undo("default", waiting, eve)).delegations == ()
+    assert await faults(bank) == []
+
+
 async def test_what_was_approved_before_stays_approved(bank: Parts) -> None:
     waiting = await wire(bank)
     for name in ("bob", "eve"):

@@ -121,10 +121,14 @@ def transition_by(workspace: str, approval_id: str, by: Reviewer, step: Reviewer
 
 
 def _without_leavers(tx: Transaction, workspace: str, change: Change[Approval]) -> Change[Approval]:
-    """What a rejection is taken back to: people who were removed meanwhile have no vote in it."""
-    names = {name for vote in change.state.votes for name in (vote.by, vote.seat)}
-    for name in sorted(names | {each.by for each in change.state.delegations}):
-        fewer = withdraw(change.state, Standing(name), TIME) if _is_gone(tx.user(workspace, name)) else None
+    """What a rejection is taken back to: nobody has more in it than they may now, as if it had been pending."""
+    state = change.state
+    names = {name for vote in state.votes for name in (vote.by, vote.seat)} | {state.claimed_by} - {""}
+    for delegation in state.delegations:
+        names |= {delegation.by, *delegation.to.users}
+    for name in sorted(names):
+        standing = _standing(name, tx.user(workspace, name))
+        fewer = None if standing is None else withdraw(change.state, standing, TIME)
         if fewer is not None:
             state = replace(fewer.state, version=change.state.version)  # one write, one version
             change = change._replace(state=state, events=change.events + fewer.events)
@@ -306,6 +310,13 @@ def put_user(workspace: str, user: User, author: str) -> Work:
 
 def add_workspace(workspace: str, key: bytes, at: int) -> Work:
     return Work(lambda tx: tx.write("insert_workspace", workspace, key, at), workspace)
+
+
+def _standing(name: str, user: User | None) -> Standing | None:
+    """As they are now; None of somebody whom only a program with the database knows."""
+    if user is None:
+        return None
+    return Standing(name) if _is_gone(user) else Standing(name, user.role, user.teams)
 
 
 def _is_gone(user: User | None) -> bool:
