@@ -54,8 +54,7 @@ def test_what_waits_for_me_is_told_once_by_one_tab_and_opens_by_a_click(site: Si
     leader = waited(first, second)
     shown = told(first) + told(second)
     assert [each["tag"] for each in shown] == [approval_id]
-    assert "the secret of the house" not in str(shown)
-    assert shown[0]["body"] == site.approval(approval_id)["card"]["sentence"]
+    assert shown[0]["body"] == "send_mail", "nothing of the arguments, and so not the sentence that is made from them"
     with context.expect_page() as opened:
         leader.evaluate("window.last.onclick()")
     expect(opened.value.locator("article[data-status=pending]")).to_be_visible()

@@ -1,6 +1,7 @@
 import { useEffect } from "react";
 import { readApproval, type Read } from "../api/approvals";
 import type { Myself } from "../api/me";
+import { visible } from "../parts/visible";
 import { live, type Entry } from "./live";
 
 const WANTED = "interlock-notifications";
@@ -59,11 +60,11 @@ function waitsForMe(approval: Read): boolean {
 
 const open: Notification[] = [];
 
-/** The sentence and nothing of the arguments: a lock screen is no place for them. */
-function tell({ id, card }: Read): void {
+/** The tool and who asked. Nothing of the arguments, and so not the sentence: a lock screen is no place for them. */
+function tell({ id, card, requester }: Read): void {
   try {
-    const notification = new Notification("Interlock asks", {
-      body: card.sentence,
+    const notification = new Notification("Approval needed", {
+      body: requester ? `${card.tool}, for ${visible(requester)}` : card.tool,
       tag: id,
       icon: "/icon.svg",
     });
