@@ -549,6 +549,8 @@ export interface paths {
         /**
          * Ends all of one's own sessions, on every device, and one's own keys
          * @description Ends all of one's own sessions, on every device, and one's own keys. Keys of agents stay.
+         *
+         *     A key that is for less than its person cannot.
          */
         delete: operations["delete_api_sessions"];
         options?: never;
@@ -784,6 +786,8 @@ export interface paths {
         /**
          * Says until when one is away, and who decides in one's place
          * @description Says until when one is away, and who decides in one's place.
+         *
+         *     A key that is for less than its person cannot. Viewers have no stand-ins, and those that a key names end with it.
          */
         put: operations["put_api_me_away"];
         post?: never;
@@ -869,6 +873,8 @@ export interface paths {
         /**
          * Makes a key in place of one of one's own, which ends after the overlap
          * @description Makes a key in place of one of one's own, which ends after the overlap.
+         *
+         *     With a key, only those of at most its role; the new one ends with that key at the latest.
          */
         post: operations["post_api_me_keys_key_id_rotate"];
         delete?: never;
@@ -889,7 +895,7 @@ export interface paths {
         post?: never;
         /**
          * Ends a key of one's own, at once and for good
-         * @description Ends a key of one's own, at once and for good.
+         * @description Ends a key of one's own, at once and for good. With a key, only those of at most its role.
          */
         delete: operations["delete_api_me_keys_key_id"];
         options?: never;
@@ -1817,7 +1823,7 @@ export interface paths {
         post?: never;
         /**
          * From then on, that account elsewhere is nobody here
-         * @description From then on, that account elsewhere is nobody here.
+         * @description From then on, that account elsewhere is nobody here. A key that is for less than its person cannot.
          */
         delete: operations["delete_api_me_identities_identity_id"];
         options?: never;
@@ -4020,10 +4026,10 @@ export interface components {
          *
          *     A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
          *     name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
-         *     may propose. `requester` is the one person for whom it acts, whose account has to be there, `any` for a back end
-         *     that authenticates its own users, or `none` for work of nobody; `user` means the same. `per_minute` and `pending`
-         *     are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a time such as `90d`, or
-         *     `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
+         *     may propose. `requester` is the one person for whom it acts, whose account has to exist, `any` for a back end that
+         *     authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
+         *     `per_minute` and `pending` are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a
+         *     time such as `90d`, or `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
          */
         NewKey: {
             name: string;
@@ -4075,6 +4081,8 @@ export interface components {
         /**
          * NewOwnKey
          * @description `expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
+         *
+         *     Made with a key, it ends with that key at the latest.
          */
         NewOwnKey: {
             name: string;
