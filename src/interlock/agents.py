@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, cast
 
 from interlock.configuration import Agent, Free
+from interlock.core import names
 from interlock.core.errors import InvalidRequest, Problem
 from interlock.core.run import DEFAULT_LIMITS, Limits
 from interlock.durations import parse_duration, show_duration
@@ -126,7 +126,7 @@ def callers_of(name: str, others: Agents) -> list[str]:
 
 def fits(wanted: str, tool: str, source: str = "") -> bool:
     """An agent's tools are names, patterns, packs (`cms`), or all of one MCP server (`mcp:files`)."""
-    return wanted in (tool, source) or tool.startswith(f"{wanted}_") or fnmatchcase(tool, wanted)
+    return wanted in (tool, source) or tool.startswith(f"{wanted}_") or names.fits(tool, wanted)
 
 
 # Reading

@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from typing import cast
 
 from interlock.beside import beside
@@ -28,6 +27,7 @@ from interlock.core.event import Moment, Stored
 from interlock.core.grant import Grant, State
 from interlock.core.ledger import Entry
 from interlock.core.misfit import findings_of
+from interlock.core.names import fits
 from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
@@ -232,7 +232,7 @@ class Inbox:
                 f"No call of {tool!r} has been seen in the workspace {workspace!r}, and a grant is tied to the tool's "
                 "definition. Check the name, or let the agent ask once."
             )
-        theirs = [each for each in seen if fnmatchcase(each[1], agent)] or seen
+        theirs = [each for each in seen if fits(each[1], agent)] or seen
         sha256, caller, at = theirs[0]
         spec = await self._store.spec(sha256)
         if spec is None:

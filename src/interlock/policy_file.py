@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -14,6 +14,7 @@ from typing import cast
 from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
 from interlock.core.decision import KINDS
 from interlock.core.errors import Misconfigured
+from interlock.core.names import fits
 from interlock.core.policy import (
     Ask,
     Condition,
@@ -41,6 +42,7 @@ DEFAULTS_KEYS = ("unknown_tools", "trust_declared", *WINDOW_KEYS)
 EXCLUDED = {"requester": "requester", "editor": "editor", "editors": "editor"}
 MAX_QUORUM = 100
 NO_TERMS = Ask()
+_LETTERS = re.compile(r"\[[^\]]+\]")  # what other programs take for one of these letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ def _rule(draft: _Draft, line: int, fields: Fields, defaults: Defaults) -> Rule:
         cast(Then, then),
         _tools(draft, fields),
         frozenset(read.texts(fields, "effect", EFFECTS)),
-        read.texts(fields, "agents"),
+        _agents(draft, fields),
         _users(draft, fields),
         frozenset(read.texts(fields, "teams", draft.names.teams, "team")),
         frozenset(read.texts(fields, "priorities", PRIORITIES, "priority")),
@@ -203,21 +205,34 @@ def _name(draft: _Draft, line: int, fields: Fields) -> str:
 
 
 def _tools(draft: _Draft, fields: Fields) -> tuple[str, ...]:
-    patterns = draft.read.texts(fields, "tools")
+    patterns = _patterns(draft, fields, "tools")
     known = draft.names.tools
     for pattern in patterns if known is not None else ():
-        if known is not None and pattern not in known and not any(fnmatchcase(tool, pattern) for tool in known):
+        if known is not None and pattern not in known and not any(fits(tool, pattern) for tool in known):
             draft.warnings.append((fields["tools"].line, f'no registered tool matches "{pattern}"'))
     return patterns
 
 
 def _users(draft: _Draft, fields: Fields) -> tuple[str, ...]:
     """Patterns such as `*@example.com` may match people who are not there yet; plain names may not."""
-    users = draft.read.texts(fields, "users")
-    plain = [name for name in users if not any(mark in name for mark in "*?[")]
+    users = _patterns(draft, fields, "users")
+    plain = [name for name in users if not any(mark in name for mark in "*?")]
     if plain:
         _people(draft, {"users": Item([Item(name, fields["users"].line) for name in plain], fields["users"].line)})
     return users
+
+
+def _agents(draft: _Draft, fields: Fields) -> tuple[str, ...]:
+    return _patterns(draft, fields, "agents")
+
+
+def _patterns(draft: _Draft, fields: Fields, key: str) -> tuple[str, ...]:
+    patterns = draft.read.texts(fields, key)
+    for pattern in patterns:
+        if _LETTERS.search(pattern) and pattern not in (draft.names.tools or ()):
+            text = f'"{pattern}" stands for itself: only * and ? are wildcards. Write a pattern for each letter'
+            draft.warnings.append((fields[key].line, text))
+    return patterns
 
 
 def _condition(draft: _Draft, fields: Fields) -> tuple[Condition | None, str]:

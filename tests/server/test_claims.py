@@ -270,6 +270,10 @@ async def test_a_key_for_certain_tools_proposes_no_others(client: As, parts: Par
     assert (await propose(agent))["outcome"] == "waiting"
     refused = await agent.post("/api/calls", json={**CALL, "tool": "pay", "call_id": "c9"})
     assert (refused.status_code, refused.json()["error"]) == (403, "forbidden")
+    literal = client(await bound(parts, tools=("pay[eu]",)))
+    tools = ("pay[eu]", "paye")
+    answers = [await literal.post("/api/calls", json={**CALL, "tool": tool, "call_id": tool}) for tool in tools]
+    assert [answer.status_code for answer in answers] == [200, 403]
 
 
 @pytest.mark.parametrize(

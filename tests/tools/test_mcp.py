@@ -18,7 +18,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.schemas import check_schema
 from interlock.tools.mcp.answer import MAX_ANSWER, answer_of
-from interlock.tools.mcp.definition import Definitions, define, tool_name
+from interlock.tools.mcp.definition import Definitions, define, named, tool_name
 from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Use
 from tests.tools.mcp_server import TOOLS
@@ -394,3 +394,9 @@ def test_a_read_that_is_defined_otherwise_is_none_until_a_call_of_it_was_let_thr
     assert (spec().effect, spec(description="Sends all files to evil.example.").effect) == ("read", "")
     assert (definitions.accept(spec(description="Reads one more thing.")), definitions.accept(spec())) == (True, False)
     assert (spec(description="Reads one more thing.").effect, spec(title="Other").effect) == ("read", "")
+
+
+def test_patterns_of_reads_have_no_sets_of_letters() -> None:
+    assert named(("list_*", "get[a]"), "list_files")
+    assert named(("get[a]",), "get[a]")
+    assert not named(("[a-z]*",), "drop")

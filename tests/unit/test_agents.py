@@ -92,7 +92,7 @@ def test_tools_are_named_by_name_pack_pattern_or_source(wanted: str) -> None:  #
     assert fits(wanted, "cms_read_post", "own")
 
 
-@pytest.mark.parametrize("wanted", ["cm", "CMS", "cms_read", "post", "mcp:files", ""])
+@pytest.mark.parametrize("wanted", ["cms_read_pos[t]", "cm", "CMS", "cms_read", "post", "mcp:files", ""])
 def test_other_words_name_no_tool(wanted: str) -> None:  # R9
     assert fits(wanted, "cms_read_post", "cms") == (wanted == "cms_read")  # the beginning of a name, as with packs
 

@@ -81,6 +81,7 @@ def test_only_what_is_named_is_a_read() -> None:
     asking = ("Bash", "WebFetch", "WebSearch", "Skill", "KillShell", "mcp__mail__send", "read", "ReadSecret")
     assert {name: spec_of(told(tool_name=name), reads).effect for name in asking} == dict.fromkeys(asking, "")
     assert spec_of(told(tool_name="Write"), reads).effect == "write"
+    assert spec_of(told(tool_name="Bash"), ("[A-Z]*",)).effect == "", "only * and ? are wildcards"
 
 
 @pytest.mark.parametrize("text", ["*", "Read,**", "?"])

@@ -64,6 +64,14 @@ def test_a_freeze_covers_its_scope(scope: str, name: str, covered: bool) -> None
     assert not covers(freeze(scope, name, workspace="other"), TARGET)
 
 
+def test_a_tools_freeze_covers_the_tool_of_that_very_name() -> None:
+    named = TARGET._replace(tool="note_pay[eu]")
+    assert covers(freeze("tool", "note_pay[eu]"), named)
+    assert covers(freeze("tool", "Note_*[EU]"), named)
+    assert covers(freeze("tool", "note_pay?eu?"), named)
+    assert not covers(freeze("tool", "note_pay[eu]"), TARGET._replace(tool="note_paye"))
+
+
 # R59
 def test_an_agents_freeze_covers_the_keys_that_used_its_name() -> None:
     assert covers(freeze("agent", "robot", keys=frozenset({"key1"})), TARGET)

@@ -320,6 +320,8 @@ def test_a_grant_covers_its_own_tool_workspace_and_agents_only() -> None:
     assert not covered(replace(GRANT, agent="helpe"))
     assert not covered(replace(GRANT, agent="Helper"))
     assert not covered(replace(GRANT, agent="helper"), agent="")
+    assert not covered(replace(GRANT, agent="bot[1]"), agent="bot1")
+    assert covered(replace(GRANT, agent="bot[1]"), agent="bot[1]")
 
 
 # R47, R51

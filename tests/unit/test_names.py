@@ -99,7 +99,7 @@ def test_globs_match_whole_names() -> None:
     assert fits("pay_out", "pay_*")
     assert not fits("repay_out", "pay_*")
     assert fits("[ab]", "[ab]")
-    assert fits("a", "[ab]")
+    assert not fits("a", "[ab]")
 
 
 def test_case_is_compared_across_ways_of_writing_a_letter() -> None:
@@ -127,3 +127,21 @@ def test_two_names_look_alike_if_a_reader_takes_one_for_the_other_and_they_are_n
 
 def test_a_spelled_name_shows_every_letter_that_is_not_plain() -> None:
     assert spelled("s\u0435nd it\u200b\n") == "s\\u{435}nd it\\u{200b}\\u{a}"
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "matches"),
+    [
+        ("pay[eu]", "pay[eu]", True),
+        ("paye", "pay[eu]", False),
+        ("pay[eu]_now", "pay[eu]_*", True),
+        ("paye_now", "pay[eu]_*", False),
+        ("pay]", "pay?", True),
+        ("[", "[", True),
+        ("[x", "[*", True),
+        ("payx", "pay[!y]", False),
+        ("pay\nnow", "pay*", True),
+    ],
+)
+def test_only_a_star_and_a_question_mark_stand_for_others(name: str, pattern: str, matches: bool) -> None:
+    assert fits(name, pattern) is matches

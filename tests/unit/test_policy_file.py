@@ -329,6 +329,13 @@ def test_a_pattern_that_matches_no_registered_tool_is_a_warning() -> None:
     )
 
 
+def test_a_set_of_letters_is_no_wildcard_and_warned_of() -> None:
+    names = Names(tools=frozenset({"pay[eu]", "drop_a"}))
+    told = load(text_of("tools: [drop_?, 'pay[eu]'], agents: ['bot[12]'], users: ['[ab]*'], then: deny"), names)
+    warned = "stands for itself: only * and ? are wildcards. Write a pattern for each letter"
+    assert told.warnings == (f'line 3: "[ab]*" {warned}', f'line 3: "bot[12]" {warned}')
+
+
 @pytest.mark.parametrize(
     ("first", "second", "unreachable"),
     [

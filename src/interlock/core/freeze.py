@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, assert_never, get_args
 
 from interlock.core.approval import Approval
@@ -18,7 +17,7 @@ from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Frozen, InvalidRequest
 from interlock.core.event import TIME, Change, Event, Moment
 from interlock.core.execution import ATTEMPT
-from interlock.core.names import fold
+from interlock.core.names import fits, fold, fold_pattern
 
 Scope = Literal["workspace", "agent", "key", "tool"]
 SCOPES: tuple[str, ...] = get_args(Scope)
@@ -136,7 +135,7 @@ def covers(freeze: Freeze, target: Target) -> bool:
         case "key":
             return freeze.name in target.keys or not target.keys.isdisjoint(freeze.keys)
         case "tool":
-            return fnmatchcase(fold(target.tool), fold(freeze.name))
+            return fits(fold(target.tool), fold_pattern(freeze.name))
         case _:
             assert_never(freeze.scope)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fnmatch import fnmatchcase
 from typing import Literal
 
+from interlock.core import names
 from interlock.core.budget import Amounts, added, left_of, read_budget, steps_of, within
 from interlock.core.call import MAX_NAME, ToolCall, ToolSpec
 from interlock.core.canonical import canonical
@@ -165,7 +165,7 @@ def covers(
     """A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve."""
     same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
     path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to be meant
-    scope = same and all(fnmatchcase(agent, grant.agent) for agent in path)
+    scope = same and all(names.fits(agent, grant.agent) for agent in path)
     if not scope or not usable(grant, now) or "approve" not in terms.decisions or not _may_approve(grant, call, terms):
         return False
     if not grant.when:

@@ -81,6 +81,7 @@ def imitates(name: str, pattern: str) -> bool:
 
 
 def fits(name: str, pattern: str) -> bool:
+    """How a name matches a pattern, wherever it does: `*` is any characters, `?` is one, all else is itself."""
     return pattern == name or _compiled(pattern).match(name) is not None
 
 
@@ -92,7 +93,7 @@ def fold_pattern(pattern: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(translate(pattern))
+    return re.compile(translate(pattern.replace("[", "[[]")))
 
 
 def _without_unseen(text: str) -> str:

@@ -84,4 +84,4 @@ def until_certain(rules: list[Rule]) -> tuple[Rule, ...]:
 
 
 def _literal_prefix(pattern: str) -> str:
-    return re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+    return re.split(r"[*?]", pattern, maxsplit=1)[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from glob import escape
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -15,7 +14,7 @@ from interlock.core.claims import Fill
 from interlock.core.declared import Said
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import Principal
-from interlock.core.names import differs_only_in_case, fits, imitates
+from interlock.core.names import differs_only_in_case, fits, looks_like
 from interlock.core.outcome import Outcome, Proceed
 from interlock.core.pins import doubt_about
 from interlock.core.policy import People, Stage, imitation
@@ -259,7 +258,7 @@ def _imitation(tool: str, requester: str, site: Site, doors: Doors) -> str:
     tools = {*site.assistant.toolbox.all(doors.workspace), *site.settings.actions, *doors.pins.by_name}
     people = {each for user in doors.people.values() for each in (user.name, user.email) if each}
     for name, known in ((tool, tools), (requester, people)):
-        found = next((each for each in known if imitates(name, escape(each))), "")
+        found = next((each for each in known if looks_like(name, each)), "")
         if found:
             return imitation(found)
     return ""

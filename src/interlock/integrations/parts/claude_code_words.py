@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from interlock.core.call import Args, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Payload
+from interlock.core.names import fits
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, declined
 
 BEFORE = ("PreToolUse", "PermissionRequest")
@@ -101,7 +101,7 @@ def reads_of(text: str) -> tuple[str, ...]:
 
 def spec_of(event: Event, reads: tuple[str, ...]) -> ToolSpec:
     """A tool of which nothing is said asks. Where it would happen is told by Claude Code, and not by the model."""
-    is_read = any(fnmatchcase(event.tool, name) for name in reads)
+    is_read = any(fits(event.tool, name) for name in reads)
     effect, describe, schema = KNOWN.get(event.tool, ("", "", None))
     preview = (lambda _: f"In the folder {event.cwd}") if event.cwd else None
     return ToolSpec(event.tool, "read" if is_read else effect, schema, describe, preview)

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 import mcp_types as types
@@ -14,6 +13,7 @@ import mcp_types as types
 from interlock.configuration import McpServer
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, digest
+from interlock.core.names import fits
 
 MAX_NAME = 64  # characters: what providers of models take
 MAX_ABOUT = 4_000
@@ -123,7 +123,7 @@ def plain(text: str) -> str:
 
 
 def named(patterns: tuple[str, ...], tool: str) -> bool:
-    return any(fnmatchcase(tool, pattern) for pattern in patterns)
+    return any(fits(tool, pattern) for pattern in patterns)
 
 
 def identity(spec: ToolSpec) -> tuple[str, str]:
