@@ -32,7 +32,7 @@ from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
 from interlock.core.voting import Delegation
-from interlock.stops import Outdated, Stops, denial
+from interlock.stops import Outdated, Specs, Stops, denial, no_specs
 
 QUESTION = "request_human_input"
 ERASED = "The content of this call was erased."
@@ -70,13 +70,6 @@ class Definition:
     agent: str
     at: int
     others: int
-
-
-Specs = Callable[[str, str], ToolSpec | None]
-
-
-def no_specs(_: str, __: str) -> None:
-    """Where no tools are at home."""
 
 
 class Inbox:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from interlock.core.event import Moment
 from interlock.core.freeze import ANY, Freeze, ReadEntries, target_of, target_of_call
 from interlock.core.names import fold
 from interlock.core.outcome import Outcome, Proceed, Waiting
+from interlock.core.pins import Pins
 from interlock.core.policy import Deny, Policy, Verdict
 from interlock.core.ports import Page, Store
 
@@ -46,12 +47,23 @@ class Judged(NamedTuple):
         return None if denied is None else denial(denied, approval).deciding()
 
 
+Specs = Callable[[str, str], ToolSpec | None]
+
+
+def no_specs(_: str, __: str) -> None:
+    """Where no tools are at home."""
+
+
 class Stops:
-    """For one gate and its inbox. `freezes` are those that are open, as they were read within the last second."""
+    """For one gate and its inbox. `freezes` are those that are open, as they were read within the last second.
+
+    `registered` are the tools that this process knows by itself, by workspace and name.
+    """
 
     def __init__(self, store: Store) -> None:
         self.freezes: tuple[Freeze, ...] = ()
         self.read_entries = ReadEntries()
+        self.registered: Specs = no_specs
         self._store = store
         self._judged: dict[str, Judged] = {}
         self._used: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
@@ -125,7 +137,7 @@ class Stops:
         self._judged.pop(approval_id, None)
 
     def forget_all(self) -> None:
-        """People changed, and rules look at their teams."""
+        """People changed, and rules look at their teams; or pins did, and rules look at effects."""
         self._judged.clear()
 
     async def judged(self, policy: Policy, workspace: str, approval_id: str) -> Judged:
@@ -142,11 +154,26 @@ class Stops:
 
     async def judge(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place where a call is judged that was made from a row."""
+        spec = await self._known_now(approval, spec)
         requester = approval.subject.requester
         users = await self._store.users(approval.subject.workspace) if requester else ()
         theirs = [user for user in users if user.name == requester]
         teams = tuple(sorted(team for user in theirs for team in user.teams))
         return judge_stored(policy, approval, args, spec, teams, tuple(user.email for user in theirs if user.email))
+
+    async def _known_now(self, approval: Approval, spec: ToolSpec) -> ToolSpec:
+        """With the effect that is registered or pinned by now: what was claimed before a pin counts no longer.
+
+        What a program with the database said of its tools was known then, and is now.
+        """
+        subject = approval.subject
+        if not subject.known and not spec.declared:
+            return spec
+        known = self.registered(subject.workspace, subject.tool)
+        if known is None:
+            pin = Pins(tuple(await self._store.pins(subject.workspace))).find(subject.tool)
+            known = None if pin is None else pin.spec
+        return spec if known is None else replace(spec, effect=known.effect, declared=False)
 
 
 def denial(denied: Deny, approval: Approval) -> DeniedNow:

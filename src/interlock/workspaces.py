@@ -177,7 +177,7 @@ class Workspaces:
         async with self._refreshing:  # what was read earlier must not be taken up later
             doors.gate.stops.freezes = await self._store.open_freezes(workspace)
             known = await self._read(workspace)
-            if known.people != doors.people:
+            if (known.people, known.pins) != (doors.people, doors.pins):
                 doors.gate.stops.forget_all()
             if known.pins == doors.pins:
                 known = replace(known, pins=doors.pins)  # with what was made of them

@@ -8,8 +8,10 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from interlock.configuration import Action, Settings
 from interlock.core.call import ToolSpec
-from interlock.core.errors import Conflict
+from interlock.core.errors import Conflict, DeniedNow
+from interlock.server.serve import site_of
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.server.conftest import As
@@ -444,3 +446,59 @@ async def test_a_tool_that_was_unpinned_runs_on_its_agents_word_again(
     assert (await declare(agent, "a/send", effect="read"))["outcome"] == "proceed"
     assert (await ada.delete("/api/pins/a/send")).status_code == 404
     assert (await listed(ada))["a/send"]["standing"] == "declared"
+
+
+DESTROYS_NOTHING = """
+rules:
+  - {name: nothing is destroyed, effect: destructive, then: deny}
+  - {name: notes, tools: ["note_*"], then: allow}
+"""
+
+
+async def test_a_claim_that_was_made_before_a_pin_does_not_count_after_it(
+    client: As, keys: dict[str, str], site: Site, parts: Parts
+) -> None:
+    agent, bob, ada = client(keys["agent"]), client(keys["reviewer"]), client(keys["admin"])
+    await put_policy(site, DESTROYS_NOTHING)
+    asked, approved = [await propose(agent, tool="burn", effect="write") for _ in range(2)]
+    allowed, started = [await propose(agent, tool="note_burn", effect="write") for _ in range(2)]
+    assert (asked["outcome"], allowed["outcome"]) == ("waiting", "proceed")
+    yes = {"kind": "approve", "args_sha256": approved["args_sha256"]}
+    assert (await bob.post(f"/api/approvals/{approved['approval_id']}/decision", json=yes)).status_code == 200
+    assert (await agent.post(f"/api/calls/{started['approval_id']}/start", json={})).status_code == 200
+    for tool in ("burn", "NOTE_Burn"):
+        assert (await ada.post("/api/pins", json={"tool": tool, "effect": "destructive"})).status_code == 201
+        assert (await propose(agent, tool=tool, effect="write"))["outcome"] == "refused"
+    for decision in (yes, {"kind": "edit", "args": {"to": "bob"}, "args_sha256": asked["args_sha256"]}):
+        refused = await bob.post(f"/api/approvals/{asked['approval_id']}/decision", json=decision)
+        assert (refused.status_code, refused.json()["error"]) == (422, "denied_now")
+    for told in (approved, allowed):
+        refused = await agent.post(f"/api/calls/{told['approval_id']}/start", json={})
+        assert (refused.status_code, refused.json()["error"]) == (409, "denied_now")
+    finished = {"fence": 1, "ok": True, "result": "done"}
+    assert (await agent.post(f"/api/calls/{started['approval_id']}/finish", json=finished)).status_code == 200
+    assert await faults(parts) == []
+
+
+async def test_nor_does_a_pin_that_another_one_replaced(client: As, keys: dict[str, str], site: Site) -> None:
+    agent = client(keys["agent"])
+    await put_policy(site, DESTROYS_NOTHING)
+    await pin(site, ToolSpec("note_burn", "write"))
+    told = await propose(agent, tool="note_burn")
+    assert told["outcome"] == "proceed"
+    await pin(site, ToolSpec("note_burn", "destructive"))
+    refused = await agent.post(f"/api/calls/{told['approval_id']}/start", json={})
+    assert refused.json()["error"] == "denied_now"
+
+
+async def test_a_call_from_before_is_judged_as_the_tool_is_registered_now(
+    client: As, keys: dict[str, str], site: Site, parts: Parts
+) -> None:
+    agent = client(keys["agent"])
+    await put_policy(site, "rules:\n  - {name: no, effect: write, then: deny}\n  - {name: rest, then: allow}\n")
+    told = await propose(agent, effect="destructive")
+    assert told["outcome"] == "proceed"
+    started_anew = await site_of(Settings(actions={"send": Action({"type": "object"})}), parts)
+    gate = (await started_anew.workspaces.doors("default")).gate
+    with pytest.raises(DeniedNow):
+        await gate.start("default", told["approval_id"], "runner")

@@ -25,6 +25,7 @@ from interlock.server.connection import MOST, Connection
 from interlock.server.demo import fill
 from interlock.server.listening import listen
 from interlock.web.logs import Log
+from interlock.web.proposing import registered_spec
 from interlock.web.running import GRACE, on_signal, take_logs, working
 from interlock.web.site import Site
 from interlock.wiring import Parts, doors_of, reaching_of, wall_clock, wire
@@ -86,11 +87,14 @@ async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Si
 
     def make(policy: Policy) -> tuple[Gate, Inbox]:
         gate, inbox = doors_of(store, policy, LOOK_AGAIN)
-        inbox.specs = specs
+        inbox.specs, gate.stops.registered = specs, registered
         return gate, inbox
 
     def specs(workspace: str, tool: str) -> ToolSpec | None:
         return assistant.toolbox.spec(workspace, tool)
+
+    def registered(workspace: str, tool: str) -> ToolSpec | None:
+        return registered_spec(tool, site, workspace)
 
     log = Log(wall_clock, settings.server.log)
     own = configured_policy(settings)
@@ -100,7 +104,8 @@ async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Si
     await workspaces.apply_own(AUTHOR, "The configuration changed.")
     assistant = assistant_of(settings, store, workspaces, log, demo=demo)
     reach = reach_of(settings, store, workspaces, log)
-    return Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant, reach)
+    site = Site(settings, store, parts.accounts, workspaces, store.clock, log, assistant, reach)
+    return site
 
 
 def tell_stale(log: Log, stale: StalePolicy) -> None:
