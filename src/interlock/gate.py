@@ -283,7 +283,7 @@ class Gate:
             raise error_of(misfits)
         if misfits and isinstance(verdict, Allow):
             verdict = claims.default_terms(self.policy, call, spec)  # what does not fit is never let through
-        proposal = await self._proposal(call, spec, verdict, given, misfits)
+        proposal = (await self._proposal(call, spec, verdict, given, misfits))._replace(effects=judged.effects)
         match verdict:
             case Deny():
                 await self._store.deny(call.workspace, request.deny(proposal, verdict).events, spec)

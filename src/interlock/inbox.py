@@ -380,6 +380,7 @@ def _card(stored: Stored, spec: ToolSpec, key: bytes) -> Card:
         "agent": " > ".join(subject.agent_path) or subject.agent,
         "thread": subject.thread_id,
         "rule": approval.terms.rule or "default",
+        "claimed effect": _claimed_effect(approval, spec),
         "erased": _erased(approval),
         "grant": _grant_of(approval),
         **{f"note {number}" if number > 1 else "note": note for number, note in enumerate(approval.terms.notes, 1)},
@@ -413,6 +414,13 @@ def _grant_of(approval: Approval) -> str:
     if not approval.grant_id or approval.decision is None:
         return ""
     return f"{approval.grant_id}, made by {approval.decision.by}"
+
+
+def _claimed_effect(approval: Approval, spec: ToolSpec) -> str:
+    """What the agent says that its tool does, where it was not believed."""
+    if not spec.declared or spec.effect == approval.subject.effect:
+        return ""
+    return f"{spec.effect}, by the agent's word alone; it was not believed"
 
 
 def _erased(approval: Approval) -> str:

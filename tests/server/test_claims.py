@@ -405,3 +405,26 @@ async def test_nobody_edits_what_a_program_runs_by_itself(
         [item] = (await client(keys["admin"]).get("/api/approvals", params={"tool": tool})).json()["items"]
         shown = (await client(keys["admin"]).get(f"/api/approvals/{item['id']}")).json()
         assert shown["decisions"] == ["approve", "reject"], tool
+
+
+NAMED = 'rules:\n  - {name: money, tools: ["wire_*"], then: ask}\n'
+DISTRUSTS = "defaults: {trust_declared: false}\n"
+
+
+@pytest.mark.parametrize("policy", [NAMED, DISTRUSTS])
+async def test_an_effect_that_is_not_believed_lowers_no_risk(
+    client: As, keys: dict[str, str], site: Site, policy: str
+) -> None:
+    await put_policy(site, policy)
+    agent, bob = client(keys["agent"]), client(keys["reviewer"])
+    risks = {}
+    for effect in ("", "read", "write", "destructive"):
+        told = await propose(agent, tool="wire_x", effect=effect)
+        card = (await bob.get(f"/api/approvals/{told['approval_id']}")).json()
+        risks[effect] = card["risk"]
+        assert card["risk"] == card["card"]["risk"]
+        claimed = [fact["text"] for fact in card["card"]["facts"] if fact["label"] == "claimed effect"]
+        assert claimed == (["read, by the agent's word alone; it was not believed"] if effect == "read" else [])
+    assert risks == {"": "medium", "read": "medium", "write": "medium", "destructive": "high"}
+    listed = (await bob.get("/api/approvals")).json()["items"]
+    assert {item["risk"] for item in listed} == {"medium", "high"}

@@ -24,6 +24,7 @@ from interlock.core.call import (
     subject_of,
 )
 from interlock.core.canonical import canonical, digest, read
+from interlock.core.claims import ANY_EFFECT
 from interlock.core.errors import InvalidRequest, Problem
 from tests.unit.builders import KEY, PAY, any_text, call, json_values
 
@@ -477,6 +478,23 @@ def test_a_subject_holds_what_the_approval_is_about() -> None:
 def test_of_a_doubted_call_people_are_told_the_stricter_effect(known: str, doubted: str, told: str) -> None:
     doubtful = replace(call(), doubt="Why?", doubted_effect=doubted)
     assert subject_of(doubtful, replace(PAY, effect=known), "medium", "n").effect == told
+
+
+@pytest.mark.parametrize(
+    ("claimed", "effects", "told"),
+    [
+        ("read", ANY_EFFECT, ""),
+        ("write", ANY_EFFECT, "write"),
+        ("destructive", ANY_EFFECT, "destructive"),
+        ("", ANY_EFFECT, ""),
+        ("read", ("read",), "read"),
+    ],
+)
+def test_an_effect_that_is_not_believed_looks_no_more_harmless_than_none(
+    claimed: str, effects: tuple[str, ...], told: str
+) -> None:
+    spec = replace(PAY, effect=claimed, declared=True)
+    assert subject_of(call(), spec, "medium", "n", effects).effect == told
 
 
 def test_a_call_has_no_other_fields() -> None:

@@ -344,13 +344,14 @@ class Subject(NamedTuple):
         return digest("\x1f".join((*parts, terms_sha256, args_sha256, unseen)).encode())  # no name holds that character
 
 
-def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Subject:
+def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str, effects: tuple[str, ...] = ()) -> Subject:
+    """`effects` are all that its tool may do, where more than what is known or believed of it may be true."""
     return Subject(
         call.workspace,
         call.run_id,
         call.call_id,
         call.tool,
-        _stricter_effect(spec.effect, call.doubted_effect),
+        _stricter_effect(_shown_effect(spec.effect, effects), call.doubted_effect),
         call.agent,
         call.agent_path,
         call.thread_id,
@@ -362,6 +363,11 @@ def subject_of(call: ToolCall, spec: ToolSpec, priority: str, nonce: str) -> Sub
         proposed_digest(call, nonce),
         *_owned(call.caller),
     )
+
+
+def _shown_effect(claimed: str, effects: tuple[str, ...]) -> str:
+    """A claim that is not believed makes nothing look more harmless than a tool of which nobody says anything."""
+    return "" if claimed == "read" and len(effects) > 1 else claimed
 
 
 def _stricter_effect(known: str, doubted: str) -> str:

@@ -21,7 +21,8 @@ from interlock.core.policy import Allow, Ask, Deny
 class Proposal(NamedTuple):
     """A checked call on its way into the store, with all that was computed before the transaction.
 
-    `given`: its id comes from the caller, and may be taken. `misfits` say where its arguments do not fit the tool.
+    `given`: its id comes from the caller, and may be taken. `misfits` say where its arguments do not fit the tool,
+    `effects` what that may do by the judgement.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Proposal(NamedTuple):
     shadows: tuple[tuple[str, str], ...] = ()
     given: bool = False
     misfits: tuple[Problem, ...] = ()
+    effects: tuple[str, ...] = ()
 
 
 def request(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
@@ -111,7 +113,7 @@ def id_taken() -> CallMismatch:
 
 def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
     call, shown = proposal.call, proposal.shown
-    subject = subject_of(call, proposal.spec, terms.priority, proposal.nonce)
+    subject = subject_of(call, proposal.spec, terms.priority, proposal.nonce, proposal.effects)
     sha256 = shown.sha256
     binding = subject.binding(sha256, terms.sha256, None if shown.data == call.args else call.args)
     expires_at = now + terms.expires_in
