@@ -32,7 +32,7 @@ from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, Is
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
 from interlock.core.thread import is_thread
-from interlock.stops import Outdated, Stops
+from interlock.stops import Basis, Outdated, Stops
 
 LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
 
@@ -272,7 +272,7 @@ class Gate:
         self, call: ToolCall, spec: ToolSpec, judged: Judgement, given: str = "", *, take_misfits: bool = False
     ) -> Outcome:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
-        policy, verdict = self.policy, judged.verdict  # the policy that gave it, whatever is in force by the end
+        basis, verdict = self.stops.basis(self.policy), judged.verdict  # what gave it, whatever is in force by the end
         request.check_id(given)
         misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
@@ -290,18 +290,18 @@ class Gate:
                 refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
                 return _warned(refused, judged.warnings)
             case Allow():
-                return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment), policy)
+                return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment), basis)
             case Ask():
                 terms = replace(verdict, notes=(*verdict.notes, *judged.warnings)) if judged.warnings else verdict
-                outcome = await self._begin(proposal, self._asked(proposal, terms, judged), policy)
+                outcome = await self._begin(proposal, self._asked(proposal, terms, judged), basis)
                 return _warned(outcome, judged.warnings)
             case _:
                 assert_never(verdict)
 
-    async def _begin(self, proposal: Proposal, step: BeginStep, policy: Policy) -> Outcome:
+    async def _begin(self, proposal: Proposal, step: BeginStep, basis: Basis) -> Outcome:
         stored = await self._store.begin(Begin(proposal, step, self._fence))
         if stored.approval.id == proposal.id:
-            self.stops.keep(policy, stored.approval)
+            self.stops.keep(basis, stored.approval)
         return await self._settle(stored)
 
     async def _settle(self, stored: Stored) -> Outcome:

@@ -28,10 +28,15 @@ class Outdated(Stale):
     """The call was edited after it was judged."""
 
 
-class Judged(NamedTuple):
-    """`policy` is the digest of the one that judged it, `binding` says with which arguments."""
+class Basis(NamedTuple):
+    """What calls are judged by: a policy, and the people as they are while this very object is the one that counts."""
 
-    policy: str
+    policy: Policy | None
+
+
+class Judged(NamedTuple):
+    """`binding` says with which arguments."""
+
     binding: str
     denied: Deny | None = None
 
@@ -65,7 +70,8 @@ class Stops:
         self.read_entries = ReadEntries()
         self.registered: Specs = no_specs
         self._store = store
-        self._judged: dict[str, Judged] = {}
+        self._basis = Basis(None)
+        self._judged: dict[str, Judged] = {}  # by that basis, and not denied
         self._used: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
 
     # Freezes
@@ -127,30 +133,43 @@ class Stops:
 
     # The policy of now
 
-    def keep(self, policy: Policy, approval: Approval) -> None:
-        """It was judged as it is stored, and not denied: by this policy it need not be judged again."""
+    def basis(self, policy: Policy) -> Basis:
+        """The same until another policy is in force, which its digest does not tell (switches), or people change."""
+        if self._basis.policy is not policy:
+            self._begin(policy)
+        return self._basis
+
+    def keep(self, basis: Basis, approval: Approval) -> None:
+        """It was judged as it is stored, and not denied: while the basis counts it need not be judged again."""
+        if basis is not self._basis:
+            return
         if len(self._judged) >= KEPT:
             self._judged.clear()
-        self._judged[approval.id] = Judged(policy.name, approval.binding)
+        self._judged[approval.id] = Judged(approval.binding)
 
     def forget(self, approval_id: str) -> None:
         self._judged.pop(approval_id, None)
 
     def forget_all(self) -> None:
         """People changed, and rules look at their teams; or pins did, and rules look at effects."""
+        self._begin(self._basis.policy)
+
+    def _begin(self, policy: Policy | None) -> None:
+        self._basis = Basis(policy)
         self._judged.clear()
 
     async def judged(self, policy: Policy, workspace: str, approval_id: str) -> Judged:
+        basis = self.basis(policy)
         known = self._judged.get(approval_id)
-        if known is not None and known.policy == policy.name:
+        if known is not None:
             return known
         approval, payload = await self._store.get(workspace, approval_id)
         spec = await self._store.spec(approval.subject.spec_sha256) or ToolSpec(approval.subject.tool)
         verdict = await self.judge(policy, approval, payload.args or b"{}", spec)
         if isinstance(verdict, Deny):
-            return Judged(policy.name, approval.binding, verdict)
-        self.keep(policy, approval)
-        return Judged(policy.name, approval.binding)
+            return Judged(approval.binding, verdict)
+        self.keep(basis, approval)
+        return Judged(approval.binding)
 
     async def judge(self, policy: Policy, approval: Approval, args: bytes, spec: ToolSpec) -> Verdict:
         """The one place where a call is judged that was made from a row."""

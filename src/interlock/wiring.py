@@ -62,6 +62,7 @@ class Parts:
     accounts: Accounts
     clock: Clock
     in_force: PolicyVersion | None = None  # what was taken up last
+    people: Sequence[User] = ()  # as they were looked at last
 
     async def put_policy(
         self,
@@ -99,8 +100,15 @@ class Parts:
         return await self._take_up(await self.store.policy(workspace), own, toggles)
 
     async def follow_policy(self, workspace: str, toggles: Toggles, own: OwnPolicy | None = None) -> StalePolicy | None:
-        """Takes up a policy that another process put in force, the last one wins, and the freezes that are on."""
+        """Takes up a policy that another process put in force, the last one wins, and the freezes that are on.
+
+        What was judged before is judged anew once people changed, since rules look at their teams.
+        """
         self.inbox.stops.freezes = await self.store.open_freezes(workspace)
+        people = await self.store.users(workspace)
+        if people != self.people:
+            self.people = people
+            self.inbox.stops.forget_all()
         stored = await self.store.policy(workspace)
         if stored is not None and stored != self.in_force:
             return await self._take_up(stored, own, toggles)

@@ -3,6 +3,7 @@
 import pytest
 
 from interlock.core.approval import Approval
+from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Seen
 from interlock.core.errors import DeniedNow
 from interlock.core.outcome import Finished, Refused
@@ -120,6 +121,48 @@ async def test_a_rule_about_teams_sees_those_of_the_requester(place: Place, cloc
         with pytest.raises(DeniedNow):
             await approve(parts, others)
         assert (await parts.gate.start("default", theirs, "runner")).fence == 1
+
+
+async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_own(parts: Parts) -> None:
+    await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+    await put(parts, BY_TEAM)
+    approval_id = await pending(parts, requester="fay", teams=("finance",))
+    await approve(parts, approval_id)
+    await parts.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
+    await parts.follow_policy("default", {})
+    with pytest.raises(DeniedNow):
+        await parts.gate.start("default", approval_id, "runner")
+
+
+async def test_what_people_change_while_a_call_is_written_is_not_overlooked(parts: Parts) -> None:
+    await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+    await put(parts, BY_TEAM)
+    basis = parts.gate.stops.basis(parts.gate.policy)
+    approval_id = await pending(parts, requester="fay", teams=("finance",))
+    await parts.store.put_user("default", User("fay", teams=frozenset({"interns"})), "ada")
+    await parts.follow_policy("default", {})
+    parts.gate.stops.keep(basis, await row(parts, approval_id))  # as if it had been written only now
+    with pytest.raises(DeniedNow):
+        await approve(parts, approval_id)
+
+
+SWITCHED = """
+version: 1
+rules:
+  - {name: nobody destroys, effect: destructive, then: deny}
+  - {name: the rest, then: ask}
+"""
+
+
+async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(parts: Parts) -> None:
+    """A switch that names a tool ends the trust in what its program says that it does."""
+    await put(parts, SWITCHED)
+    shred = ToolSpec("shred", "write", declared=True)
+    approval_id = await pending(parts, 1, shred, agent="bot")
+    await approve(parts, approval_id)
+    await parts.put_policy("default", None, "ada", {"bot": {"shred": True}})
+    with pytest.raises(DeniedNow, match="nobody destroys"):
+        await parts.gate.start("default", approval_id, "runner")
 
 
 async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(parts: Parts) -> None:

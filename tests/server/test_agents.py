@@ -190,6 +190,20 @@ async def test_switches_that_are_left_out_hold_as_the_file_has_them(
     assert (await propose(agent, call_id="by default"))["status"] == "pending"
 
 
+async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(
+    site: Site, ada: httpx2.AsyncClient, agent: httpx2.AsyncClient
+) -> None:  # R56
+    """The policy has the same digest as before: what was judged by the other switches is judged again."""
+    rules = "rules:\n  - {name: nobody destroys, then: deny, effect: destructive}\n  - {name: rest, then: ask}\n"
+    await site.workspaces.put_policy("default", f"version: 1\n{rules}", "ada")
+    told = await propose(agent, tool="shred", effect="write", agent="bot")
+    yes = {"kind": "approve", "args_sha256": told["args_sha256"]}
+    assert (await ada.post(f"/api/approvals/{told['approval_id']}/decision", json=yes)).status_code == 200
+    assert (await ada.put("/api/agents/bot", json={"tool_approvals": {"shred": True}})).status_code == 200
+    refused = await agent.post(f"/api/calls/{told['approval_id']}/start", json={})
+    assert (refused.status_code, refused.json()["error"]) == (409, "denied_now")
+
+
 async def test_the_built_in_agent_is_listed_and_can_be_changed(ada: httpx2.AsyncClient) -> None:  # R9
     built_in = (await ada.get("/api/agents/assistant")).json()
     assert (built_in["source"], built_in["version"], built_in["tools"]) == ("built-in", 0, ["*"])

@@ -223,11 +223,6 @@ class Policy:
     def both(self) -> tuple[Policy, ...]:
         return (self,) if self.also is None else (self, *self.also.both)
 
-    @cached_property
-    def name(self) -> str:
-        """The digests of all that it judges by."""
-        return "+".join(each.sha256 for each in self.both)
-
     def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if rule.then == "deny":
             return Deny(rule.reason or f"The rule {rule.name!r} forbids {call.tool}.", rule.name)
