@@ -172,7 +172,10 @@ class Workspaces:
                     await self.refresh(workspace)
 
     async def refresh(self, workspace: str) -> None:
-        """Takes up what changed: the freezes first, the people, the agents and the policy."""
+        """Takes up what changed: the freezes first, the people and the pins, then the agents and the policy.
+
+        A policy that does not load leaves the one in force that does, and keeps nothing else back.
+        """
         doors = await self.doors(workspace)
         async with self._refreshing:  # what was read earlier must not be taken up later
             doors.gate.stops.freezes = await self._store.open_freezes(workspace)
@@ -181,6 +184,7 @@ class Workspaces:
                 doors.gate.stops.forget_all()
             if known.pins == doors.pins:
                 known = replace(known, pins=doors.pins)  # with what was made of them
+            doors.known = replace(doors.known, people=known.people, pins=known.pins)
             if (known.policy, known.agents) != (doors.known.policy, doors.agents):
                 loaded, stale = await self._load_known(workspace, known)
                 if stale is not None and stale != doors.stale:

@@ -8,7 +8,9 @@ import httpx2
 import pytest
 
 from interlock.configuration import Agent, Settings
+from interlock.core.call import ToolSpec
 from interlock.core.errors import Misconfigured
+from interlock.core.ports import User
 from interlock.server.serve import site_of
 from interlock.web.site import Site
 from interlock.wiring import Parts
@@ -202,6 +204,22 @@ async def test_a_switch_that_is_set_later_counts_when_a_call_is_started(
     assert (await ada.put("/api/agents/bot", json={"tool_approvals": {"shred": True}})).status_code == 200
     refused = await agent.post(f"/api/calls/{told['approval_id']}/start", json={})
     assert (refused.status_code, refused.json()["error"]) == (409, "denied_now")
+
+
+async def test_a_policy_that_does_not_load_keeps_no_people_and_pins_back(
+    parts: Parts, site: Site, ada: httpx2.AsyncClient
+) -> None:
+    """As after another server's upgrade: what is stored has a rule that this one does not know."""
+    assert ada
+    await parts.store.put_policy("default", "0" * 64, "version: 1\nrules: [{name: x, then: fly}]\n", "eve")
+    await parts.store.put_user("default", User("zoe", "viewer", frozenset({"legal"})), "eve")
+    await parts.store.pin("default", [ToolSpec("shred", "destructive")], "", "eve")
+    with pytest.raises(Misconfigured):
+        await site.workspaces.refresh("default")
+    doors = await site.workspaces.doors("default")
+    assert doors.people["zoe"].teams == {"legal"}
+    assert doors.pins.find("shred") is not None
+    assert doors.known.policy is None or doors.known.policy.sha256 != "0" * 64
 
 
 async def test_the_built_in_agent_is_listed_and_can_be_changed(ada: httpx2.AsyncClient) -> None:  # R9
