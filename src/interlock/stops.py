@@ -176,9 +176,13 @@ class Stops:
         spec = await self._known_now(approval, spec)
         requester = approval.subject.requester
         users = await self._store.users(approval.subject.workspace) if requester else ()
-        theirs = [user for user in users if user.name == requester]
-        teams = tuple(sorted(team for user in theirs for team in user.teams))
-        return judge_stored(policy, approval, args, spec, teams, tuple(user.email for user in theirs if user.email))
+        person = next((user for user in users if user.name == requester), None)
+        if person is None:
+            return judge_stored(policy, approval, args, spec)
+        if person.removed_at is not None:
+            return judge_stored(policy, approval, args, spec, removed=True)
+        aliases = (person.email,) if person.email else ()
+        return judge_stored(policy, approval, args, spec, tuple(sorted(person.teams)), aliases)
 
     async def _known_now(self, approval: Approval, spec: ToolSpec) -> ToolSpec:
         """With the effect that is registered or pinned by now: what was claimed before a pin counts no longer.

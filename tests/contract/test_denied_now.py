@@ -134,6 +134,17 @@ async def test_who_changes_teams_is_judged_by_the_new_ones_in_a_program_of_its_o
         await parts.gate.start("default", approval_id, "runner")
 
 
+async def test_the_teams_of_a_removed_person_open_nothing(parts: Parts) -> None:
+    await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
+    await put(parts, BY_TEAM)
+    approval_id = await pending(parts, requester="fay", teams=("finance",))
+    await approve(parts, approval_id)
+    await parts.accounts.remove_user("default", "fay", "ada")
+    await parts.follow_policy("default", {})
+    with pytest.raises(DeniedNow):
+        await parts.gate.start("default", approval_id, "runner")
+
+
 async def test_what_people_change_while_a_call_is_written_is_not_overlooked(parts: Parts) -> None:
     await parts.store.put_user("default", User("fay", teams=frozenset({"finance"})), "ada")
     await put(parts, BY_TEAM)

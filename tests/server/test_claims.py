@@ -296,6 +296,29 @@ async def test_a_key_that_vouches_for_the_requester_costs_nobody_more(
     assert shown["requester"] == ("bob" if requester == "bob" or claims else "")
 
 
+async def test_a_requester_who_was_removed_is_only_a_name(
+    client: As, keys: dict[str, str], site: Site, parts: Parts
+) -> None:
+    """Neither by their teams nor by their name, also for a key that vouches for whom it names."""
+    await parts.accounts.add_user("default", "olga", "viewer", "ada", teams=frozenset({"ops"}))
+    await site.workspaces.refresh("default")
+    await put_policy(
+        site,
+        "rules:\n  - {name: ops, tools: [run_sql], teams: [ops], then: allow}\n"
+        "  - {name: olga, tools: [drop], users: [olga], then: allow}\n"
+        "  - {name: four eyes, then: ask, approvers: {teams: [finance]}, exclude: [requester]}\n",
+    )
+    agent = client(await bound(parts, requester="any"))
+    assert (await propose(agent, initiated_by="olga", effect="write"))["outcome"] == "proceed"
+    assert (await propose(agent, initiated_by="olga", effect="write", tool="drop"))["outcome"] == "proceed"
+    await parts.accounts.remove_user("default", "olga", "ada")
+    await site.workspaces.refresh("default")
+    told = await propose(agent, initiated_by="olga", effect="write")
+    shown = (await client(keys["admin"]).get(f"/api/approvals/{told['approval_id']}")).json()
+    assert (told["outcome"], shown["requester"], shown["quorum"]["need"]) == ("waiting", "olga", 2)
+    assert (await propose(agent, initiated_by="olga", effect="write", tool="drop"))["outcome"] == "waiting"
+
+
 async def test_a_key_of_nobody_takes_no_requester(client: As, parts: Parts) -> None:
     agent = client(await bound(parts, requester="none"))
     refused = await agent.post("/api/calls", json={**CALL, "initiated_by": "bob"})

@@ -277,6 +277,15 @@ def test_a_known_requester_has_the_teams_of_now() -> None:
     assert judge_stored(policy, approval, b"{}", spec, ()).kind == "ask"
 
 
+def test_nobody_vouches_for_a_requester_who_was_removed() -> None:
+    policy = Policy((Rule("ann pays", "allow", users=("ann",)),), DEFAULTS)
+    spec = ToolSpec("pay", "write")
+    caller = key(requester="ann", vouched=True)
+    approval = requested(spec=spec, requester="ann", agent="key-7", caller=caller).approval
+    assert judge_stored(policy, approval, b"{}", spec).kind == "allow"
+    assert judge_stored(policy, approval, b"{}", spec, removed=True).kind == "ask"
+
+
 def test_a_call_that_comes_back_is_the_same_only_for_whom_it_belongs_to() -> None:
     subject = requested(caller=key("a")).approval.subject
     mine = propose("pay", ARGS, "run", "call", agent="helper", requester="rita", caller=key("a"))

@@ -300,7 +300,7 @@ class Calls:
             agent_path=thread.path,
             thread_id=self.held.root,
             requester=thread.person,
-            teams=tuple(sorted(person.teams)) if person else (),
+            teams=tuple(sorted(person.teams)) if person and person.removed_at is None else (),
             setting="chat",
             agent_says=said[:MOST_SAID],
         )

@@ -82,14 +82,17 @@ def judge_stored(
     spec: ToolSpec,
     teams: tuple[str, ...] = (),
     aliases: tuple[str, ...] = (),
+    *,
+    removed: bool = False,
 ) -> Verdict:
     """A call that was asked about before, by the policy of now: with these arguments, by the same law.
 
-    `teams` and `aliases` are those of its requester now.
+    `teams` and `aliases` are those of its requester now; nobody vouches for one who was removed.
     """
     subject, caller = approval.subject, caller_of(approval.subject)
     if caller is not None and caller.requester:
-        caller = replace(caller, teams=teams)
+        left = replace(caller, requester="", teams=(), vouched=False)
+        caller = left if removed else replace(caller, teams=teams)
     call = ToolCall(
         subject.tool,
         args,

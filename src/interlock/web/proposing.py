@@ -60,6 +60,8 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
     _check_tool(body.tool, principal)
     named, vouched = _requester(body, principal, doors)
     requester = doors.people.get(named)
+    if requester is not None and requester.removed_at is not None:
+        requester, vouched = None, False  # a name that is only said, whoever says it
     teams = tuple(sorted(requester.teams)) if requester else ()
     caller = made(
         Caller,
