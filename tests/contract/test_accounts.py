@@ -216,6 +216,11 @@ async def test_a_requester_is_said_once_and_is_nobody_called_any(parts: Parts) -
     for word in ("any", "none"):
         with pytest.raises(InvalidRequest, match="nobody can be called so"):
             await accounts.add_user("default", word, "viewer", "ada")
+        with pytest.raises(InvalidRequest, match="nobody can be called so"):
+            await accounts.create_key("default", word, "reviewer", "ada")
+        with pytest.raises(InvalidRequest, match="nobody can be called so"):
+            await accounts.create_key("default", "desk", "agent", "ada", word)
+    assert not {user.name for user in await accounts.users("default")} & {"any", "none"}
 
 
 async def test_a_persons_key_ends_after_90_days_and_an_agents_when_it_was_said(parts: Parts, clock: Clock) -> None:

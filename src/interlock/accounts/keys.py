@@ -17,6 +17,7 @@ from interlock.core.identity import (
     Key,
     check_bindings,
     check_name,
+    check_person_name,
     check_role,
     lesser,
 )
@@ -40,7 +41,7 @@ def draft(key_id: str, workspace: str, name: str, role: str, author: str, user: 
         raise InvalidRequest(f"The requester of this key is {user} or {bindings.requester}: say one of them.")
     person = user or named or ("" if role == AGENT else name)
     if person:
-        check_name(person)
+        check_person_name(person)
     requester = (person or bindings.requester) if role == AGENT else ""
     key = Key(key_id, workspace, name, role, person, author, 0, None, None, bindings.agents, bindings.tools, requester)
     return replace(key, per_minute=bindings.per_minute, pending=bindings.pending)
