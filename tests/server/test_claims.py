@@ -332,6 +332,14 @@ async def test_another_key_of_the_same_agent_goes_on_with_its_calls(client: As, 
     assert (await propose(second, call_id="one"))["approval_id"] == told["approval_id"]
 
 
+async def test_the_calls_of_two_agents_are_not_those_of_one_whose_name_holds_both(client: As, parts: Parts) -> None:
+    both, one = client(await bound(parts, agents=("a", "b"))), client(await bound(parts, agents=("a|b",)))
+    theirs, own = await propose(both), await propose(one)
+    assert (await one.get(f"/api/calls/{theirs['approval_id']}")).status_code == 404
+    assert (await both.get(f"/api/calls/{own['approval_id']}")).status_code == 404
+    assert (await one.get(f"/api/calls/{own['approval_id']}")).status_code == 200
+
+
 async def test_a_rotated_key_goes_on_with_the_calls_of_the_one_before(
     client: As, keys: dict[str, str], parts: Parts
 ) -> None:

@@ -25,6 +25,7 @@ from interlock.core.identity import (
     check_workspace,
     is_name,
     lesser,
+    owner_of,
 )
 
 
@@ -46,6 +47,15 @@ def test_calls_belong_to_the_agents_of_a_key_else_to_the_first_key_of_its_rotati
     loose = Principal("default", "bot", "agent", credential="ilk_2")
     assert (bound.owner, bound.owners) == ("agent:a|b", {"agent:a|b", "agent:a", "agent:b", "key:ilk_1"})
     assert (loose.owner, loose.owners) == ("key:ilk_2", {"key:ilk_2"})
+
+
+def test_no_two_sets_of_agents_own_the_same_calls() -> None:
+    sets: list[tuple[str, ...]] = [("a", "b"), ("a|b",), ("a|b", "c"), ("a", "b|c"), ("a\\", "b"), ("a\\|b",), ("a\\",)]
+    owners = [Principal("default", "k", "agent", agents=agents, credential="ilk_1").owner for agents in sets]
+    assert len(set(owners)) == len(sets)
+    one = Principal("default", "k", "agent", agents=("a|b",), credential="ilk_1")
+    assert one.owners == {"agent:a\\|b", "key:ilk_1"}
+    assert owner_of("b", "a") == "agent:a|b"
 
 
 def test_a_key_acts_for_one_person_or_for_what_its_binding_says() -> None:

@@ -53,16 +53,14 @@ class Principal:
     @property
     def owner(self) -> str:
         """Whose the calls of this key are: its agent's, so that another key of the agent can go on with them."""
-        return f"agent:{'|'.join(sorted(self.agents))}" if self.agents else f"key:{self.root or self.credential}"
+        return owner_of(*self.agents) if self.agents else f"key:{self.root or self.credential}"
 
     @property
     def owners(self) -> frozenset[str]:
         """Whose calls this key may look at, start and finish."""
         if not self.agents:
             return frozenset((self.owner,))
-        return frozenset(
-            {self.owner, f"key:{self.root or self.credential}", *(f"agent:{name}" for name in self.agents)}
-        )
+        return frozenset({self.owner, f"key:{self.root or self.credential}", *map(owner_of, self.agents)})
 
     @property
     def is_agent(self) -> bool:
@@ -164,6 +162,12 @@ class Link:
     teams: frozenset[str]
     created_by: str
     expires_at: int
+
+
+def owner_of(*agents: str) -> str:
+    r"""Of the calls that are these agents' together. A `|` in a name is written `\|`: else `a|b` were `a` and `b`."""
+    names = [name.replace("\\", "\\\\").replace("|", "\\|") for name in sorted(agents)]
+    return f"agent:{'|'.join(names)}"
 
 
 def check_recent(who: Principal, now: int) -> None:

@@ -13,7 +13,7 @@ from interlock.core.changing import made
 from interlock.core.claims import Fill
 from interlock.core.declared import Said
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.identity import Principal
+from interlock.core.identity import Principal, owner_of
 from interlock.core.names import differs_only_in_case, fits, looks_like
 from interlock.core.outcome import Outcome, Proceed
 from interlock.core.pins import doubt_about
@@ -65,7 +65,7 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
     teams = tuple(sorted(requester.teams)) if requester else ()
     caller = made(
         Caller,
-        owner=f"agent:{agents[0]}" if principal.agents and len(agents) == 1 else principal.owner,
+        owner=owner_of(*agents) if principal.agents and len(agents) == 1 else principal.owner,
         owners=principal.owners,
         agents=agents,
         credential=principal.credential,

@@ -16,7 +16,7 @@ from interlock.core import claims
 from interlock.core.attempts import MINUTE, MOST
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import TooManyRequests
-from interlock.core.identity import Principal
+from interlock.core.identity import Principal, owner_of
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy import Allow, Ask
 from interlock.core.ports import Clock
@@ -155,7 +155,7 @@ class QuotaKeeper:
 
     async def _count(self, who: Principal, limit: int) -> int:
         """A key of several agents has calls of each of them, and calls that name none."""
-        owners = sorted({who.owner, *(f"agent:{name}" for name in who.agents)})
+        owners = sorted({who.owner, *map(owner_of, who.agents)})
         return sum([await self._store.pending_of_owner(who.workspace, owner, limit) for owner in owners])
 
 
