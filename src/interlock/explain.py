@@ -73,7 +73,7 @@ def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, 
     """By the reading of the call that decides: what its program says of it, or what is known of the key."""
     judged = _as_if_asked_by_somebody(claims.judge(policy, call, spec), call)
     reading, effect = _deciding(policy, judged, spec)
-    key = Key(reading.tool, effect, reading.path, reading.requester, reading.teams, reading.priority)
+    key = Key(reading.tool, effect, reading.path, reading.requester, reading.teams, reading.priority, reading.aliases)
     facts = facts_of(reading, effect)
     steps: list[Step] = []
     for rule in policy.rules:
@@ -93,7 +93,7 @@ def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, 
 def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[Prospect, ...]:
     """Every verdict that such a call can get, whatever its arguments, by the order of the rules."""
     effect = claims.effects_of(policy, (call,), spec)
-    key = Key(call.tool, effect[0], call.path, call.requester, call.teams, call.priority)
+    key = Key(call.tool, effect[0], call.path, call.requester, call.teams, call.priority, call.aliases)
     found: list[Prospect] = []
     for rule in policy.rules:
         if not rule.shadow and rule.matches(key):

@@ -433,6 +433,13 @@ def test_an_explanation_names_the_matcher_that_did_not_fit(rule: str, why: str) 
     assert [step.why for step in explanation.steps] == [why]
 
 
+def test_an_explanation_knows_a_person_by_their_address_as_the_rules_do() -> None:
+    draft = policy("users: [ann@example.com], then: deny")
+    explanation = explain(draft, call(requester="ann", aliases=("ann@example.com",)), ToolSpec("pay", "write"))
+    assert [step.holds for step in explanation.steps] == [True]
+    assert (explanation.verdict.kind, explanation.by) == ("deny", explanation.steps[0].rule)
+
+
 # --- for any input ----------------------------------------------------------------------------------------------------
 
 
