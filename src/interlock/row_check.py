@@ -82,7 +82,7 @@ class RowCheck:
         subject, caller = approval.subject, caller_of(approval.subject)
         if caller is None or not caller.credential:
             return
-        for agent in subject.agent_path or ((subject.agent,) if subject.agent else ()):
+        for agent in subject.path:
             use = caller.credential, fold(agent)
             if use in self._used:
                 continue

@@ -26,7 +26,7 @@ from interlock.core.call import (
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.claims import ANY_EFFECT
 from interlock.core.errors import InvalidRequest, Problem
-from tests.unit.builders import KEY, PAY, any_text, call, json_values
+from tests.unit.builders import KEY, PAY, any_text, call, json_values, requested
 
 
 def mark(value: object, key: bytes = KEY) -> dict[str, str]:
@@ -70,6 +70,7 @@ def test_the_path_runs_from_the_outermost_agent_to_the_one_that_calls(
     agent: str, agent_path: tuple[str, ...], path: tuple[str, ...]
 ) -> None:
     assert call(agent=agent, agent_path=agent_path).path == path
+    assert requested(agent=agent, agent_path=agent_path).approval.subject.path == path
 
 
 # R27

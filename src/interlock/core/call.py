@@ -319,6 +319,11 @@ class Subject(NamedTuple):
     owner: str = ""
     known: str = ""
 
+    @property
+    def path(self) -> tuple[str, ...]:
+        """As of a call."""
+        return self.agent_path or ((self.agent,) if self.agent else ())
+
     def same(self, call: ToolCall) -> bool:
         """Whether a call that comes back under this id is the one that was proposed, whatever people edited since.
 

@@ -72,11 +72,10 @@ class Target(NamedTuple):
 def target_of(approval: Approval, key: str = "") -> Target:
     """`key` is the one with which somebody wants to start it."""
     subject, caller = approval.subject, caller_of(approval.subject)
-    said = subject.agent_path or ((subject.agent,) if subject.agent else ())
     if caller is None:
-        return Target(subject.workspace, said, key, subject.tool)
+        return Target(subject.workspace, subject.path, key, subject.tool)
     earlier = frozenset({caller.credential, caller.root} - {""})
-    return Target(subject.workspace, said + caller.agents, key, subject.tool, earlier)
+    return Target(subject.workspace, subject.path + caller.agents, key, subject.tool, earlier)
 
 
 def target_of_call(call: ToolCall) -> Target:
