@@ -73,12 +73,14 @@ class Stops:
         self._basis = Basis(None)
         self._judged: dict[str, Judged] = {}  # by that basis, and not denied
         self._used: dict[tuple[str, str], set[str]] = defaultdict(set)  # agents' names by workspace and key
+        self._noted: set[tuple[str, str, tuple[str, ...], str]] = set()  # calls whose names are among them for certain
 
     # Freezes
 
     async def stopping(self, call: ToolCall) -> Freeze | None:
         """The freeze that a new call falls under."""
-        if call.key:
+        caller = call.caller
+        if caller is not None and (call.workspace, caller.credential, call.agent_path, call.agent) not in self._noted:
             await self._use_key(call)
         return freeze.stopping(self.freezes, target_of_call(call)) if self.freezes else None
 
@@ -123,13 +125,18 @@ class Stops:
 
     async def _use_key(self, call: ToolCall) -> None:
         """Notes once whose names a key has used: a freeze of one of those agents covers the key."""
+        if not call.key:
+            return
         used = self._used[call.workspace, call.key]
         new = {fold(agent) for agent in call.path} - used
-        if not new or ANY in used:
-            return
-        new = new if len(used) + len(new) <= NAMES else {ANY}
-        await self._store.use_key(call.workspace, call.key, sorted(new))
-        used |= new
+        if new and ANY not in used:
+            new = new if len(used) + len(new) <= NAMES else {ANY}
+            await self._store.use_key(call.workspace, call.key, sorted(new))
+            used |= new
+        if not call.agent_path:
+            if len(self._noted) >= KEPT:
+                self._noted.clear()
+            self._noted.add((call.workspace, call.key, (), call.agent))
 
     # The policy of now
 

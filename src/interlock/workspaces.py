@@ -6,13 +6,13 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from interlock.conditions import compile_condition
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
-from interlock.core.identity import Principal
+from interlock.core.identity import AGENT, Principal
 from interlock.core.pins import Pin, Pins
 from interlock.core.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
@@ -23,6 +23,7 @@ from interlock.policy_file import Loaded, load_policy
 from interlock.wiring import Reaching, Toggles, names_of
 
 DEFAULT = "default"  # the workspace of the configuration
+GATES = 1_000  # for programs elsewhere, kept by whose calls they reach
 FOLLOW_EVERY = 1.0  # seconds until what another process changed holds here
 MakeDoors = Callable[[Policy], tuple[Gate, Inbox]]
 ReachingOf = Callable[[str], Reaching]  # by workspace
@@ -51,10 +52,17 @@ class Doors:
     loaded: Loaded
     known: Known
     stale: StalePolicy | None = None
+    _gates: dict[frozenset[str] | None, Gate] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def gate_for(self, principal: Principal) -> Gate:
         """As a program elsewhere may use it: an agent's key reaches its own calls, a person those of the workspace."""
-        return self.gate.outside(principal.owners if principal.is_agent else None)
+        owners = principal.owners if principal.role == AGENT else None
+        gate = self._gates.get(owners)
+        if gate is None or gate.policy is not self.gate.policy:
+            if len(self._gates) >= GATES:
+                self._gates.clear()
+            gate = self._gates[owners] = self.gate.outside(owners)
+        return gate
 
     @property
     def body(self) -> str:

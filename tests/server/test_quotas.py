@@ -3,11 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from interlock.configuration import Quotas, Server, Settings
+from interlock.core.call import ToolSpec, propose
+from interlock.core.errors import TooManyRequests
 from interlock.core.identity import Bindings, Principal
 from interlock.settings import load_settings
 from interlock.web.quotas import QuotaKeeper
@@ -176,6 +179,26 @@ async def test_what_was_decided_makes_room(client: As, keys: Keys, clock: Clock)
         decision = {"kind": "approve", "args_sha256": told["args_sha256"]}
         await bob.post(f"/api/approvals/{told['approval_id']}/decision", json=decision)
     assert (await agent.post("/api/calls", json=call(99))).status_code == 200
+
+
+async def test_quotas_of_a_key_hold_as_it_is_looked_up_last(parts: Parts, site: Site, clock: Clock) -> None:
+    doors = await site.workspaces.doors("default")
+    spec = ToolSpec("write_it", "write")
+
+    async def ask(who: Principal, number: int) -> None:
+        gate = doors.gate_for(who)
+        wanted = propose("write_it", {}, "run", f"c{number}")
+        await site.quotas.spend(who, gate, wanted, spec, lambda: gate.check(wanted, spec))
+
+    few = Principal("default", "billing", "agent", credential="ilk_1", per_minute=1)
+    await ask(few, 1)
+    with pytest.raises(TooManyRequests, match="1 calls within a minute"):
+        await ask(few, 2)
+    more = replace(few, per_minute=2)
+    await ask(more, 3)
+    with pytest.raises(TooManyRequests, match="2 calls within a minute"):
+        await ask(more, 4)
+    await ask(replace(few, per_minute=0), 5)
 
 
 def test_people_have_no_quotas(site: Site) -> None:

@@ -52,12 +52,15 @@ class Toolbox:
         return None if tool is None else tool.spec
 
     def spec_like(self, workspace: str, name: str) -> ToolSpec | None:
-        """Of the tool whose name differs in case alone."""
-        packed, moving = self._of_packs(workspace), self._moving(workspace)
-        found = next((known for known in moving if differs_only_in_case(name, known)), None)
-        if found is None:
-            found = self._cases[workspace].get(without_case(name))
-        return None if found is None else (packed.get(found) or moving[found]).spec
+        """The same, or else of the tool whose name differs in case alone."""
+        packed, moving = self._of_packs(workspace), self._moving(workspace) if self._sources else {}
+        tool = packed.get(name) or moving.get(name)
+        if tool is None:
+            found = next((known for known in moving if differs_only_in_case(name, known)), None) if moving else None
+            if found is None:
+                found = self._cases[workspace].get(without_case(name))
+            tool = None if found is None else packed.get(found) or moving[found]
+        return None if tool is None else tool.spec
 
     def packs(self, workspace: str) -> dict[str, int]:
         """How many tools each pack has here: none, if it lacks its settings."""

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
+from itertools import compress
+from operator import is_not
 from typing import Any, Literal, NamedTuple, cast, get_args
 from unicodedata import category
 
@@ -111,14 +113,21 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
     _check_shown_name("tool", tool, 1)
     _check_name("run_id", run_id, 1)
     _check_name("call_id", call_id, 1)
-    for label, value in more.items():
-        if value is not DEFAULTS.get(label, MISSING) and label not in NOT_SAID:  # most of them are not given
-            _check(label, value)
+    defaults = map(DEFAULTS.__getitem__, more)
+    for label in compress(more, map(is_not, more.values(), defaults)):  # most of them are not given
+        if label not in NOT_SAID:
+            _check(label, more[label])
     data = canonical_args(args)
     return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
 
 
-DEFAULTS: Mapping[str, object] = {field.name: field.default for field in fields(ToolCall)}
+class _Defaults(dict[str, object]):
+    def __missing__(self, label: str) -> object:
+        """What no call has is no default of it."""
+        return MISSING
+
+
+DEFAULTS = _Defaults({field.name: field.default for field in fields(ToolCall)})
 NOT_SAID = frozenset(
     {"decisions", "aliases", "caller", "refusal", "doubt", "doubted_effect"}
 )  # what no program gives as it is
@@ -265,6 +274,11 @@ class Shown(NamedTuple):
     value: Args
     sha256: str
     secrets: frozenset[str] = frozenset()
+
+
+def shown_sha256(args: bytes, spec: ToolSpec, key: bytes) -> str:
+    """As `redact` gives it."""
+    return redact(args, spec, key).sha256 if spec.secret else digest(args)
 
 
 def redact(args: bytes, spec: ToolSpec, key: bytes) -> Shown:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import sha256
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]  # typeshed lacks it
 from math import isfinite
+from typing import cast
 
 from interlock.core.errors import InvalidRequest
 
@@ -35,6 +37,8 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 def canonical_args(args: Mapping[str, object]) -> bytes:
     """Of a call; also bounded by how much a person can look at."""
+    if len(args) <= MAX_VALUES and _SCALARS.issuperset(map(type, args.values())):  # most of them
+        return canonical(args)
     left = MAX_VALUES
     inner: list[object] = [args]
     while inner:
@@ -129,16 +133,14 @@ def _object(value: Mapping[object, object], depth: int) -> str:
 
 
 def _sorted_keys(value: Mapping[object, object]) -> list[str]:
-    keys = []
-    plain = True
-    for key in value:
-        if not isinstance(key, str):
-            raise InvalidRequest(f"A member's name is {key!r}; names are texts.")
-        plain = plain and key.isascii()
-        keys.append(key)
-    if plain:
-        return sorted(keys)
-    return sorted(keys, key=_utf16)
+    keys = cast(list[str], list(value))
+    try:
+        plain = "".join(keys).isascii()
+    except TypeError:
+        odd = next(key for key in value if not isinstance(key, str))
+        raise InvalidRequest(f"A member's name is {odd!r}; names are texts.") from None
+    keys.sort(key=None if plain else _utf16)
+    return keys
 
 
 def _utf16(key: str) -> bytes:
@@ -206,12 +208,11 @@ def _check_depth(raw: bytes) -> None:
             depth -= 1
 
 
-def _unique(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
-    members: dict[str, object] = {}
-    for key, value in pairs:
-        if key in members:
-            raise InvalidRequest(f"The name {key!r} appears twice in one object.")
-        members[key] = value
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = Counter(name for name, _ in pairs)
+        raise InvalidRequest(f"The name {names.most_common(1)[0][0]!r} appears twice in one object.")
     return members
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
+from operator import attrgetter
 from typing import NamedTuple
 
 from interlock.core.approval import Approval
@@ -25,6 +26,11 @@ RANK = {"allow": 0, "ask": 1, "deny": 2}
 UNVOUCHED = (
     "This rule excludes the requester, and who asked is not known for certain: one more person has to approve than the "
     "rule says. A key that is bound to a requester lifts that."
+)
+
+
+_SAID = attrgetter(
+    "setting", "requester", "teams", "expires_in", "agent_path", "priority", "switch", "decisions", "thread_id"
 )
 
 
@@ -63,15 +69,15 @@ def _judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None) ->
     if call.refusal:
         return Judgement(Deny(call.refusal), readings, effects)
     verdict = strictest(policy, readings, effects, spec, fill)
-    if (
-        isinstance(verdict, Ask) and verdict.on_expiry == "approve"
-    ):  # which interface it came by is the program's choice
+    if isinstance(verdict, Allow):
+        return _new(Judgement, (verdict, readings, effects, ()))
+    if isinstance(verdict, Ask) and verdict.on_expiry == "approve":  # which interface it came by is its choice
         ways = tuple(but(reading, setting=setting) for reading in readings for setting in SETTINGS)
         verdict = strictest(policy, ways, effects, spec, fill)
     if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
         verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
     judged = Judgement(_vouched(verdict, call), readings, effects)
-    warnings = () if isinstance(verdict, Allow) else tuple(_warnings(policy, call, spec, judged))
+    warnings = tuple(_warnings(policy, call, spec, judged))
     return judged._replace(warnings=warnings) if warnings else judged
 
 
@@ -142,8 +148,11 @@ def effects_of(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -
     """What the tool may do: one thing if it is known or believed, else anything, and then the strictest holds."""
     if not spec.declared:
         return (spec.effect,)
-    if not spec.effect or not all(_believes(each, readings) for each in policy.both):
+    if not spec.effect:
         return ANY_EFFECT
+    for each in policy.both:
+        if not _believes(each, readings):
+            return ANY_EFFECT
     return (spec.effect,)
 
 
@@ -174,6 +183,8 @@ def strictest(
 ) -> Verdict:
     """Of all readings and effects. Where no rule sets a priority it only says who is told, and the call may choose."""
     wanted = readings[0].priority
+    if len(readings) == len(effects) == 1 and fill is None and not wanted:  # most calls
+        return policy.judge(readings[0], spec, effects[0])
     verdicts = [_filled(policy.judge(each, spec, effect), each, fill) for each in readings for effect in effects]
     if wanted:
         verdicts = [_prioritised(policy, verdict, wanted) for verdict in verdicts]
@@ -192,15 +203,8 @@ def _prioritised(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
 
 def _claims_nothing(call: ToolCall, caller: Caller) -> bool:
     """Whether the call as its program tells it is the very one that the server knows."""
-    return (
-        caller.agents == (call.agent,)
-        and caller.setting == call.setting
-        and caller.requester == call.requester
-        and caller.teams == call.teams
-        and call.expires_in is None
-        and not (call.agent_path or call.priority or call.switch or call.decisions or call.thread_id)
-        and (not call.aliases or bool(caller.requester))
-    )
+    known = (caller.agents, caller.setting, caller.requester, caller.teams, None, (), "", "", (), "")
+    return ((call.agent,), *_SAID(call)) == known and (not call.aliases or bool(caller.requester))
 
 
 def _same_claims(call: ToolCall, other: ToolCall) -> bool:

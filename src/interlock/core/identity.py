@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from interlock.core.call import MAX_NAME, MAX_NAMES
 from interlock.core.card import visible
@@ -22,7 +23,7 @@ RECENT = 300_000  # milliseconds that a sign-in counts as recent
 _WORKSPACE = re.compile(r"[a-z0-9-]{1,63}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Principal:
     """`name` is the person's, or the key's of an agent; `credential` is the id of the key or session that it came by.
 
@@ -50,12 +51,12 @@ class Principal:
     person_role: str = ""
     expires_at: int | None = None
 
-    @property
+    @cached_property
     def owner(self) -> str:
         """Whose the calls of this key are: its agent's, so that another key of the agent can go on with them."""
         return owner_of(*self.agents) if self.agents else f"key:{self.root or self.credential}"
 
-    @property
+    @cached_property
     def owners(self) -> frozenset[str]:
         """Whose calls this key may look at, start and finish."""
         if not self.agents:

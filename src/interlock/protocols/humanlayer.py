@@ -158,7 +158,7 @@ async def ask_about_function(body: NewFunctionCall, counter: AtCounter) -> Respo
     approval_id = await counter.id_of("function_call", body.call_id)
     spec = known_spec(body.spec.fn, counter.site, counter.doors)
     spec = spec or ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
-    fill = action_terms(body.spec.fn, counter.site, counter.doors)
+    fill = action_terms(counter.site.action(body.spec.fn), counter.doors)
     outcome = await counter.asked(call, lambda: counter.gate.check(call, spec, approval_id=approval_id, fill=fill))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return response(await _denied(counter, approval_id, call, spec, outcome.reason))

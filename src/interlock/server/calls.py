@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.beside import beside
-from interlock.core.call import redact
+from interlock.core.call import shown_sha256
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Payload
@@ -77,15 +77,15 @@ class Calls:
         spec, doubted, gate = known.spec, bool(call.doubt), doors.gate_for(asked.person)
         if doubted:
             self._site.store.note_tool(call.workspace, declared_spec(body), call.agent)
-        fill = action_terms(body.tool, self._site, doors)
+        fill = action_terms(known.action, doors)
         outcome = await self._site.quotas.spend(
             asked.person, gate, call, spec, lambda: gate.check(call, spec, take_misfits=doubted, fill=fill)
         )
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             if spec.declared:
                 self._site.store.note_tool(call.workspace, spec, call.agent)
-            key = await self._site.store.secret_key(call.workspace)
-            outcome = Proceed(outcome.args, "", redact(call.args, spec, key).sha256)
+            key = await self._site.store.secret_key(call.workspace) if spec.secret else b""
+            outcome = Proceed(outcome.args, "", shown_sha256(call.args, spec, key))
         return told(outcome)
 
     async def look(self, asked: Asked) -> Answer:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]  # typeshed lacks it
 from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
@@ -157,7 +157,15 @@ def json_answer(value: object, status: int = 200, headers: tuple[Header, ...] = 
 
 
 def encoded(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return "".join(_encode(value, 0)).encode()
+
+
+def _no_form(value: object) -> object:
+    raise TypeError(f"A value of type {type(value).__name__} has no JSON form.")
+
+
+# What json.dumps makes anew at every call: without circles, in the given order, without blanks, not only ASCII.
+_encode = c_make_encoder(None, _no_form, encode_basestring, None, ":", ",", False, False, True)
 
 
 def error_answer(error: Error) -> Answer:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from interlock.configuration import is_ready
+from interlock.configuration import Action, is_ready
 from interlock.core.call import MAX_WORDS, Caller, ToolCall, ToolSpec, propose
 from interlock.core.changing import made
 from interlock.core.claims import Fill
@@ -103,18 +104,20 @@ class Definition(NamedTuple):
 
     spec: ToolSpec
     origin: Literal["registered", "pinned", "declared"]
+    action: Action | None  # of this name, if there is one
 
 
 def definition_of(body: Proposed, site: Site, doors: Doors) -> Definition:
     """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
-    known = known_definition(body.tool, site, doors)
+    action = site.action(body.tool)
+    known = known_definition(body.tool, action, site, doors)
     if known is None:
-        return Definition(declared_spec(body, believed=site.action(body.tool) is None), "declared")
+        return Definition(declared_spec(body, believed=action is None), "declared", action)
     if known.origin == "registered":
         return known
     claimed = declared_spec(body)
     if claimed.describe or claimed.preview:
-        return Definition(replace(known.spec, describe=claimed.describe, preview=claimed.preview), "pinned")
+        return known._replace(spec=replace(known.spec, describe=claimed.describe, preview=claimed.preview))
     return known
 
 
@@ -128,17 +131,20 @@ def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCa
     return replace(call, caller=caller, doubt=doubt, doubted_effect=said.effect if doubt else "")
 
 
-def known_definition(tool: str, site: Site, doors: Doors) -> Definition | None:
-    """What the server knows of a tool, for every interface: as it is registered, else as it is pinned."""
-    registered = registered_spec(tool, site, doors.workspace)
+def known_definition(tool: str, action: Action | None, site: Site, doors: Doors) -> Definition | None:
+    """What the server knows of a tool, for every interface: as it is registered, else as it is pinned.
+
+    `action` is the one of its name.
+    """
+    registered = _registered(tool, action, site, doors.workspace)
     if registered is not None:
-        return Definition(registered, "registered")
+        return Definition(registered, "registered", action)
     pin = pinned_spec(tool, doors)
-    return None if pin is None else Definition(pin, "pinned")
+    return None if pin is None else Definition(pin, "pinned", action)
 
 
 def known_spec(tool: str, site: Site, doors: Doors) -> ToolSpec | None:
-    known = known_definition(tool, site, doors)
+    known = known_definition(tool, site.action(tool), site, doors)
     return None if known is None else known.spec
 
 
@@ -152,10 +158,13 @@ def registered_spec(tool: str, site: Site, workspace: str) -> ToolSpec | None:
 
     Its preview is for the agent of the chat: another program's call does not make the server look things up.
     """
-    action = site.action(tool)
+    return _registered(tool, site.action(tool), site, workspace)
+
+
+def _registered(tool: str, action: Action | None, site: Site, workspace: str) -> ToolSpec | None:
     if action is not None and not is_ready(action):
         return ToolSpec(tool, "write", action.schema)
-    known = site.assistant.toolbox.spec(workspace, tool) or site.assistant.toolbox.spec_like(workspace, tool)
+    known = site.assistant.toolbox.spec_like(workspace, tool)
     return None if known is None else replace(known, name=tool, preview=None)
 
 
@@ -164,17 +173,20 @@ def team_of(name: str, site: Site, doors: Doors) -> People | None:
 
     A team that nobody configured counts only where there are people in it: else nobody could ever decide.
     """
-    action = site.action(name)
+    return _team(site.action(name), doors)
+
+
+def action_terms(action: Action | None, doors: Doors) -> Fill | None:
+    """Where a rule names no approvers, the action's team decides."""
+    team = None if action is None else _team(action, doors)
+    return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
+
+
+def _team(action: Action | None, doors: Doors) -> People | None:
     if action is None or not action.team:
         return None
     here = any(action.team in user.teams for user in doors.people.values() if user.removed_at is None)
     return People(teams=frozenset({action.team})) if here or not is_ready(action) else None
-
-
-def action_terms(name: str, site: Site, doors: Doors) -> Fill | None:
-    """Where a rule names no approvers, the action's team decides."""
-    team = team_of(name, site, doors)
-    return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
 
 
 def with_team(stages: tuple[Stage, ...], team: People) -> tuple[Stage, ...]:
@@ -184,6 +196,8 @@ def with_team(stages: tuple[Stage, ...], team: People) -> tuple[Stage, ...]:
 def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
     """What the program claims. Its description is a text about one call: no template, nor part of the definition."""
     preview, description = body.preview, body.description
+    if body.schema_ is preview is None and not (description or body.secret or body.decisions):  # most of them
+        return _plain_spec(body.tool, body.effect if believed else "", body.idempotent)
     return ToolSpec(
         body.tool,
         body.effect if believed else "",
@@ -195,6 +209,11 @@ def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
         decisions=body.decisions,
         declared=True,
     )
+
+
+@lru_cache(maxsize=1_000)  # with its digest; a name that is too long raises, and is not kept
+def _plain_spec(tool: str, effect: str, idempotent: bool) -> ToolSpec:  # noqa: FBT001  for the cache
+    return ToolSpec(tool, effect, idempotent=idempotent, declared=True)
 
 
 def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from interlock.configuration import Quotas
 from interlock.core import claims
@@ -69,10 +70,8 @@ class PendingCount:
 
     async def refresh(self, count: Callable[[], Awaitable[int]], clock: Clock) -> None:
         """Those who come while the database is asked wait for its answer: before the first one, nothing is known."""
-        if self._is_fresh(clock()):
-            return
         async with self._lock:
-            if self._is_fresh(now := clock()):
+            if self.is_fresh(now := clock()):
                 return
             counted = frozenset(self.added)  # they are committed, and so in the count
             self.count = await count()
@@ -90,8 +89,16 @@ class PendingCount:
             self.added.add(outcome.approval_id)
         return outcome
 
-    def _is_fresh(self, now: int) -> bool:
+    def is_fresh(self, now: int) -> bool:
         return self._looked is not None and 0 <= now - self._looked < SECOND
+
+
+class Account(NamedTuple):
+    """What holds for a key, as its principal says: made once for each that is looked up."""
+
+    who: Principal
+    limits: Quotas
+    place: tuple[str, str, int]  # of its pending calls: workspace, owner and limit
 
 
 class QuotaKeeper:
@@ -101,6 +108,7 @@ class QuotaKeeper:
         self._clock = clock
         self._counted: OrderedDict[str, MinuteCount] = OrderedDict()  # by key
         self._pending: OrderedDict[tuple[str, str, int], PendingCount] = OrderedDict()  # by workspace, owner and limit
+        self._accounts: OrderedDict[str, Account] = OrderedDict()  # by key
 
     def limits_of(self, who: Principal) -> Quotas | None:
         """Those of the key, else the server's; None for people, who are no flood."""
@@ -118,12 +126,21 @@ class QuotaKeeper:
 
         Without a `spec` it is recorded whatever the policy says, as a question is.
         """
-        limits = self.limits_of(who)
-        if limits is None:
-            return await ask()
-        counted, pending = self._counted_of(who), await self._pending_of(who, limits.pending)
+        account = self._accounts.get(who.credential)
+        if account is None or account.who is not who:
+            limits = self.limits_of(who)
+            if limits is None:
+                return await ask()
+            account = self._account(who, limits)
+        _, limits, place = account
         now = self._clock()
-        wait, full = counted.wait(now, limits.per_minute), pending is not None and pending.is_full
+        pending = self._pending.get(place)
+        if limits.pending and (pending is None or not pending.is_fresh(now)):
+            pending = await self._pending_of(who, place)
+            now = self._clock()
+        counted = self._counted.get(who.credential) or self._counted_of(who)
+        wait = counted.wait(now, limits.per_minute) if counted.count >= limits.per_minute else 0
+        full = pending is not None and pending.is_full
         if (wait or full) and not await _is_free(gate, call, spec, is_minute=wait > 0):
             raise _excess(limits, wait, pending)
         counted.begin(now)
@@ -132,20 +149,21 @@ class QuotaKeeper:
             counted.count -= 1
         return outcome
 
+    def _account(self, who: Principal, limits: Quotas) -> Account:
+        account = self._accounts[who.credential] = Account(who, limits, (who.workspace, who.owner, limits.pending))
+        if len(self._accounts) > MOST:
+            self._accounts.popitem(last=False)
+        return account
+
     def _counted_of(self, who: Principal) -> MinuteCount:
-        counted = self._counted.get(who.credential)
-        if counted is None:
-            counted = self._counted[who.credential] = MinuteCount(self._clock())
-            if len(self._counted) > MOST:
-                self._counted.popitem(last=False)
+        counted = self._counted[who.credential] = MinuteCount(self._clock())
+        if len(self._counted) > MOST:
+            self._counted.popitem(last=False)
         return counted
 
-    async def _pending_of(self, who: Principal, limit: int) -> PendingCount | None:
-        """As counted within the last second; None without a limit."""
-        if not limit:
-            return None
-        place = (who.workspace, who.owner, limit)
-        pending = self._pending.get(place)
+    async def _pending_of(self, who: Principal, place: tuple[str, str, int]) -> PendingCount:
+        """As counted within the last second."""
+        limit, pending = place[-1], self._pending.get(place)
         if pending is None:
             pending = self._pending[place] = PendingCount(limit)
             if len(self._pending) > MOST:
