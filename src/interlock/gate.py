@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import secrets
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never, cast
 
-from interlock.beside import beside
+from interlock.beside import LARGE
 from interlock.core import claims, conversation, execution, freeze, grant, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.budget import Amounts
@@ -356,12 +357,17 @@ class Gate:
     async def _proposal(
         self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]
     ) -> Proposal:
-        size, key = len(call.args), await self._store.secret_key(call.workspace)
-        shown, findings, sentence = await beside(size, lambda: _seen(call, spec, key))
+        is_small, key = len(call.args) < LARGE, await self._store.secret_key(call.workspace)
+        shown, findings, sentence = (
+            _seen(call, spec, key) if is_small else await asyncio.to_thread(_seen, call, spec, key)
+        )
         if misfits:
             findings += findings_of(misfits)
         chance = secrets.token_hex(26)
-        preview = await preview_of(spec, call) if isinstance(verdict, Ask) and not misfits else ""
+        preview = ""
+        if spec.preview is not None and isinstance(verdict, Ask) and not misfits:
+            preview = await preview_of(spec, call)
+        words = (spec, call.args, shown, preview)
         return Proposal(
             given or uuid7(self._clock(), chance[:20]),
             chance[20:],
@@ -369,8 +375,8 @@ class Gate:
             spec,
             shown,
             sentence,
-            tuple(finding.id for finding in findings if finding.level == "alarm"),
-            await beside(size, lambda: kept_preview(spec, call.args, shown, preview)),
+            tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
+            kept_preview(*words) if is_small else await asyncio.to_thread(kept_preview, *words),
             self.policy.sha256,
             self.policy.shadows(call, spec),
             bool(given),

@@ -292,11 +292,11 @@ class Inbox:
     ) -> Callable[[Approval], Edited | Error | None]:
         """Worked out before the transaction: a checked edit or answer, or whether the policy of now denies the call."""
         match decision:
+            case Approve():
+                return (await self.stops.judged(self.policy, workspace, approval_id)).for_person
             case Edit() | Respond():
                 prepared = await self._prepare(await self._store.get(workspace, approval_id), decision)
                 return lambda _: prepared
-            case Approve():
-                return (await self.stops.judged(self.policy, workspace, approval_id)).for_person
             case _:
                 return lambda _: None
 

@@ -20,6 +20,7 @@ from interlock.core.call import (
     redact,
     restore,
     secret_texts,
+    shown_sha256,
     spec_of,
     subject_of,
 )
@@ -501,3 +502,9 @@ def test_an_effect_that_is_not_believed_looks_no_more_harmless_than_none(
 def test_a_call_has_no_other_fields() -> None:
     with pytest.raises(TypeError, match="A call has no colour"):
         propose("pay", {}, "run", "call", colour="red")
+
+
+@pytest.mark.parametrize("secret", [(), ("password",), ("/none",)])
+def test_the_digest_of_what_is_shown_is_found_without_the_rest(secret: tuple[str, ...]) -> None:
+    data, spec = canonical({"password": "a", "to": "b"}), ToolSpec("x", secret=secret)
+    assert shown_sha256(data, spec, KEY) == redact(data, spec, KEY).sha256

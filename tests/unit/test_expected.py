@@ -360,6 +360,22 @@ def test_a_change_that_no_kind_explains_is_stated_beside_it() -> None:
     assert differences(bare, but(life, expires_at=1)) == [], "nobody knows it any more"
 
 
+def test_what_was_only_made_anew_is_not_stated() -> None:
+    life = asked(Life(), ONE)
+    same = replace(life.row, reminded=False)  # which is 0, and another object
+    change = Change(same, (Event("thawed", "ada", {}, same.id),))
+    assert stamped(change, life.row) == change.events
+
+
+def test_a_birth_states_what_its_kind_does_not_explain() -> None:
+    change = request(proposal(), ONE, at())
+    assert "row" not in stamped(change)[0].data
+    odd = change._replace(state=replace(change.state, claimed_by="ada"))
+    assert stamped(odd)[0].data["row"] == ["claimed_by"]
+    plain = change._replace(state=replace(change.state))  # which gives every field its default
+    assert stamped(plain) == stamped(change)
+
+
 def test_a_refusal_states_nothing() -> None:
     life = asked(Life(), ONE)
     change = decide(life.row, Approve(Seen(life.row.args_sha256)), DAVE, at())

@@ -30,6 +30,14 @@ def test_a_request_waits_for_people_until_its_deadline() -> None:
     assert approval.binding == approval.subject.binding(approval.args_sha256, TERMS.sha256)
 
 
+def test_calls_that_one_rule_allows_have_the_same_terms() -> None:
+    one, other = (allow(proposal(), Allow("r", 70), at()).state.terms for _ in range(2))
+    assert one is other
+    assert one == Ask("r", priority=one.priority, start_within=70)
+    assert allow(proposal(), Allow("s", 70), at()).state.terms.rule == "s"
+    assert allow(proposal(), Allow("r", 71), at()).state.terms.start_within == 71
+
+
 # R41, R49
 def test_a_request_leaves_one_event_that_says_what_holds() -> None:
     change = request(proposal(PAY, policy_sha256="p", thread_id="t"), TERMS, at())

@@ -51,6 +51,21 @@ def test_what_time_will_do(approval: Approval, due: tuple[Due, ...]) -> None:
     assert due_at(approval) == (due[0].at if due else None)
 
 
+@given(
+    st.lists(st.integers(0, 120), max_size=4),
+    st.lists(st.integers(0, 120), max_size=3),
+    st.integers(0, 4),
+    st.integers(0, 3),
+    st.integers(0, 50),
+)
+def test_what_is_due_first_is_the_first_of_the_timetable(
+    remind: list[int], rungs: list[int], reminded: int, escalated: int, deferred: int
+) -> None:
+    terms = Ask(expires_in=100, remind=tuple(remind), ladder=tuple(Rung(after) for after in rungs))
+    approval = replace(pending(terms), reminded=reminded, escalated=escalated, deferred=deferred)
+    assert due_at(approval) == timetable(approval)[0].at
+
+
 # R28, R44
 def test_a_reminder_is_counted_and_told() -> None:
     change = tick(pending(FULL), at(NOW + 10))

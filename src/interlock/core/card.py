@@ -136,7 +136,11 @@ def _plain(value: object) -> bool:
         case int() | float() | None:
             return True
         case dict():
-            return all(map(_plain, value)) and all(map(_plain, value.values()))
+            parts = [*value, *value.values()]
+            texts = [part for part in parts if type(part) is str]
+            if _plain("".join(texts)):  # else one of them is not, or they are long together
+                parts = [part for part in parts if type(part) is not str] if len(texts) < len(parts) else []
+            return all(map(_plain, parts))
         case list():
             return all(map(_plain, value))
         case _:

@@ -2,10 +2,13 @@
 
 `but(value, field=…)` is dataclasses.replace; `moved` the same for what has versions: the next one.
 `made(kind, field=…)` is `kind(field=…)`; what is not given is the default, which the class itself holds.
+`differing(old, new)` are the names of the fields that are not the very same objects in both.
 """
 
 from __future__ import annotations
 
+from itertools import compress, repeat
+from operator import is_not
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -37,4 +40,19 @@ else:
     _set = object.__setattr__
 
 
-__all__ = ["but", "made", "moved"]
+_NOTHING = object()
+
+
+def differing(old: object, new: object) -> set[str]:
+    """Of frozen dataclasses of one kind. What is not among them is equal; what is may be equal all the same."""
+    was, now = old.__dict__, new.__dict__
+    names = [*now]
+    if names[: len(was)] == [*was]:  # as `but` leaves them: side by side, what was not given before at the end
+        moved = set(compress(names, map(is_not, now.values(), was.values())))
+        moved.update(names[len(was) :])
+        return moved
+    moved = set(compress(names, map(is_not, now.values(), map(was.get, names, repeat(_NOTHING)))))
+    return moved | (was.keys() - now.keys())
+
+
+__all__ = ["but", "differing", "made", "moved"]

@@ -56,18 +56,20 @@ def seal(event: Event, head: Head, at: int, salt: bytes) -> Entry:
     kind, actor, facts, approval_id, said = event
     workspace, before, previous, _ = head
     seq, data = before + 1, plain_json(facts)
-    content = None if said is None else plain_json(said).encode()
-    digest = "" if content is None else sha256(salt + content).hexdigest()
+    if said is None:
+        link = linked(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data))
+        return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, "", link, None, None))
+    content = plain_json(said).encode()
+    digest = sha256(salt + content).hexdigest()
     link = linked(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data, digest))
-    kept = None if content is None else salt
-    return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, digest, link, kept, content))
+    return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, digest, link, salt, content))
 
 
 _new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
 
 
 def skeleton(
-    workspace: str, seq: int, at: int, kind: str, actor: str, approval_id: str, data: str, digest: str
+    workspace: str, seq: int, at: int, kind: str, actor: str, approval_id: str, data: str, digest: str = ""
 ) -> bytes:
     """The very bytes that are hashed: canonical JSON, spelled out because a million of them are verified at once."""
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -48,10 +49,16 @@ def request(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
 
 def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval]:
     """An allowed write gets a row as well, so that "at most once" and the record hold for it too."""
-    terms = Ask(verdict.rule, priority=proposal.call.priority or "medium", start_within=verdict.start_within)
+    terms = _allowing(verdict.rule, proposal.call.priority or "medium", verdict.start_within)
     reason = f"Allowed by the rule {verdict.rule!r}." if verdict.rule else ""
     by = Decided("approve", "policy", moment.now, reason=reason)
     return _allowed(proposal, terms, by, {"by": "rule", "rule": verdict.rule}, moment)
+
+
+@lru_cache(maxsize=1_000)
+def _allowing(rule: str, priority: str, start_within: int) -> Ask:
+    """The same terms are one object, so that their snapshot is encoded and hashed once."""
+    return Ask(rule, priority=priority, start_within=start_within)
 
 
 def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:

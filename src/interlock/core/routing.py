@@ -30,11 +30,15 @@ def timetable(approval: Approval) -> tuple[Due, ...]:
 
 def due_at(approval: Approval) -> int | None:
     """When the worker has to look at it next; None when time has nothing to do with it any more."""
-    if approval.status == "pending":
-        reminders, rungs = _times(approval)
-        return min([approval.expires_at, *reminders, *rungs])
-    plan = timetable(approval)
-    return plan[0].at if plan else None
+    match approval.status:
+        case "pending":
+            return _first_due(approval)
+        case "approved":
+            return approval.start_by or 0
+        case "running":
+            return _given_up(approval)
+        case _:
+            return None
 
 
 def tick(approval: Approval, moment: Moment, *, runner_is_dead: bool = False) -> Change[Approval]:
@@ -62,6 +66,17 @@ def _pending(approval: Approval) -> tuple[Due, ...]:
     reminders, rungs = _times(approval)
     early = [Due(at, "remind") for at in reminders if at < end] + [Due(at, "escalate") for at in rungs if at < end]
     return (*sorted(early, key=lambda due: (due.at, due.what)), Due(end, "expire"))
+
+
+def _first_due(approval: Approval) -> int:
+    """The first of a timetable that nobody needs to see in order."""
+    first, terms = approval.expires_at, approval.terms
+    created = approval.created_at + approval.deferred
+    for after in terms.remind[approval.reminded :]:
+        first = min(first, created + (after or (approval.expires_at - created) // 2))
+    for rung in terms.ladder[approval.escalated :] if terms.ladder else ():
+        first = min(first, created + rung.after)
+    return first
 
 
 def _times(approval: Approval) -> tuple[list[int], list[int]]:

@@ -8,7 +8,7 @@ here, once it differs from its default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from functools import cache
 from itertools import compress
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from interlock.core.approval import Approval
 from interlock.core.call import ANYBODY, Subject
 from interlock.core.canonical import digest, plain_json
+from interlock.core.changing import differing
 from interlock.core.event import Change, Event, Payload, Stored
 
 Values = Mapping[str, object]
@@ -54,16 +55,23 @@ WORDLESS = ("allowed", "expired", "responded")  # their contents do not say all 
 STATING = frozenset({*BIRTHS, *WORDLESS, "edited", "resolved", "reviewer_removed"})  # entries that always state more
 
 
-def stamped(change: Change[Approval], old: Approval | None = None) -> tuple[Event, ...]:
-    """The events of a change with what they state of the row; `old` is None at its birth."""
+def stamped(
+    change: Change[Approval], old: Approval | None = None, moved: Collection[str] | None = None
+) -> tuple[Event, ...]:
+    """The events of a change with what they state of the row; `old` is None at its birth.
+
+    `moved` are the names of the attributes that differ, if they are known already.
+    """
     events, new = change.events, change.state
     if not events or new is old:  # a refusal changes no row
         return events
+    if moved is None:
+        moved = new.__dict__ if old is None else differing(old, new)  # of a new one: what is not as it is by default
     rest = _rest(events[0].kind) if len(events) == 1 else _rest(*[event.kind for event in events])
+    if rest.explained.issuperset(moved):  # most changes are explained by the kinds of their entries
+        return _said(change) if rest.may_state else events
     before, after = rest.defaults if old is None else rest.values(old), rest.values(new)
-    if before == after and not rest.may_state:
-        return events  # most changes are explained by the kinds of their entries
-    stamps = [_stamped(event, change) if _states(event) else event for event in events]
+    stamps = list(_said(change))
     if before != after:
         left = rest.changed(before, after)
         stamps[0] = _with(stamps[0], {"row": sorted(left)}, {"row": {name: plain(new, name) for name in left}})
@@ -144,8 +152,17 @@ def result_sha256(payload: Payload) -> str | None:
     return digest(payload.result) if payload.result else None
 
 
+def _said(change: Change[Approval]) -> tuple[Event, ...]:
+    """The events with what those of their kinds always state."""
+    events = change.events
+    if len(events) == 1:
+        return (_stamped(events[0], change),) if _states(events[0]) else events
+    return tuple([_stamped(event, change) if _states(event) else event for event in events])
+
+
 def _states(event: Event) -> bool:
-    return event.kind in STATING or (event.kind == "approved" and _is_wordless(event))
+    kind = event.kind
+    return kind in STATING or (kind == "approved" and event.data.get("by") == "expiry")
 
 
 def _stamped(event: Event, change: Change[Approval]) -> Event:
@@ -204,9 +221,10 @@ def _words(approval: Approval) -> dict[str, object]:
 class Rest(NamedTuple):
     """The attributes that no entry of some kinds explains, how to read them all at once, and what they are at first.
 
-    `may_state`: an entry of one of the kinds may state more than that.
+    `explained` are the others. `may_state`: an entry of one of the kinds may state more than that.
     """
 
+    explained: frozenset[str]
     names: tuple[str, ...]
     values: Callable[[Approval], tuple[object, ...]]
     defaults: tuple[object, ...]
@@ -223,7 +241,7 @@ def _rest(*kinds: str) -> Rest:
     explained = frozenset[str]().union(*(EXPLAINED.get(kind, ALWAYS) for kind in kinds))
     names = tuple(field.name for field in fields(Approval) if field.name not in explained)
     defaults = tuple(getattr(Approval, name, None) for name in names)  # which a frozen dataclass keeps in the class
-    return Rest(names, attrgetter(*names), defaults, not STATING.isdisjoint(kinds) or "approved" in kinds)
+    return Rest(explained, names, attrgetter(*names), defaults, not STATING.isdisjoint(kinds) or "approved" in kinds)
 
 
 def _with(event: Event, data: Values, content: Values) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, cast
 
 from interlock.core.approval import Approval, Decided
@@ -32,6 +32,7 @@ TERMS = 17  # the column with the digest of its terms
 
 def insert_values(approval: Approval) -> tuple[object, ...]:
     s = approval.subject
+    *state, due = _state(approval)
     return (
         s.workspace,
         approval.id,
@@ -50,9 +51,9 @@ def insert_values(approval: Approval) -> tuple[object, ...]:
         s.proposed,
         approval.created_at,
         approval.expires_at,
-        *_state(approval)[:-1],
+        *state,
         approval.grant_id,
-        due_at(approval),
+        due,
         s.owner,
         s.known,
     )
@@ -73,9 +74,20 @@ def erase_values(a: Approval, old_version: int) -> tuple[object, ...]:
     return (*taken, a.subject.workspace, a.id, old_version)
 
 
-def only_advances(old: Approval, new: Approval) -> bool:
-    """Whether a change is the runner's or time's: what people said stays as it is and need not be written again."""
-    return (
+SAID = frozenset(
+    {
+        *("decision", "votes", "terms", "binding", "editors", "delegations", "claimed_by", "replied", "asked"),
+        *("escalated", "reminded", "release_at", "start_by", "deferred_until"),
+    }
+)
+
+
+def only_advances(old: Approval, new: Approval, moved: Set[str]) -> bool:
+    """Whether a change is the runner's or time's: what people said stays as it is and need not be written again.
+
+    `moved` are the attributes that differ.
+    """
+    return moved.isdisjoint(SAID) or (
         new.decision is old.decision
         and new.votes is old.votes
         and new.terms is old.terms

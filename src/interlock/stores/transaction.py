@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Protocol, cast
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
+from interlock.core.changing import differing
 from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Payload, Stored
 from interlock.core.expected_tables import STATED
@@ -26,6 +27,7 @@ from interlock.stores.order import COMPARED, ORDER
 from interlock.stores.remembering import Interned, Key, Memory, learn_terms
 from interlock.stores.rows import Row
 
+_new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
 DUE = "threads"  # what those wait for, in no workspace, who advance threads
 TOLD = "ledger"  # and those who tell people what happened
 
@@ -65,7 +67,7 @@ class Transaction:
         self._rewritten: set[Key] = set()
         self._moments: dict[str, Moment] = {}
         self._alone: set[str] = set()
-        self._salts = b""
+        self._salts: list[bytes] = []
         self._tallies: dict[Key, int] = defaultdict(int)
         self._threads: dict[str, set[str]] = defaultdict(set)
         self._sets: dict[str, list[tuple[object, ...]]] = defaultdict(list)
@@ -152,7 +154,9 @@ class Transaction:
 
     def freezes(self, workspace: str) -> tuple[Freeze, ...]:
         """Those that are on, or whose deadlines have yet to be moved; read after the lock of the ledger's head."""
-        known = self._freezes.get(workspace, self._memory.freezes.get(workspace))
+        known = self._memory.freezes.get(workspace)
+        if self._freezes:
+            known = self._freezes.get(workspace, known)
         if known is None:
             known = rows.freezes_of(self._connection.fetch("freezes", workspace))
             if not any(each.scope in ("agent", "key") for each in known):  # the keys that they cover change
@@ -218,14 +222,19 @@ class Transaction:
         self._born.add(key)
         self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
         self._tallies[subject.workspace, approval.status] += 1
-        self._follow_up(subject.workspace, change, entries)
+        if change.grant is not None:
+            self._write_grant(subject.workspace, change.grant)
+        self._append(subject.workspace, entries)
 
     def update(self, old: Approval, change: Change[Approval]) -> None:
         """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
         new, workspace = change.state, old.subject.workspace
-        entries = self._sealed(workspace, stamped(change, old))
-        if new is not old:
-            self._write_approval(old, new)
+        if new is old:
+            entries = self._sealed(workspace, change.events)  # a refusal changes no row
+        else:
+            moved = differing(old, new)
+            entries = self._sealed(workspace, stamped(change, old, moved))
+            self._write_approval(old, new, moved)
             self._approvals[workspace, new.id] = new
             if new.status != old.status:
                 self._tallies[workspace, old.status] -= 1
@@ -234,7 +243,9 @@ class Transaction:
             self._pay(workspace, new.id, change.payload)
         if old.subject.run_id.startswith(THREAD):
             self.wake(workspace, old.subject.run_id)
-        self._follow_up(workspace, change, entries)
+        if change.grant is not None:
+            self._write_grant(workspace, change.grant)
+        self._append(workspace, entries)
 
     def forget(self, old: Approval, new: Approval) -> None:
         """Writes what erasing leaves of an approval; with its content go its payload and the words for it."""
@@ -320,9 +331,12 @@ class Transaction:
         self._interned.tools.update(self._new_tools)
         self._interned.trim()
         changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
+        keep = self._memory.keep
         for key, approval in self._approvals.items():
-            changed.setdefault(key[0], set()).add(key[1])
-            self._memory.keep(key, approval)
+            if key[0] not in changed:
+                changed[key[0]] = set()
+            changed[key[0]].add(key[1])
+            keep(key, approval)
         for workspace, ids in self._threads.items():
             changed.setdefault(workspace, set()).update(ids)
         if self._moved:
@@ -348,18 +362,13 @@ class Transaction:
         """Where the ledgers end that this transaction has written to."""
         return [self._heads[workspace] for workspace in sorted(self._moved)]
 
-    def _write_approval(self, old: Approval, new: Approval) -> None:
-        if rows.only_advances(old, new) and (old.subject.workspace, new.id) not in self._rewritten:
+    def _write_approval(self, old: Approval, new: Approval, moved: Set[str]) -> None:
+        if rows.only_advances(old, new, moved) and (old.subject.workspace, new.id) not in self._rewritten:
             self._sets["advance_approval"].append(rows.advance_values(new, old.version))
         else:
             self._rewritten.add((old.subject.workspace, new.id))
             self._intern(new.terms)
             self._sets["update_approval"].append(rows.update_values(new, old.version))
-
-    def _follow_up(self, workspace: str, change: Change[Approval], entries: list[Entry]) -> None:
-        if change.grant is not None:
-            self._write_grant(workspace, change.grant)
-        self._append(workspace, entries)
 
     def _write_grant(self, workspace: str, grant: Grant) -> None:
         self._grants[workspace, grant.id] = grant
@@ -376,25 +385,29 @@ class Transaction:
 
     def _salt(self) -> bytes:
         if not self._salts:
-            self._salts = os.urandom(1024 if self._moved else 64)  # most transactions need one or two
-        salt, self._salts = self._salts[:16], self._salts[16:]
-        return salt
+            chance = os.urandom(512 if self._moved else 64)  # most transactions need one or two
+            self._salts = [chance[at : at + 16] for at in range(0, len(chance), 16)]
+        return self._salts.pop()
 
     def _sealed(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
         """The next links of the chain. Made before anything is buffered: a step that fails leaves no trace."""
-        head, now = self.head(workspace), self.moment(workspace).now
+        head = self._heads.get(workspace) or self.head(workspace)
+        now = (self._moments.get(workspace) or self.moment(workspace)).now
         entries: list[Entry] = []
         for event in events:
-            entries.append(seal(event, _head_of(entries[-1]) if entries else head, now, self._salt()))
+            if entries:
+                head = _head_of(entries[-1])
+            entries.append(seal(event, head, now, self._salt()))
         return entries
 
     def _append(self, workspace: str, entries: list[Entry]) -> None:
         if not entries:
             return
+        sets = self._sets
         for entry in entries:
-            self._sets["insert_event"].append(entry[:9])
+            sets["insert_event"].append(entry[:9])
             if entry.content is not None:
-                self._sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
+                sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
         self._heads[workspace] = _head_of(entries[-1])
         self._moved.add(workspace)
         if entries[0].seq == 1:  # all that this ledger will speak of is stated by its own entries
@@ -411,7 +424,7 @@ class Transaction:
 
 
 def _head_of(entry: Entry) -> Head:
-    return Head(entry.workspace, entry.seq, entry.link, entry.at)
+    return _new(Head, (entry.workspace, entry.seq, entry.link, entry.at))
 
 
 def _merged(old: Payload, new: Payload | None) -> Payload:

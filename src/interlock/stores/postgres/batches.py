@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -136,7 +137,7 @@ class Batches:
     def _left(self, batch: list[Work]) -> list[Head]:
         """Where this process left the ledgers of a batch, if it remembers all that the batch looks up."""
         memory = self._memory
-        if not self._alone or not all(self._known(read) for work in batch for read in work.reads):
+        if not self._alone or not all(map(self._known, _distinct(batch))):
             return []
         workspaces = sorted({work.workspace for work in batch if work.workspace})
         heads = [memory.heads[workspace] for workspace in workspaces if workspace in memory.heads]
@@ -154,20 +155,19 @@ class Batches:
 
     def _deadlines(self, batch: list[Work]) -> Iterator[int]:
         """The moments at which a step would have come to something else."""
-        for work in batch:
-            for read in work.reads:
-                if read[0] in ("freezes", "user"):
-                    continue
-                approval = self._memory.approvals[read[1], read[2]]
-                for mark in (approval.expires_at, approval.start_by, approval.lease_until, approval.release_at):
-                    if mark is not None:
-                        yield mark
+        for read in _distinct(batch):
+            if read[0] in ("freezes", "user"):
+                continue
+            approval = self._memory.approvals[read[1], read[2]]
+            for mark in (approval.expires_at, approval.start_by, approval.lease_until, approval.release_at):
+                if mark is not None:
+                    yield mark
 
     # Two round trips
 
     def _step_by_step(self, session: Session, batch: list[Work], counted: Counted) -> tuple[list[object], Changed]:
         workspaces = sorted({work.workspace for work in batch if work.workspace})
-        now = self._lock(session, workspaces, [read for work in batch for read in work.reads])
+        now = self._lock(session, workspaces, _distinct(batch))
         if self._doubt is not None and self._stands(session, self._doubt):
             session.end()
             return self._doubt.results, self._doubt.transaction.committed()
@@ -253,3 +253,8 @@ class Batches:
     def _forget(self) -> None:
         self._memory.forget()
         self._alone = False
+
+
+def _distinct(batch: list[Work]) -> list[Read]:
+    """What a batch looks up: each once, though most of its items ask for the freezes."""
+    return list(dict.fromkeys(chain.from_iterable([work.reads for work in batch])))
