@@ -1,10 +1,12 @@
 """Calls are judged again as they were made, whichever database kept them."""
 
+import json
 from typing import Any
 
 from interlock.conditions import compile_condition
-from interlock.core.call import SECRET, ToolSpec
+from interlock.core.call import SECRET, Caller, ToolSpec
 from interlock.core.decision import Edit, Seen
+from interlock.core.event import Event
 from interlock.core.policy import Policy
 from interlock.core.rehearsal import Recorded
 from interlock.policy_file import load_policy
@@ -82,6 +84,68 @@ async def test_asked_allowed_and_denied_calls_come_back_as_they_were_made(parts:
         assert (each.spec.sha256, each.sentence) == (PAY.sha256, f"Pay {amount}")
     assert found[1].call.value["key"] == "hunter2"
     assert list(found[2].call.value["key"]) == [SECRET]  # type: ignore[call-overload]  # an object
+
+
+BILLING = """
+rules:
+  - {name: never, tools: [pay], when: args.amount > 100, then: deny}
+  - {name: billing pays, agents: [billing], then: allow}
+  - {name: ann pays, users: [ann], then: allow}
+  - {name: finance pays, teams: [finance], then: allow}
+"""
+
+
+def key(*agents: str, **known: Any) -> Caller:
+    return Caller(owner="key:k", owners=frozenset({"key:k"}), agents=agents, credential="k", **known)
+
+
+# R52, R57
+async def test_a_call_is_rehearsed_with_what_its_key_proved_and_no_more(parts: Parts) -> None:
+    """A claimed agent, person or team opened nothing then, and opens nothing in a rehearsal."""
+    await parts.put_policy("default", BILLING, "ada", {})
+    said: list[dict[str, Any]] = [
+        {"agent": "billing", "caller": key("loose")},
+        {"requester": "ann", "teams": ("finance",), "caller": key("loose")},
+        {"agent": "billing", "caller": key("billing")},
+        {"agent": "loose", "requester": "ann", "caller": key("loose", requester="ann", vouched=True)},
+        {"agent": "billing"},
+    ]
+    for number, more in enumerate(said):
+        await pay(parts, number, **more)
+        await pay(parts, 200 + number, **more)
+    found = await recorded(parts)
+    verdicts = ("ask", "ask", "allow", "allow", "allow")
+    assert [each.verdict for each in found] == [each for first in verdicts for each in (first, "deny")]
+    assert [each.call.caller for each in found] == [more.get("caller") for more in said for _ in range(2)]
+    report = (await rehearsed(parts, BILLING.replace("> 100", "> 1000"))).report
+    assert report.turns == {("ask", "ask"): 2, ("allow", "allow"): 3, ("deny", "ask"): 2, ("deny", "allow"): 3}
+    assert report.outdated == 0
+
+
+# R52, R57
+async def test_what_was_denied_before_entries_said_whose_it_was_is_rehearsed_as_nobodys(parts: Parts) -> None:
+    await parts.put_policy("default", BILLING, "ada", {})
+    await pay(parts, 200, agent="billing", requester="ann", teams=("finance",))
+    (entry,) = [each async for page in parts.store.entries("default") for each in page if each.kind == "denied"]
+    content = {name: value for name, value in json.loads(entry.content or b"").items() if name != "known"}
+    await parts.store.deny("default", [Event("denied", entry.actor, json.loads(entry.data), "", content)], PAY)
+    report = (await rehearsed(parts, BILLING.replace("> 100", "> 1000"))).report
+    assert report.turns == {("deny", "allow"): 1, ("deny", "ask"): 1}
+
+
+# R52, R58
+async def test_a_name_that_was_refused_is_refused_by_every_draft(parts: Parts) -> None:
+    await pay(parts, 5, caller=key("billing"), refusal="A name in this call looks like 'pay' and is not.")
+    report = (await rehearsed(parts, "rules: [{name: all, then: allow}]")).report
+    assert (report.turns, report.outdated) == ({("deny", "deny"): 1}, 0)
+
+
+# R52
+async def test_a_person_is_known_by_their_address_in_a_rehearsal_too(parts: Parts) -> None:
+    await parts.accounts.add_user("default", "ann", "viewer", "ada", email="ann@example.com")
+    await pay(parts, 5, requester="ann", aliases=("ann@example.com",))
+    report = (await rehearsed(parts, "rules: [{name: not ann, users: [ann@example.com], then: deny}]")).report
+    assert report.turns == {("ask", "deny"): 1}
 
 
 # R52

@@ -1,11 +1,12 @@
 """How an approval begins, and what a denied call leaves."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from interlock.core.approval import Decided
-from interlock.core.call import SECRET, ToolSpec, actor_of, agent_of, fingerprint
+from interlock.core.call import SECRET, Caller, ToolSpec, actor_of, agent_of, caller_with, fingerprint
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import CallMismatch, ClockBehind
 from interlock.core.event import Payload
@@ -165,6 +166,17 @@ def test_a_denied_call_can_be_judged_again_from_its_event() -> None:
         "teams": ["ops"],
         "setting": "chat",
     }
+    assert event.content["known"] is None
+    assert "refusal" not in event.content
+
+
+# R35, R52
+def test_a_denied_call_says_what_its_key_proved() -> None:
+    caller = Caller(owner="key:k", owners=frozenset({"key:k"}), agents=("a",), credential="k", teams=("ops",))
+    (event,) = deny(proposal(caller=caller, refusal="It looks like ann."), Deny("Not today.", "no")).events
+    assert event.content is not None
+    content = json.loads(canonical(event.content))
+    assert (content["refusal"], caller_with(content["owner"], content["known"])) == ("It looks like ann.", caller)
 
 
 # R47, R53

@@ -396,9 +396,11 @@ def _stricter_effect(known: str, doubted: str) -> str:
 
 def _owned(caller: Caller | None) -> tuple[str, str]:
     """Whose call it is, and what was known of them, so that it can be judged again; nothing for a program of ours."""
-    if caller is None:
-        return "", ""
-    known = {
+    return ("", "") if caller is None else (caller.owner, plain_json(known_of(caller)))
+
+
+def known_of(caller: Caller) -> dict[str, object]:
+    return {
         "agents": caller.agents,
         "requester": caller.requester,
         "teams": caller.teams,
@@ -408,16 +410,17 @@ def _owned(caller: Caller | None) -> tuple[str, str]:
         "setting": caller.setting,
         **({"spec_sha256": caller.spec_sha256} if caller.spec_sha256 else {}),
     }
-    return caller.owner, plain_json(known)
 
 
 def caller_of(subject: Subject) -> Caller | None:
     """What was known of a stored call's program; None for one with the database itself, and for calls from before."""
-    if not subject.known:
-        return None
-    known = cast(dict[str, Any], json.loads(subject.known))
+    return caller_with(subject.owner, json.loads(subject.known)) if subject.known else None
+
+
+def caller_with(owner: str, known: Mapping[str, Any]) -> Caller:
+    """The inverse of `known_of`."""
     lists = {name: tuple(known[name]) for name in ("agents", "teams")}
-    return Caller(owner=subject.owner, owners=frozenset({subject.owner}), **{**known, **lists})
+    return Caller(owner=owner, owners=frozenset({owner}), **{**known, **lists})
 
 
 def actor_of(call: ToolCall) -> str:

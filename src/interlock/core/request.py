@@ -9,7 +9,7 @@ from uuid import UUID
 
 from interlock.core.approval import Approval, Decided
 from interlock.core.budget import Amounts, plain
-from interlock.core.call import Shown, ToolCall, ToolSpec, actor_of, subject_of
+from interlock.core.call import Shown, ToolCall, ToolSpec, actor_of, known_of, subject_of
 from interlock.core.card import visible
 from interlock.core.changing import but, made
 from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
@@ -87,7 +87,10 @@ def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
         "agent_path": list(call.agent_path),
         "thread_id": call.thread_id,
         "priority": call.priority,
+        "known": None if call.caller is None else known_of(call.caller),
     }
+    if call.refusal:
+        content["refusal"] = call.refusal
     data = {"tool": visible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
     return Change(None, (Event("denied", actor_of(proposal.call), data, "", content),))
 

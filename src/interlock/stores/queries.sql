@@ -588,7 +588,7 @@ select name, applied_at from migrations order by number
 -- name: recorded
 select
     e.seq, e.at, e.kind, e.data, e.approval_id, c.content, a.run_id, a.call_id, a.tool, a.agent, a.agent_path,
-    a.thread_id, a.requester, a.spec_sha256, p.args, p.sentence
+    a.thread_id, a.requester, a.spec_sha256, p.args, p.sentence, a.owner, a.known
 from events e
     left join contents c on c.workspace = e.workspace and c.seq = e.seq
     left join approvals a on a.workspace = e.workspace and a.id = e.approval_id

@@ -371,6 +371,7 @@ class SqlStore:
     async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]:
         """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""
         specs: dict[str, ToolSpec | None] = {}
+        emails = {user.name: user.email for user in await self.users(workspace) if user.email}
         after = 0
         while found := await self._database.fetch("recorded", workspace, after, since, RECORDED):
             page = []
@@ -379,7 +380,7 @@ class SqlStore:
                 if sha256 and sha256 not in specs:
                     specs[sha256] = await self.spec(sha256)
                 if sha256 and (spec := specs[sha256]) is not None:
-                    page.append(recording.recorded_of(workspace, row, spec))
+                    page.append(recording.recorded_of(workspace, row, spec, emails))
             yield page
             after = found[-1][0]
 
