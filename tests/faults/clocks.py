@@ -284,7 +284,7 @@ def expected(verb: str, approval: Approval, now: int, *, behind: bool) -> str:
         case "start", "approved":
             return "expired" if over else "clock_behind" if behind else "running"
         case "start", "running":
-            again = approval.subject.idempotent and over
+            again = approval.subject.idempotent and over and now < (approval.start_by or 0)
             return "already_started" if not again else "clock_behind" if behind else "running"
         case (("finish" | "renew"), "running"):
             return "lease_lost" if over else {"finish": "succeeded", "renew": "running"}[verb]
