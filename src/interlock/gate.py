@@ -20,8 +20,9 @@ from interlock.core.card import Finding
 from interlock.core.claims import Fill, Judgement
 from interlock.core.conversation import Question
 from interlock.core.declared import findings_in, kept_preview, sentence_of
-from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, Stale
 from interlock.core.event import Change, Moment, Payload, Stored
+from interlock.core.execution import LateReport
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
@@ -72,6 +73,7 @@ class Gate:
         self._own: Callable[[Approval], Approval] = _any_call
         self._fence: int | None = None
         self._masks_reports = False
+        self._late = asyncio.Lock()
 
     def outside(self, owners: frozenset[str] | None = None) -> Gate:
         """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there.
@@ -192,9 +194,25 @@ class Gate:
 
     async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
         """What a program elsewhere reports is kept without the secret arguments that it repeats."""
+        try:
+            return await self._finish(workspace, approval_id, fence, payload, ok=ok, late=_report_late)
+        except _Late:
+            async with self._late:  # one after the other: each sees what those before it left
+                is_new = await self._new_evidence(workspace, approval_id)
+                return await self._finish(workspace, approval_id, fence, payload, ok=ok, late=is_new)
 
+    async def _finish(
+        self,
+        workspace: str,
+        approval_id: str,
+        fence: int,
+        payload: Payload,
+        *,
+        ok: bool,
+        late: Callable[[LateReport], bool],
+    ) -> Approval:
         def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
-            return execution.finish(self._own(approval), fence, report, moment, ok=ok)
+            return execution.finish(self._own(approval), fence, report, moment, ok=ok, late=late)
 
         if not self._masks_reports:
             return await self._store.transition(workspace, approval_id, step)
@@ -202,6 +220,13 @@ class Gate:
             workspace, approval_id, lambda old, moment, _: step(old.approval, moment, masked(payload, old.payload))
         )
         return stored.approval
+
+    async def _new_evidence(self, workspace: str, approval_id: str) -> Callable[[LateReport], bool]:
+        """Of one report one entry is kept, and of one call a few: whoever is too late can say so for ever."""
+        timeline = await self._store.timeline(workspace, approval_id)
+        told = [entry for entry in timeline if entry.kind == execution.FINISHED_LATE]
+        known = [(json.loads(each.data)["fence"], json.loads(each.content or "{}")) for each in told]
+        return lambda report: len(known) < execution.MAX_LATE and (report.fence, report.content) not in known
 
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
@@ -388,6 +413,14 @@ def _seen(call: ToolCall, spec: ToolSpec, key: bytes) -> tuple[Shown, tuple[Find
     """What people see of a call: its arguments without secrets, what is remarkable in them, and a sentence."""
     shown = redact(call.args, spec, key)
     return shown, findings_in(spec, shown.value, shown.secrets), sentence_of(spec, shown)
+
+
+class _Late(Stale):
+    """The call is not its runner's any more: what was told of it before has to be looked at."""
+
+
+def _report_late(_: LateReport) -> bool:
+    raise _Late("This report is too late.")
 
 
 def _any_run(_: ToolCall) -> None:

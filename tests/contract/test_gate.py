@@ -19,6 +19,7 @@ from interlock.core.errors import (
     NotApproved,
 )
 from interlock.core.event import Payload
+from interlock.core.execution import MAX_LATE
 from interlock.core.grant import Grant
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
 from interlock.wiring import Parts
@@ -184,6 +185,24 @@ async def test_a_changed_tool_definition_voids_the_approval(parts: Parts) -> Non
     with pytest.raises(BindingBroken, match="definition"):
         await parts.gate.start("default", approval_id, "r", spec_sha256=changed.sha256)
     assert (await parts.gate.start("default", approval_id, "r", spec_sha256=WRITE.sha256)).fence == 1
+
+
+async def test_late_reports_leave_one_entry_each_and_a_few_of_a_call(parts: Parts) -> None:
+    approval_id = await pending(parts)
+    await approve(parts, approval_id)
+    fence = (await parts.gate.start("default", approval_id, "r")).fence
+    await parts.gate.finish("default", approval_id, fence, ok=True, payload=OK)
+
+    async def late(number: int) -> None:
+        with pytest.raises(LeaseLost):
+            await parts.gate.finish("default", approval_id, fence, ok=False, payload=Payload(error=f"E{number}"))
+
+    for _ in range(3):
+        await late(1)
+    assert (await kinds(parts)).count("finished_late") == 1
+    await asyncio.gather(*(late(number % 20) for number in range(60)))
+    assert (await kinds(parts)).count("finished_late") == MAX_LATE
+    assert await faults(parts) == []
 
 
 async def test_a_lease_that_runs_out_makes_the_call_unknown(parts: Parts, clock: Clock) -> None:  # R46

@@ -18,7 +18,18 @@ from interlock.core.errors import (
     NotApproved,
 )
 from interlock.core.event import TIME, Change, Payload, Stored
-from interlock.core.execution import DEFAULT_LEASE, abandon, admit, finish, lapse, lose, renew, start, startable
+from interlock.core.execution import (
+    DEFAULT_LEASE,
+    MAX_STARTS,
+    abandon,
+    admit,
+    finish,
+    lapse,
+    lose,
+    renew,
+    start,
+    startable,
+)
 from interlock.core.outcome import Finished, Proceed, Refused, outcome_of, status_at
 from interlock.core.policy import Ask
 from interlock.core.routing import due_at, tick
@@ -387,6 +398,19 @@ def test_a_finish_of_what_does_not_run_changes_nothing(status: str) -> None:
     (evidence,) = change.events
     assert (evidence.kind, "status" in evidence.data) == ("finished_late", False)
     assert evidence.content == {"ok": False, "error": "Boom.", "result_sha256": None}
+
+
+def test_a_late_finish_that_is_known_already_leaves_no_entry() -> None:
+    lost = finish(running(), 1, Payload(result=b"5"), at(LATE), ok=True, late=lambda _: False)
+    assert ([event.kind for event in lost.events], type(lost.error)) == (["lost"], LeaseLost)
+    again = finish(lost.state, 1, Payload(result=b"5"), at(LATE), ok=True, late=lambda _: False)
+    assert (again.state, again.events, type(again.error)) == (lost.state, (), LeaseLost)
+
+
+def test_an_idempotent_call_is_not_started_again_for_ever() -> None:
+    last = replace(running(idempotent=True), fence=MAX_STARTS)
+    assert abandon(last, MAX_STARTS, at()).state.status == "unknown"
+    assert not startable(last, LATE, runner_is_dead=True)
 
 
 # R24

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from interlock.core.approval import Approval, cancel, changed, standing
 from interlock.core.call import caller_of
 from interlock.core.canonical import digest
@@ -21,8 +24,24 @@ from interlock.core.errors import (
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
+FINISHED_LATE = "finished_late"
+MAX_STARTS = 100  # of one call: each leaves an entry
+MAX_LATE = 5  # late reports of one call that leave an entry
 POLICY = "policy"  # the actor of what a rule did by itself
 ATTEMPT = "attempt:"  # begins the name of a runner that is one start and no process: nobody else has it, nor ever again
+
+
+class LateReport(NamedTuple):
+    """What a runner says of a call that is not its own any more."""
+
+    fence: int
+    ok: bool
+    error: str | None
+    result_sha256: str | None
+
+    @property
+    def content(self) -> dict[str, object]:
+        return {"ok": self.ok, "error": self.error, "result_sha256": self.result_sha256}
 
 
 def start(
@@ -73,7 +92,7 @@ def startable(approval: Approval, now: int, *, runner_is_dead: bool) -> bool:
 
 def may_repeat(approval: Approval, now: int) -> bool:
     """Consent does not keep: also an idempotent call is not started again past the time by which it had to start."""
-    return approval.subject.idempotent and now < (approval.start_by or 0)
+    return approval.subject.idempotent and now < (approval.start_by or 0) and approval.fence < MAX_STARTS
 
 
 def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[Approval]:
@@ -88,15 +107,24 @@ def renew(approval: Approval, fence: int, lease: int, moment: Moment) -> Change[
     raise LeaseLost("The lease has lapsed: this runner no longer owns the call.", approval_id=approval.id)
 
 
-def finish(approval: Approval, fence: int, payload: Payload, moment: Moment, *, ok: bool) -> Change[Approval]:
-    """A late finish is refused, and kept as evidence for the person who has to find out."""
+def finish(
+    approval: Approval,
+    fence: int,
+    payload: Payload,
+    moment: Moment,
+    *,
+    ok: bool,
+    late: Callable[[LateReport], bool] = lambda _: True,
+) -> Change[Approval]:
+    """A late finish is refused, and kept as evidence for the person who has to find out, if `late` says so."""
     status = "succeeded" if ok else "failed"
     if approval.status == status and approval.fence == fence:
         return Change(approval)  # told twice, for instance because the first answer got lost
     if not 1 <= fence <= approval.fence:
         raise Conflict("This call was not started under this fence.", approval_id=approval.id, status=approval.status)
     if not _holds(approval, fence, moment):
-        return _late(approval, fence, payload, moment, ok=ok)
+        report = LateReport(fence, ok, payload.error, digest(payload.result) if payload.result else None)
+        return _late(approval, report, moment, is_new=late(report))
     content: dict[str, object] = {"result_sha256": digest(payload.result)} if payload.result else {}
     content |= {"error": payload.error} if payload.error else {}
     done = moved(approval, status=status, lease_until=None)
@@ -141,20 +169,20 @@ def _holds(approval: Approval, fence: int, moment: Moment) -> bool:
     return approval.status == "running" and approval.fence == fence and lives
 
 
-def _late(approval: Approval, fence: int, payload: Payload, moment: Moment, *, ok: bool) -> Change[Approval]:
+def _late(approval: Approval, report: LateReport, moment: Moment, *, is_new: bool) -> Change[Approval]:
     error = LeaseLost(
         "Too late: the lease had lapsed. What you reported is kept as evidence; a person has to resolve it.",
         approval_id=approval.id,
         status=approval.status,
     )
-    content = {"ok": ok, "error": payload.error, "result_sha256": digest(payload.result) if payload.result else None}
-    evidence = Event("finished_late", approval.runner, {"fence": fence}, approval.id, content)
+    evidence = Event(FINISHED_LATE, approval.runner, {"fence": report.fence}, approval.id, report.content)
+    kept = (evidence,) if is_new else ()
     repeats = may_repeat(approval, moment.now)
-    overdue = approval.status == "running" and approval.fence == fence and not repeats
+    overdue = approval.status == "running" and approval.fence == report.fence and not repeats
     if not overdue:
-        return Change(approval, (evidence,), error=error)
+        return Change(approval, kept, error=error)
     lost = lose(approval, moment)
-    return lost._replace(events=(*lost.events, evidence), error=error)
+    return lost._replace(events=(*lost.events, *kept), error=error)
 
 
 def _not_startable(approval: Approval) -> Error:
