@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import NamedTuple
 
 from interlock.core.errors import Conflict, NotFound
@@ -37,10 +37,15 @@ class Taken(NamedTuple):
 
 
 class Runs:
-    def __init__(self, store: Store, clock: Clock, is_gone: IsDead) -> None:
+    """`opening` is held while a run is opened; it may refuse."""
+
+    def __init__(
+        self, store: Store, clock: Clock, is_gone: IsDead, opening: AbstractAsyncContextManager[None] | None = None
+    ) -> None:
         self._store = store
         self._clock = clock
         self._is_gone = is_gone
+        self._opening = opening or nullcontext()
 
     async def take_up(self, holder: Holder) -> Taken:
         """Continues the newest run of this agent whose program is gone; else begins one."""
@@ -82,5 +87,8 @@ class Runs:
     async def _begun(self, holder: Holder) -> Taken:
         workspace, agent, runner, lease, _ = holder
         run_id = uuid7(self._clock())
-        await self._store.add_run(workspace, lambda moment: open_run(run_id, workspace, agent, runner, lease, moment))
+        async with self._opening:
+            await self._store.add_run(
+                workspace, lambda moment: open_run(run_id, workspace, agent, runner, lease, moment)
+            )
         return Taken(run_id, resumed=False)

@@ -296,3 +296,12 @@ class Counted:
     def __init__(self, fetch: object, clock: Clock) -> None:
         self.fetch = fetch
         self.clock = clock
+
+
+async def test_the_bytes_of_an_owner_are_counted_without_those_of_one_run(parts: Parts) -> None:
+    pauses, mine = parts.store.pauses, Whose("default", "bot", "key")
+    for run_id, whose in (("a", mine), ("b", mine), ("c", mine._replace(owner="other"))):
+        await pauses.pause(whose, run_id, run_id, bytes(1_000))
+    assert await pauses.stored(mine, "") == 2 * (1_000 + 1_024)
+    assert await pauses.stored(mine, "a") == 1_000 + 1_024
+    assert await pauses.stored(mine._replace(workspace="elsewhere"), "") == 0

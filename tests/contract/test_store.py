@@ -8,10 +8,11 @@ import pytest
 
 from interlock.core.approval import STATUSES, TRANSITIONS
 from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
-from interlock.core.event import Change, Event
+from interlock.core.event import Change, Event, Moment
 from interlock.core.outcome import Waiting
 from interlock.core.policy import People
 from interlock.core.ports import Query, User
+from interlock.core.run import Run, close_run, open_run
 from interlock.stores.migrate import load_migrations
 from interlock.stores.writer import Work
 from interlock.wiring import Parts
@@ -224,3 +225,17 @@ async def test_somebody_who_was_removed_decides_nothing(parts: Parts) -> None:  
     with pytest.raises(Forbidden):
         await approve(parts, approval_id, await parts.inbox.reviewer("default", "bob", "test"))
     assert (await kinds(parts))[-1] == "decision_refused"
+
+
+async def test_open_runs_are_counted_by_whose_programs_hold_them(parts: Parts) -> None:
+    for number, runner in enumerate(("remote:a:1", "remote:a:2", "remote:ab:1", "remote:A:1")):
+
+        def opened_run(moment: Moment, number: int = number, runner: str = runner) -> Change[Run]:
+            return open_run(f"run{number}", "default", f"agent{number}", runner, 1_000, moment)
+
+        await parts.store.add_run("default", opened_run)
+    assert await parts.store.open_runs_of("default", "remote:a:", 10) == 2
+    assert await parts.store.open_runs_of("default", "remote:a:", 1) == 1
+    await parts.store.step_run("default", "run0", lambda run, _: close_run(run, "remote:a:1"))
+    assert await parts.store.open_runs_of("default", "remote:a:", 10) == 1
+    assert await parts.store.open_runs_of("elsewhere", "remote:a:", 10) == 0

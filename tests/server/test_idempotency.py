@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interlock.configuration import Quotas, Server, Settings
 from interlock.core.erasure import Erasure
 from interlock.stores.answering import PATIENCE, Place
 from interlock.web.site import Site
@@ -123,16 +124,19 @@ async def test_a_secret_that_is_shown_once_is_never_stored(client: As, keys: Key
 
 
 # R51
-async def test_an_erasure_reaches_what_was_answered(client: As, keys: Keys, parts: Parts, place: Database) -> None:
-    agent = client(keys["agent"], **{"idempotency-key": "one"})
-    told = (await agent.post("/api/calls", json={**CALL, "effect": "read"})).json()
+async def test_an_erasure_reaches_what_was_answered(
+    client: As, keys: Keys, parts: Parts, site: Site, place: Database
+) -> None:
+    await site.workspaces.put_policy("default", "rules: [{name: notes, tools: [note], then: allow}]", "ada")
+    agent, note = client(keys["agent"], **{"idempotency-key": "one"}), {**CALL, "tool": "note", "call_id": "n"}
+    told = (await agent.post("/api/calls", json=note)).json()
     assert told["args"] == {"path": "/tmp/x"}
     again = client(keys["agent"], **{"idempotency-key": "two"})
     approval_id = (await again.post("/api/calls", json=CALL)).json()["approval_id"]
     async for _ in parts.store.erase("default", Erasure("approval", approval_id, by="ada")):
         pass
     assert all(b"/tmp/x" not in bytes(row[0]) for row in place.sql("select body from answers"))
-    assert (await agent.post("/api/calls", json={**CALL, "effect": "read"})).status_code == 409
+    assert (await agent.post("/api/calls", json=note)).status_code == 409
 
 
 @pytest.mark.parametrize("key", ["x" * 201, "two\x7f"])
@@ -145,3 +149,29 @@ async def test_without_a_key_to_come_in_nothing_is_kept(client: As, place: Datab
     answer: Any = await client(**{"idempotency-key": "one"}).post("/api/calls", json=CALL)
     assert answer.status_code == 401
     assert place.sql("select count(*) from answers") == [(0,)]
+
+
+async def test_what_an_agent_is_told_for_free_is_not_kept(client: As, keys: Keys, site: Site) -> None:
+    await site.workspaces.put_policy("default", "rules: [{name: free, then: allow}]", "ada")
+
+    async def replayed(key: str, **more: Any) -> bool:
+        agent = client(keys["agent"], **{"idempotency-key": key})
+        answers = [await agent.post("/api/calls", json={**CALL, **more}) for _ in range(2)]
+        assert answers[0].json()["outcome"] == answers[1].json()["outcome"] == "proceed"
+        assert answers[0].json().get("approval_id") == answers[1].json().get("approval_id")
+        return "idempotency-replayed" in answers[1].headers
+
+    assert not await replayed("read", effect="read", call_id="r", args={"text": "A" * 900_000})
+    assert not await replayed("large", effect="write", call_id="w", args={"text": "A" * 900_000})
+    assert await replayed("small", effect="write", call_id="s")
+
+
+@pytest.mark.parametrize("settings", [Settings(server=Server(quotas=Quotas(2, 0)))])
+async def test_an_agent_has_as_many_answers_kept_as_it_may_make_calls(client: As, keys: Keys, clock: Clock) -> None:
+    async def replayed(key: str) -> bool:
+        agent = client(keys["agent"], **{"idempotency-key": key})
+        return "idempotency-replayed" in [await agent.post("/api/calls", json={}) for _ in range(2)][1].headers
+
+    assert [await replayed(f"k{number}") for number in range(3)] == [True, True, False]
+    clock.forward(60_000)
+    assert await replayed("k9")

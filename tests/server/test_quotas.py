@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,14 @@ import pytest
 from interlock.configuration import Quotas, Server, Settings
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import TooManyRequests
+from interlock.core.execution import MAX_LATE
 from interlock.core.identity import Bindings, Principal
 from interlock.settings import load_settings
 from interlock.web.quotas import QuotaKeeper
 from interlock.web.site import Site
 from interlock.wiring import Parts
 from tests.server.conftest import As
-from tests.support import Clock
+from tests.support import Clock, kinds
 
 Keys = dict[str, str]
 PER_MINUTE, PENDING = 5, 3
@@ -199,6 +201,71 @@ async def test_quotas_of_a_key_hold_as_it_is_looked_up_last(parts: Parts, site: 
     with pytest.raises(TooManyRequests, match="2 calls within a minute"):
         await ask(more, 4)
     await ask(replace(few, per_minute=0), 5)
+
+
+async def test_runs_and_pauses_and_remarks_count_as_calls_do(client: As, keys: Keys, clock: Clock) -> None:
+    agent = client(keys["agent"])
+    function = {"run_id": "run", "call_id": "f", "spec": {"fn": "pay", "kwargs": {}}}
+    assert (await agent.post("/humanlayer/v1/function_calls", json=function)).status_code == 200
+    for number in range(PER_MINUTE - 1):
+        assert (await agent.post("/api/runs", json={"agent": f"a{number}"})).status_code == 200
+    escalation = {"escalation_msg": "Look!"}
+    writes = {
+        "/api/runs": {"agent": "more"},
+        "/api/pauses": {"run_id": "p"},
+        "/humanlayer/v1/agent/function_calls/f/escalate_email": escalation,
+    }
+    for path, body in writes.items():
+        full = await agent.post(path, json=body)
+        assert (full.status_code, full.headers.get("retry-after")) == (429, "60"), path
+    assert (await agent.post("/api/runs", json={"run_id": "mine"})).status_code == 200, "nothing is opened"
+    clock.forward(60_000)
+    for path, body in writes.items():
+        assert (await agent.post(path, json=body)).status_code == 200, path
+
+
+@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+async def test_a_key_has_so_many_open_runs_and_no_more(client: As, keys: Keys) -> None:
+    agent, other = client(keys["agent"]), client(await another(client, keys))
+    wanted = [agent.post("/api/runs", json={"agent": f"a{number}", "runner": "r"}) for number in range(3 * PENDING)]
+    answers = await asyncio.gather(*wanted)
+    opened = [answer.json()["run_id"] for answer in answers if answer.status_code == 200]
+    assert len(opened) == PENDING
+    full = next(answer for answer in answers if answer.status_code == 429)
+    assert "runs of this key or its agent are open" in full.json()["message"]
+    assert full.headers["retry-after"] == "5"
+    assert (await other.post("/api/runs", json={})).status_code == 200
+    assert (await agent.post(f"/api/runs/{opened[0]}/close", json={"runner": "r"})).status_code == 200
+    assert (await agent.post("/api/runs", json={"agent": "b"})).status_code == 200
+
+
+@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+async def test_the_state_of_paused_runs_is_bounded(client: As, keys: Keys) -> None:
+    agent, other = client(keys["agent"]), client(await another(client, keys))
+    state = b64encode(bytes(3 << 20)).decode()
+    answers = [await agent.post("/api/pauses", json={"run_id": f"p{n}", "state": state}) for n in range(6)]
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429]
+    assert "16 MiB" in answers[-1].json()["message"]
+    assert (await agent.post("/api/pauses", json={"run_id": "p0", "state": state})).status_code == 200, "in its place"
+    assert (await other.post("/api/pauses", json={"run_id": "q", "state": state})).status_code == 200
+    fence = answers[1].json()["fence"]
+    assert (await agent.post("/api/pauses/resumed", json={"run_id": "p1", "fence": fence})).json()["over"]
+    assert (await agent.post("/api/pauses", json={"run_id": "p9", "state": state})).status_code == 200
+
+
+async def test_late_reports_do_not_fill_the_ledger(client: As, keys: Keys, parts: Parts, site: Site) -> None:
+    await site.workspaces.put_policy("default", "rules: [{name: free, then: allow}]", "ada")
+    agent = client(keys["agent"])
+    told = (await agent.post("/api/calls", json={**call(0), "args": {"token": "hunter2"}, "secret": ["token"]})).json()
+    path = f"/api/calls/{told['approval_id']}"
+    assert (await agent.post(f"{path}/start", json={})).status_code == 200
+    assert (await agent.post(f"{path}/finish", json={"fence": 1, "ok": True, "result": 1})).status_code == 200
+    for number in range(3 * MAX_LATE):
+        for _ in range(2):
+            body = {"fence": 1, "ok": False, "error": f"hunter2 {number}"}
+            late = await agent.post(f"{path}/finish", json=body)
+            assert (late.status_code, late.json()["error"]) == (409, "lease_lost")
+        assert (await kinds(parts)).count("finished_late") == min(number + 1, MAX_LATE)
 
 
 def test_people_have_no_quotas(site: Site) -> None:

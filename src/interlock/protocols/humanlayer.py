@@ -139,6 +139,7 @@ class Counter:
     async def escalate(self, stored: Stored, body: Escalation) -> Stored:
         """Words for the timeline: an agent chooses neither who decides nor who is told."""
         people = ", ".join(str(each.get("address", "")) for each in body.additional_recipients or ())
+        self.site.quotas.take(self.caller)
         text = f"Escalation: {body.escalation_msg}" + (f" For {people}." if people else "")
         await self.gate.remark(self.workspace, stored.approval.id, text, self.caller.actor)
         return stored
@@ -228,7 +229,7 @@ async def answer_contact(call_id: str, body: ContactAnswer, counter: AtCounter) 
 
 
 @router.post(
-    "/agent/function_calls/{call_id}/escalate_email", responses=gives(FunctionCall, 404, 409, 410), **may(AGENTS)
+    "/agent/function_calls/{call_id}/escalate_email", responses=gives(FunctionCall, 404, 409, 410, 429), **may(AGENTS)
 )
 async def escalate_function(call_id: str, body: Escalation, counter: AtCounter) -> Response:
     """Adds the agent's words to the call's timeline. The policy's `escalate` says who is told, and when."""
@@ -237,7 +238,7 @@ async def escalate_function(call_id: str, body: Escalation, counter: AtCounter) 
 
 
 @router.post(
-    "/agent/human_contacts/{call_id}/escalate_email", responses=gives(HumanContact, 404, 409, 410), **may(AGENTS)
+    "/agent/human_contacts/{call_id}/escalate_email", responses=gives(HumanContact, 404, 409, 410, 429), **may(AGENTS)
 )
 async def escalate_contact(call_id: str, body: Escalation, counter: AtCounter) -> Response:
     """The same for a question."""

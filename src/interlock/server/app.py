@@ -101,7 +101,7 @@ def build(site: Site) -> Entrance:
     hot, foreign = hot_routes(site, auth), protocols.found(site, auth)
     rest = framework(site, auth, hot, foreign)
     doorway = doorway_of(settings.host, settings.public_url, settings.origins)
-    repeats = Repeats(site.store.answers, auth)
+    repeats = Repeats(site.store.answers, auth, site.quotas)
     routes = [*hot, *(live for each in foreign for live in each.streams)]
     return Entrance(site, Front(auth, repeats, routes, rest, doorway, site.meters))
 

@@ -82,6 +82,7 @@ class Calls:
             asked.person, gate, call, spec, lambda: gate.check(call, spec, take_misfits=doubted, fill=fill)
         )
         if isinstance(outcome, Proceed) and not outcome.approval_id:
+            asked.changed = False
             if spec.declared:
                 self._site.store.note_tool(call.workspace, spec, call.agent)
             key = await self._site.store.secret_key(call.workspace) if spec.secret else b""

@@ -106,7 +106,7 @@ HOT = {
         "Takes up the newest unfinished run of an agent that nobody holds, or opens one.",
         _gives(models.RunTaken),
         TakeUp,
-        fails=(404, 409),
+        fails=(404, 409, 429),
     ),
     "POST /api/runs/{run_id}/renew": Described(
         "A sign of life: the run stays with this program.", _gives(models.RunMoved), Held, fails=(404, 409)
@@ -131,7 +131,7 @@ HOT = {
         "with a key of this name gets. It takes the place of an older pause of the run.",
         _gives(models.PauseTold),
         NewPause,
-        fails=(409,),
+        fails=(409, 429),
     ),
     "POST /api/pauses/claim": Described(
         "Takes runs of which nothing waits for people any more, to go on with them: each is given to one caller, who "

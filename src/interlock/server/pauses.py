@@ -83,7 +83,10 @@ class PauseRoutes:
             raise InvalidRequest("/run_id: It has characters that cannot be seen.")
         check_pause(body.run_id, state)
         check_pause(called, state)
-        pause = await self._pauses.pause(_whose(asked, body.agent), body.run_id, called, state)
+        whose, quotas = _whose(asked, body.agent), self._site.quotas
+        quotas.take(asked.person)
+        async with quotas.pausing(asked.person, len(state), lambda: self._pauses.stored(whose, body.run_id)):
+            pause = await self._pauses.pause(whose, body.run_id, called, state)
         return json_answer(_shown(pause))
 
     async def listed(self, asked: Asked) -> Answer:

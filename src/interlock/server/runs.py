@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated
 
 from pydantic import Field
@@ -67,9 +68,11 @@ class RunRoutes:
         if is_thread(run_id):
             raise Forbidden("This run belongs to the chat. Choose another name for yours.")
         if not run_id:
+            self._site.quotas.take(asked.person)
             gone = {_name(asked, each) for each in body.gone}
             holder = _holder(asked, _agent(asked, body.agent), runner, body.lease_seconds)
-            run_id, resumed = await self._runs(gone).take_up(holder)
+            runs = Runs(self._site.store, self._site.clock, gone.__contains__, self._opening(asked))
+            run_id, resumed = await runs.take_up(holder)
         secret = await self._site.store.secret_key(asked.person.workspace)
         key = hmac.new(secret, b"run\x1f" + run_id.encode(), "sha256").hexdigest()
         return json_answer({"run_id": run_id, "runner": runner, "resumed": resumed, "key": key, "api": API})
@@ -90,9 +93,13 @@ class RunRoutes:
         await self._runs().leave(_holder(asked, "", body.runner, 0), run_id)
         return json_answer({"run_id": run_id, "status": "open"})
 
-    def _runs(self, gone: frozenset[str] | set[str] = frozenset()) -> Runs:
+    def _runs(self) -> Runs:
         """The processes of other machines cannot be looked at: they are gone when their lease lapsed or they say so."""
-        return Runs(self._site.store, self._site.clock, gone.__contains__)
+        return Runs(self._site.store, self._site.clock, lambda _: False)
+
+    def _opening(self, asked: Asked) -> AbstractAsyncContextManager[None]:
+        store, workspace, ours = self._site.store, asked.person.workspace, _name(asked, "")
+        return self._site.quotas.opening(asked.person, lambda most: store.open_runs_of(workspace, ours, most))
 
 
 def _agent(asked: Asked, given: str) -> str:

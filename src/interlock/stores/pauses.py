@@ -217,6 +217,11 @@ class SqlPauses:
         many, since = (await self._database.fetch("count_pauses", workspace))[0]
         return int(many), since
 
+    async def stored(self, whose: Whose, run_id: str) -> int:
+        """The bytes that all runs of an owner take but this one, with some for each row."""
+        found = await self._database.fetch("paused_bytes", whose.workspace, whose.owner, run_id)
+        return int(found[0][0])
+
     async def erase(self, workspace: str, called: str) -> None:
         """The run as it is named here, or as its framework calls it."""
         for (run_id,) in await self._database.fetch("pauses_called", workspace, called, called):

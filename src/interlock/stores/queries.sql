@@ -158,6 +158,11 @@ select id, workspace, agent, status, runner, lease_until, created_at from runs w
 select id, workspace, agent, status, runner, lease_until, created_at from runs
 where workspace = ? and agent = ? and status = 'open' order by created_at desc limit 100
 
+-- name: open_runs_of
+select count(*) from (
+    select 1 from runs where workspace = ? and status = 'open' and substr(runner, 1, cast(? as integer)) = ? limit ?
+) as counted
+
 -- name: write_grant
 insert into grants (
     workspace, id, tool, spec_sha256, created_by, teams, role, created_at, expires_at, agent, condition, max_uses,
@@ -1147,6 +1152,9 @@ where workspace = ? and agent = ? and runner <> '' and lease_until > ? limit 100
 select count(*), min(paused_at) from (
     select paused_at from pauses where workspace = ? order by paused_at, run_id limit 10000
 ) as paused
+
+-- name: paused_bytes
+select coalesce(sum(length(state) + 1024), 0) from pauses where workspace = ? and owner = ? and run_id <> ?
 
 -- name: pauses_called
 select run_id from pauses where workspace = ? and (run_id = ? or called = ?) limit 100

@@ -158,6 +158,10 @@ class SqlStore:
         """How many calls of an agent or a key are pending; the count stops at the limit."""
         return int((await self._database.fetch("pending_of_owner", workspace, owner, limit))[0][0])
 
+    async def open_runs_of(self, workspace: str, runners: str, limit: int) -> int:
+        """How many runs are open whose programs' names begin like this; the count stops at the limit."""
+        return int((await self._database.fetch("open_runs_of", workspace, len(runners), runners, limit))[0][0])
+
     async def ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
         """The ids that begin or end with what a person typed, the newest first."""
         if not part.replace("-", "").isalnum():  # no id has anything else, and LIKE would take it for a pattern

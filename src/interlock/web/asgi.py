@@ -62,7 +62,7 @@ class Answer(NamedTuple):
 class Asked:
     """One request, read to its end. `principal` is set by whoever found out who asks; `values` stand in the path."""
 
-    __slots__ = ("_receive", "body", "headers", "method", "path", "principal", "scope", "values")
+    __slots__ = ("_receive", "body", "changed", "headers", "method", "path", "principal", "scope", "values")
 
     def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, receive: Receive) -> None:
         self.scope = scope
@@ -73,6 +73,7 @@ class Asked:
         self.body = body
         self.values: tuple[str, ...] = ()
         self.principal: Principal | None = None
+        self.changed = True  # unless its route says that it left nothing behind
 
     @property
     def person(self) -> Principal:

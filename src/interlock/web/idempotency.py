@@ -6,13 +6,14 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from interlock.core.errors import Conflict, Unauthenticated
 from interlock.core.identity import Principal
 from interlock.stores.answering import Kept, Place
 from interlock.web.asgi import JSON, Answer, Asked, Message, Send, error_answer, idempotency_key
 from interlock.web.auth import Auth
+from interlock.web.quotas import QuotaKeeper
 
 REPLAYED = (b"idempotency-replayed", b"true")
 PASSING = frozenset({408, 425, 429})  # errors that say "later": the next try must be a try
@@ -36,6 +37,13 @@ class AnsweredOnce(Conflict):
     code = "answered_once"
 
 
+class Claim(NamedTuple):
+    """The right to work an answer out."""
+
+    place: Place
+    mark: bytes
+
+
 class Answers(Protocol):
     async def claim(self, place: Place, digest: str) -> Kept: ...
     async def keep(self, place: Place, mark: bytes, status: int, body: bytes) -> None: ...
@@ -47,8 +55,9 @@ def may_repeat(asked: Asked) -> bool:
 
 
 class Repeats:
-    def __init__(self, answers: Answers, auth: Auth) -> None:
+    def __init__(self, answers: Answers, auth: Auth, quotas: QuotaKeeper) -> None:
         self._answers = answers
+        self._quotas = quotas
         self._auth = auth
         self._working: dict[Place, asyncio.Event] = {}
 
@@ -65,19 +74,21 @@ class Repeats:
         first = self._working.get(place)
         if first is not None:  # whoever sends it again meanwhile gets the same answer a moment later
             await first.wait()
-            return await self._claimed(asked, place, serve, send)
+            return await self._claimed(asked, principal, place, serve, send)
         done = self._working[place] = asyncio.Event()
         try:
-            return await self._claimed(asked, place, serve, send)
+            return await self._claimed(asked, principal, place, serve, send)
         finally:
             del self._working[place]
             done.set()
 
-    async def _claimed(self, asked: Asked, place: Place, serve: Serve, send: Send) -> Answer | None:
+    async def _claimed(
+        self, asked: Asked, principal: Principal, place: Place, serve: Serve, send: Send
+    ) -> Answer | None:
         kept = await self._answers.claim(place, digest_of(asked))
         if not kept.mark:
             return _again(asked, kept)
-        await self._work_out(asked, place, kept.mark, serve, send)
+        await self._work_out(asked, principal, Claim(place, kept.mark), serve, send)
         return None
 
     async def _principal(self, asked: Asked) -> Principal | None:
@@ -87,14 +98,15 @@ class Repeats:
         except Unauthenticated:
             return None
 
-    async def _work_out(self, asked: Asked, place: Place, mark: bytes, serve: Serve, send: Send) -> None:
+    async def _work_out(self, asked: Asked, principal: Principal, claim: Claim, serve: Serve, send: Send) -> None:
         caught = Caught(send)
+        place, mark = claim
         try:
             await serve(caught)
         except BaseException:
             await self._answers.drop(place, mark)
             raise
-        if not caught.is_final:
+        if not caught.is_final or not asked.changed or not self._quotas.may_keep(principal, len(caught.body)):
             await self._answers.drop(place, mark)
         elif _SECRET.fullmatch(asked.path) and caught.status < 400:
             await self._answers.keep(place, mark, *_told_once())

@@ -1,5 +1,8 @@
 """How much one agent key may ask for: calls that are recorded in a minute, and calls that are pending at once.
 
+What else an agent writes (runs, pauses, remarks) counts as a call does; its open runs and its paused state are bounded
+by the quota of pending calls.
+
 Reads are free. Each process counts the calls of a minute that came through it, so that several servers together let
 through as many times as much at most. Pending calls are counted in the database, for the owner that they are stored
 with, once a second at most; what this process added since is added to that.
@@ -9,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from interlock.configuration import Quotas
 from interlock.core import claims
@@ -24,6 +29,9 @@ from interlock.core.ports import Clock
 from interlock.gate import Gate
 from interlock.stores.store import SqlStore
 
+MAX_KEPT = 4_096  # bytes of an agent's answer that is kept for a retry
+PAUSED_EACH = 1 << 16  # bytes of paused runs for each pending call that a key may have
+PAUSED_LEAST = 1 << 24
 SECOND = 1_000  # milliseconds for which a count of the database is used
 
 
@@ -107,6 +115,8 @@ class QuotaKeeper:
         self._store = store
         self._clock = clock
         self._counted: OrderedDict[str, MinuteCount] = OrderedDict()  # by key
+        self._kept: OrderedDict[str, MinuteCount] = OrderedDict()  # answers for retries, by key
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._pending: OrderedDict[tuple[str, str, int], PendingCount] = OrderedDict()  # by workspace, owner and limit
         self._accounts: OrderedDict[str, Account] = OrderedDict()  # by key
 
@@ -154,6 +164,76 @@ class QuotaKeeper:
         if len(self._accounts) > MOST:
             self._accounts.popitem(last=False)
         return account
+
+    def take(self, who: Principal) -> None:
+        """Counts what an agent writes beside its calls: runs, pauses, remarks."""
+        limits = self.limits_of(who)
+        if limits is None:
+            return
+        counted, now = self._counted.get(who.credential) or self._counted_of(who), self._clock()
+        if wait := counted.wait(now, limits.per_minute):
+            raise _excess(limits, wait, None)
+        counted.begin(now)
+
+    def may_keep(self, who: Principal, size: int) -> bool:
+        """Whether an answer is kept for a retry. Agents' requests that add nothing are free, and their answers are not.
+
+        An answer that is not kept is worked out anew: what agents send is known by ids of its own.
+        """
+        limits = self.limits_of(who)
+        if limits is None:
+            return True
+        kept, now = self._kept_of(who), self._clock()
+        if size > MAX_KEPT or kept.wait(now, limits.per_minute):
+            return False
+        kept.begin(now)
+        return True
+
+    @asynccontextmanager
+    async def opening(self, who: Principal, count: Callable[[int], Awaitable[int]]) -> AsyncIterator[None]:
+        """While a run is opened: its owner may have as many open ones as pending calls. One after the other."""
+        limits = self.limits_of(who)
+        if limits is None or not limits.pending:
+            yield
+            return
+        async with self._turn(who):
+            if await count(limits.pending) >= limits.pending:
+                message = f"{limits.pending:,} runs of this key or its agent are open already. Close some of them."
+                raise TooManyRequests(message, retry_after=5)
+            yield
+
+    @asynccontextmanager
+    async def pausing(self, who: Principal, size: int, stored: Callable[[], Awaitable[int]]) -> AsyncIterator[None]:
+        """While a run is paused: what is stored for its owner is bounded. One after the other."""
+        limits = self.limits_of(who)
+        if limits is None or not limits.pending:
+            yield
+            return
+        most = max(limits.pending * PAUSED_EACH, PAUSED_LEAST)
+        async with self._turn(who):
+            if await stored() + size > most:
+                message = (
+                    f"The paused runs of this key or its agent hold {most >> 20:,} MiB already. "
+                    "Go on with some of them, or ask an admin for a key with a larger quota of pending calls."
+                )
+                raise TooManyRequests(message, retry_after=5)
+            yield
+
+    def _turn(self, who: Principal) -> asyncio.Lock:
+        """Held by whoever uses it: a lock that nobody holds is gone."""
+        place = (who.workspace, who.owner)
+        lock = self._turns.get(place)
+        if lock is None:
+            lock = self._turns[place] = asyncio.Lock()
+        return lock
+
+    def _kept_of(self, who: Principal) -> MinuteCount:
+        kept = self._kept.get(who.credential)
+        if kept is None:
+            kept = self._kept[who.credential] = MinuteCount(self._clock())
+            if len(self._kept) > MOST:
+                self._kept.popitem(last=False)
+        return kept
 
     def _counted_of(self, who: Principal) -> MinuteCount:
         counted = self._counted[who.credential] = MinuteCount(self._clock())
