@@ -60,7 +60,8 @@ def spread(jobs: Sequence[Job], most: int) -> list[Job]:
     for number, job in enumerate(jobs):
         by_name.setdefault(job.name, []).append(number)
     one_each = [numbers[turn % len(numbers)] for turn, numbers in enumerate(by_name.values())]
-    chosen = set(one_each[:: -(-len(one_each) // most)])
+    few = min(most, len(one_each))
+    chosen = {one_each[number * len(one_each) // few] for number in range(few)}
     room = most - len(chosen)
     chosen |= {int(number * len(jobs) / room) for number in range(room)}
     return [jobs[number] for number in sorted(chosen)]

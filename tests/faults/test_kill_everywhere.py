@@ -14,7 +14,7 @@ DATABASES = pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("database", "kills"), [("sqlite", 400), ("postgresql", 250)])
+@pytest.mark.parametrize(("database", "kills"), [("sqlite", 520), ("postgresql", 250)])
 def test_programs_killed_anywhere_run_nothing_twice_and_lose_nothing(
     database: str, kills: int
 ) -> None:  # R23, R31, R32, R46
