@@ -161,6 +161,33 @@ async def test_a_name_that_looks_like_a_known_one_is_denied_on_record(
     assert entries[-1].kind == "denied"
 
 
+MIXED = {
+    "a tool": {"tool": "dr\u2d54p_users", "effect": "read"},
+    "an agent": {"agent": "b\u2d54b"},
+    "an agent above": {"agent_path": ["b\u2d54b", "helper"]},
+    "a requester": {"initiated_by": "b\u2d54b"},
+}
+
+
+@pytest.mark.parametrize("what", MIXED)
+async def test_a_name_that_mixes_alphabets_is_denied_on_record(
+    client: As, keys: dict[str, str], parts: Parts, what: str
+) -> None:
+    told = await propose(client(keys["agent"]), **MIXED[what])
+    assert (told["outcome"], told["status"]) == ("refused", "denied")
+    assert "U+2D54 TIFINAGH LETTER YAR" in told["reason"]
+    entries = [entry async for page in parts.store.entries("default") for entry in page]
+    assert entries[-1].kind == "denied"
+
+
+async def test_names_that_somebody_here_gave_may_mix_alphabets(client: As, parts: Parts, site: Site) -> None:
+    await parts.accounts.add_user("default", "b\u2d54b", "reviewer", "ada")
+    await site.workspaces.refresh("default")
+    agent = client(await bound(parts, agents=("b\u2d54t",), requester="b\u2d54b"))
+    assert (await propose(agent, agent="b\u2d54t"))["outcome"] == "waiting"
+    assert (await propose(agent, tool="\u0443\u0434\u0430\u043b\u0438\u0442\u044c_file"))["outcome"] == "waiting"
+
+
 FOUR_EYES = """
 rules:
   - {name: four eyes, then: ask, exclude: [requester]}

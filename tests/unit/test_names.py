@@ -2,7 +2,16 @@
 
 import pytest
 
-from interlock.core.names import differs_only_in_case, fits, fold, fold_pattern, imitates, looks_like, spelled
+from interlock.core.names import (
+    differs_only_in_case,
+    fits,
+    fold,
+    fold_pattern,
+    imitates,
+    looks_like,
+    mixture,
+    spelled,
+)
 
 SAME = [
     "fund_transfer",
@@ -20,6 +29,9 @@ SAME = [
     "\U0001d41fund_transfer",  # mathematical
     "fund_\u1d1bransfer",  # phonetic
     "fund_transfe\ua4e3",  # Lisu
+    "fund_tr\u2c81nsfer",  # Coptic
+    "fund_tran\U00010448fer",  # Deseret
+    "fund_t\uab71ansfer",  # Cherokee, small
     "fund\u02cdtransfer",
     "f\u0332und_transfer",  # a mark that belongs to no letter
 ]
@@ -145,3 +157,58 @@ def test_a_spelled_name_shows_every_letter_that_is_not_plain() -> None:
 )
 def test_only_a_star_and_a_question_mark_stand_for_others(name: str, pattern: str, matches: bool) -> None:
     assert fits(name, pattern) is matches
+
+
+@pytest.mark.parametrize("name", ["dr\u2c9fp", "dr\U0001042cp", "dr\u07cbp", "dr\u0d20p", "dr\u3007p", "dr\u043ep"])
+def test_rings_of_other_scripts_are_read_as_an_o(name: str) -> None:
+    assert fold(name) == "drop"
+
+
+def test_small_letters_of_another_alphabet_fold_as_its_capitals_do() -> None:
+    assert fold("\u0432\u043e\u0442") == fold("\u0412\u041e\u0422") == "bot"
+    assert fold("\uab85\uab83") == fold("\u13b5\u13b3")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "l\u00f6schen_alle",
+        "nai\u0308ve",
+        "\u0443\u0434\u0430\u043b\u0438\u0442\u044c_\u0444\u0430\u0439\u043b",
+        "\u0443\u0434\u0430\u043b\u0438\u0442\u044c_file",
+        "\u0443\u0434\u0430\u043b\u0438\u0442\u044c.file/x-y z",
+        "\u043e\u0431\u02bc\u0454\u043a\u0442",  # with a letter for an apostrophe
+        "load\u30c7\u30fc\u30bf",
+        "\u652f\u6255api",
+        "\ud55c\uad6d\uc5b4api",
+        "\u0939\u091f\u093e\u0913\u0967",  # with a digit of its own
+        "\u06f3\u062d\u0630\u0641",
+        "deploy\U0001f680",
+        "drop_users",
+    ],
+)
+def test_names_with_one_alphabet_in_each_word_mix_nothing(name: str) -> None:
+    assert mixture(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dr\u2c9fp_users",
+        "dr\u0966p_users",  # a digit
+        "dr\u0c02p_users",  # a mark
+        "dr\u2d54p_users",  # a script that is in no table
+        "dr\u3147p_users",  # a part of a Korean syllable
+        "dr\u200b\u2d54\u200bp_users",
+        "\u0441\u0d20\u0440\u0443",  # no Latin letter at all
+        "x\ue000y",
+        "\u0443\u0434\u0430\u043b\u0438\u0442\u044cFile",
+    ],
+)
+def test_a_word_of_two_alphabets_is_a_mixture(name: str) -> None:
+    assert mixture(name) != ""
+
+
+def test_a_mixture_is_told_by_its_characters() -> None:
+    assert mixture("ab_dr\u2c9fp") == r'"dr\u{2c9f}p" has U+2C9F COPTIC SMALL LETTER O'
+    assert mixture("x\ue000y").endswith("has U+E000")

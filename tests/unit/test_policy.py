@@ -28,6 +28,7 @@ from interlock.core.policy import (
     Then,
     Verdict,
     facts_of,
+    mixed_alphabets,
     terms_of,
 )
 from tests.properties import examples
@@ -441,6 +442,13 @@ def test_a_switched_tool_would_be_asked_about_even_where_a_shadow_rule_allows() 
     policy = Policy((Rule("s", "allow", shadow=True),), toggles={"helper": {"pay": True}})
     assert policy.shadows(call(), WRITE) == (("s", "ask"),)
     assert policy.shadows(call(agent="other"), WRITE) == (("s", "allow"),)
+
+
+def test_mixed_alphabets_are_told_with_what_to_do() -> None:
+    assert mixed_alphabets("X") == (
+        "A name in this call mixes alphabets within one word, as names do that imitate others: X. Write each word in "
+        "letters of one alphabet."
+    )
 
 
 # --- the index

@@ -454,6 +454,13 @@ def imitation(name: str) -> str:
     )
 
 
+def mixed_alphabets(mixture: str) -> str:
+    return (
+        f"A name in this call mixes alphabets within one word, as names do that imitate others: {mixture}. Write each "
+        "word in letters of one alphabet."
+    )
+
+
 def folded_facts(facts: Facts) -> Facts:
     """The same with names folded; the very same object where folding changes nothing."""
     tool, agent, user = cast(tuple[str, str, str], (facts["tool"], facts["agent"], facts["user"]))

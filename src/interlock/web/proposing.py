@@ -15,10 +15,10 @@ from interlock.core.claims import Fill
 from interlock.core.declared import Said
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import Principal, owner_of
-from interlock.core.names import differs_only_in_case, fits, looks_like
+from interlock.core.names import differs_only_in_case, fits, looks_like, mixture
 from interlock.core.outcome import Outcome, Proceed
 from interlock.core.pins import doubt_about
-from interlock.core.policy import People, Stage, imitation
+from interlock.core.policy import People, Stage, imitation, mixed_alphabets
 from interlock.durations import parse_duration
 from interlock.inbox import QUESTION
 from interlock.shape import outcome_json
@@ -95,7 +95,7 @@ def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, sett
         agent_says=body.agent_says,
         decisions=body.decisions,
         caller=caller,
-        refusal=_imitation(body.tool, named, site, doors),
+        refusal=_imitation(body.tool, named, site, doors) or _mixture(body, principal, named, site, doors),
     )
 
 
@@ -283,6 +283,17 @@ def _imitation(tool: str, requester: str, site: Site, doors: Doors) -> str:
         if found:
             return imitation(found)
     return ""
+
+
+def _mixture(body: Proposed, principal: Principal, requester: str, site: Site, doors: Doors) -> str:
+    """Why a name is refused that mixes alphabets within one word, unless somebody here gave that very name."""
+    agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
+    found = next(filter(None, map(mixture, agents)), "") or ("" if requester in doors.people else mixture(requester))
+    if not found and not body.tool.isascii():
+        action = site.action(body.tool)
+        known = action or known_definition(body.tool, action, site, doors)
+        found = "" if known else mixture(body.tool)
+    return mixed_alphabets(found) if found else ""
 
 
 def told(outcome: Outcome) -> Answer:
