@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from interlock.conditions import compile_condition
 from interlock.core.call import ToolSpec
@@ -29,14 +30,26 @@ MakeDoors = Callable[[Policy], tuple[Gate, Inbox]]
 ReachingOf = Callable[[str], Reaching]  # by workspace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
-    """What the store says of a workspace: its policy, its people and its agents by name, its pins."""
+    """What the store says of a workspace: its policy, its people and its agents by name, its pins.
+
+    `odd_people` and `odd_pins` are the names that are not plain ASCII: only these can a plain name be mistaken for.
+    """
 
     policy: PolicyVersion | None
     people: Mapping[str, User]
     agents: Mapping[str, AgentVersion]
     pins: Pins
+
+    @cached_property
+    def odd_people(self) -> tuple[str, ...]:
+        """By name and e-mail address."""
+        return tuple(each for user in self.people.values() for each in (user.name, user.email) if not each.isascii())
+
+    @cached_property
+    def odd_pins(self) -> tuple[str, ...]:
+        return tuple(pin.tool for pin in self.pins.items if not pin.tool.isascii())
 
 
 @dataclass

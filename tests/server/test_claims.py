@@ -188,6 +188,25 @@ async def test_names_that_somebody_here_gave_may_mix_alphabets(client: As, parts
     assert (await propose(agent, tool="\u0443\u0434\u0430\u043b\u0438\u0442\u044c_file"))["outcome"] == "waiting"
 
 
+async def test_a_plain_name_that_looks_like_a_known_one_in_other_letters_is_denied_too(
+    client: As, keys: dict[str, str], site: Site, parts: Parts
+) -> None:
+    """As seen from the other side: the account or the pin has the Cyrillic letter, the call the Latin one."""
+    cyrillic = "\u0410nna"
+    await parts.accounts.add_user("default", cyrillic, "reviewer", "ada")
+    await site.workspaces.pin("default", [ToolSpec("shr\u0435d", "write")], "", "ada")
+    agent = client(keys["agent"])
+    for claims in ({"initiated_by": "Anna"}, {"initiated_by": "\u0391nna"}, {"tool": "shred"}):
+        told = await propose(agent, **claims)
+        assert (told["outcome"], told["status"]) == ("refused", "denied"), claims
+        assert "looks like" in told["reason"]
+    for claims in ({}, {"initiated_by": cyrillic}, {"initiated_by": "bob"}, {"tool": "shr\u0435d"}):
+        assert (await propose(agent, **claims))["outcome"] == "waiting", claims
+    await parts.accounts.add_user("default", "Anna", "reviewer", "ada")
+    await site.workspaces.refresh("default")
+    assert (await propose(agent, initiated_by="Anna"))["outcome"] == "waiting", "they are somebody by now"
+
+
 FOUR_EYES = """
 rules:
   - {name: four eyes, then: ask, exclude: [requester]}

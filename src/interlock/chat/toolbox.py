@@ -31,6 +31,7 @@ class Toolbox:
         self._make = make
         self._sources = tuple(sources)
         self._packed: dict[str, dict[str, Tool]] = {}
+        self._odd: dict[str, tuple[str, ...]] = {}  # the names of the packs' tools that are not plain ASCII
         self._cases: dict[str, dict[str, str]] = {}  # the names of the packs' tools, by what is left without case
 
     def all(self, workspace: str) -> dict[str, Tool]:
@@ -62,6 +63,13 @@ class Toolbox:
             tool = None if found is None else packed.get(found) or moving[found]
         return None if tool is None else tool.spec
 
+    def odd_names(self, workspace: str) -> tuple[str, ...]:
+        """Those that are not plain ASCII, so that a plain name could be mistaken for one of them."""
+        if workspace not in self._packed:
+            self._of_packs(workspace)
+        odd = self._odd[workspace]
+        return odd if not self._sources else (*odd, *(name for name in self._moving(workspace) if not name.isascii()))
+
     def packs(self, workspace: str) -> dict[str, int]:
         """How many tools each pack has here: none, if it lacks its settings."""
         sources = [tool.source for tool in self.all(workspace).values()]
@@ -75,6 +83,7 @@ class Toolbox:
         if known is None:
             known = {tool.name: tool for tool in self._from_packs(workspace)}
             self._cases[workspace] = {without_case(name): name for name in reversed(known)}
+            self._odd[workspace] = tuple(name for name in known if not name.isascii())
             self._packed[workspace] = known
         return known
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
@@ -274,15 +275,26 @@ def account_of(name: str, doors: Doors) -> str:
 
 def _imitation(tool: str, requester: str, site: Site, doors: Doors) -> str:
     """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
-    if tool.isascii() and tool == tool.strip() and requester.isascii() and requester == requester.strip():
-        return ""
-    tools = {*site.assistant.toolbox.all(doors.workspace), *site.settings.actions, *doors.pins.by_name}
-    people = {each for user in doors.people.values() for each in (user.name, user.email) if each}
-    for name, known in ((tool, tools), (requester, people)):
-        found = next((each for each in known if looks_like(name, each)), "")
-        if found:
-            return imitation(found)
-    return ""
+    toolbox, known = site.assistant.toolbox, doors.known
+    if _is_plain(tool) and _is_plain(requester):  # which can only look like a name that is not
+        tools = (*toolbox.odd_names(doors.workspace), *site.odd_actions, *known.odd_pins)
+        if not tools and not known.odd_people:
+            return ""
+        found = "" if known_spec(tool, site, doors) else _alike(tool, tools)
+        found = found or ("" if requester in known.people else _alike(requester, known.odd_people))
+    else:
+        people = {each for user in known.people.values() for each in (user.name, user.email) if each}
+        tools = (*toolbox.all(doors.workspace), *site.settings.actions, *known.pins.by_name)
+        found = _alike(tool, tools) or _alike(requester, people)
+    return imitation(found) if found else ""
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name == name.strip()
+
+
+def _alike(name: str, known: Iterable[str]) -> str:
+    return next((each for each in known if looks_like(name, each)), "")
 
 
 def _mixture(body: Proposed, principal: Principal, requester: str, site: Site, doors: Doors) -> str:

@@ -42,6 +42,7 @@ class Site:
     def __post_init__(self) -> None:
         actions = self.settings.actions
         self._actions = {without_case(name): actions[name] for name in reversed(list(actions))}
+        self.odd_actions = tuple(name for name in actions if not name.isascii())
         self.quotas = QuotaKeeper(self.settings.server.quotas, self.store, self.clock)
 
     def action(self, name: str) -> Action | None:
