@@ -109,6 +109,28 @@ async def test_what_is_pending_counts_on_every_server_and_after_a_restart(
 
 
 @pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
+async def test_several_keys_of_an_agent_have_no_more_together(client: As, parts: Parts, clock: Clock) -> None:
+    several = Bindings(("office", "night"))
+    bindings = (Bindings(("office",)), several, Bindings(("office",)), Bindings(("office",), pending=PENDING + 1))
+    made = [await parts.accounts.create_key("default", "bot", "agent", "ada", "", each) for each in bindings]
+    agents = [client(secret) for _, secret in made]
+    for number, agent in enumerate(agents):  # all of them have looked
+        read = {**call(number, "read"), "agent": "office"}
+        assert (await agent.post("/api/calls", json=read)).status_code == 200
+    wanted = [
+        agent.post("/api/calls", json={**call(10 * number + each), "agent": "office"})
+        for number in range(PENDING)
+        for each, agent in enumerate(agents)
+    ]
+    answers = await asyncio.gather(*wanted)
+    assert sum(answer.status_code == 200 for answer in answers) in (PENDING, PENDING + 1)
+    assert await parts.store.pending_of_owner("default", "agent:office", 99) in (PENDING, PENDING + 1)
+    assert (await agents[1].post("/api/calls", json={**call(90), "agent": "night"})).status_code == 429
+    clock.forward(1_000)
+    assert (await agents[0].post("/api/calls", json=call(91))).status_code == 429
+
+
+@pytest.mark.parametrize("settings", [Quotas(0, PENDING)], indirect=True)
 async def test_many_calls_at_once_get_no_more_than_one_after_another(client: As, keys: Keys, site: Site) -> None:
     """Nor do they before the database was asked for the first time."""
     agent = client(keys["agent"])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -56,45 +56,67 @@ class MinuteCount:
         return -(-(self.since + MINUTE - now) // 1000)
 
 
+class OwnerCount:
+    """What this process added to the pending calls of one owner, with whichever key.
+
+    `added` counts calls that became pending, `running` those that may yet; `recent` are told apart since the last look.
+    """
+
+    __slots__ = ("__weakref__", "added", "recent", "running")
+
+    def __init__(self) -> None:
+        self.added = 0
+        self.running = 0
+        self.recent: set[str] = set()
+
+    def add(self, approval_id: str) -> None:
+        if approval_id not in self.recent:
+            self.recent.add(approval_id)
+            self.added += 1
+
+
 class PendingCount:
     """The pending calls of one owner: what the database had when it was asked, and what is not in that count yet.
 
-    The count stops at the limit. `added` are calls that became pending here since, `running` those that may yet.
+    The count stops at the limit. A key of several agents has calls of each of them: `owners` are all whose calls count.
     """
 
-    __slots__ = ("_lock", "_looked", "added", "count", "limit", "running")
+    __slots__ = ("_counted", "_lock", "_looked", "count", "limit", "owners")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, owners: Mapping[str, OwnerCount]) -> None:
         self.limit = limit
         self.count = 0
-        self.added: set[str] = set()
-        self.running = 0
+        self.owners = owners
+        self._counted = 0
         self._looked: int | None = None
         self._lock = asyncio.Lock()
 
     @property
     def is_full(self) -> bool:
-        return self.count + len(self.added) + self.running >= self.limit
+        new = sum(owner.added + owner.running for owner in self.owners.values()) - self._counted
+        return self.count + new >= self.limit
 
     async def refresh(self, count: Callable[[], Awaitable[int]], clock: Clock) -> None:
         """Those who come while the database is asked wait for its answer: before the first one, nothing is known."""
         async with self._lock:
             if self.is_fresh(now := clock()):
                 return
-            counted = frozenset(self.added)  # they are committed, and so in the count
+            counted = sum(owner.added for owner in self.owners.values())  # they are committed, and so in the count
+            for owner in self.owners.values():
+                owner.recent.clear()
             self.count = await count()
-            self.added -= counted
-            self._looked = now
+            self._counted, self._looked = counted, now
 
-    async def during(self, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    async def during(self, owner: str, ask: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Many at once get no more than one after another."""
-        self.running += 1
+        theirs = self.owners[owner]
+        theirs.running += 1
         try:
             outcome = await ask()
         finally:
-            self.running -= 1
+            theirs.running -= 1
         if isinstance(outcome, Waiting) and outcome.status == "pending":
-            self.added.add(outcome.approval_id)
+            theirs.add(outcome.approval_id)
         return outcome
 
     def is_fresh(self, now: int) -> bool:
@@ -118,6 +140,7 @@ class QuotaKeeper:
         self._kept: OrderedDict[str, MinuteCount] = OrderedDict()  # answers for retries, by key
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._pending: OrderedDict[tuple[str, str, int], PendingCount] = OrderedDict()  # by workspace, owner and limit
+        self._owners: WeakValueDictionary[tuple[str, str], OwnerCount] = WeakValueDictionary()
         self._accounts: OrderedDict[str, Account] = OrderedDict()  # by key
 
     def limits_of(self, who: Principal) -> Quotas | None:
@@ -154,7 +177,8 @@ class QuotaKeeper:
         if (wait or full) and not await _is_free(gate, call, spec, is_minute=wait > 0):
             raise _excess(limits, wait, pending)
         counted.begin(now)
-        outcome = await (ask() if pending is None else pending.during(ask))
+        owner = who.owner if call.caller is None else call.caller.owner
+        outcome = await (ask() if pending is None else pending.during(owner, ask))
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             counted.count -= 1
         return outcome
@@ -245,16 +269,27 @@ class QuotaKeeper:
         """As counted within the last second."""
         limit, pending = place[-1], self._pending.get(place)
         if pending is None:
-            pending = self._pending[place] = PendingCount(limit)
+            owners = {owner: self._owner_of(who.workspace, owner) for owner in _owners(who)}
+            pending = self._pending[place] = PendingCount(limit, owners)
             if len(self._pending) > MOST:
                 self._pending.popitem(last=False)
         await pending.refresh(lambda: self._count(who, limit), self._clock)
         return pending
 
     async def _count(self, who: Principal, limit: int) -> int:
-        """A key of several agents has calls of each of them, and calls that name none."""
-        owners = sorted({who.owner, *map(owner_of, who.agents)})
-        return sum([await self._store.pending_of_owner(who.workspace, owner, limit) for owner in owners])
+        return sum([await self._store.pending_of_owner(who.workspace, owner, limit) for owner in _owners(who)])
+
+    def _owner_of(self, workspace: str, owner: str) -> OwnerCount:
+        """One for all keys of the owner, while one of them is counted."""
+        counted = self._owners.get((workspace, owner))
+        if counted is None:
+            counted = self._owners[workspace, owner] = OwnerCount()
+        return counted
+
+
+def _owners(who: Principal) -> list[str]:
+    """A key of several agents has calls of each of them, and calls that name none."""
+    return sorted({who.owner, *map(owner_of, who.agents)})
 
 
 def _excess(limits: Quotas, wait: int, pending: PendingCount | None) -> TooManyRequests:
