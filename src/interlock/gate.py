@@ -72,6 +72,7 @@ class Gate:
         self._check_run: Callable[[ToolCall], None] = _any_run
         self._own: Callable[[Approval], Approval] = _any_call
         self._fence: int | None = None
+        self._basis: Basis | None = None
         self._masks_reports = False
         self._late = asyncio.Lock()
 
@@ -81,6 +82,7 @@ class Gate:
         With `owners`, nor is any call that is not of one of them.
         """
         gate = self._copy()
+        gate._basis = self.stops.basis(self.policy)  # before it is looked up what the tool is: a pin may come meanwhile
         gate._check_run, gate._own = _check_outside, _own_outside
         if owners is not None:
             gate._own, gate._masks_reports = lambda approval: _owned(approval, owners), True
@@ -298,7 +300,10 @@ class Gate:
         self, call: ToolCall, spec: ToolSpec, judged: Judgement, given: str = "", *, take_misfits: bool = False
     ) -> Outcome:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
-        basis, verdict = self.stops.basis(self.policy), judged.verdict  # what gave it, whatever is in force by the end
+        basis, verdict = (
+            self._basis or self.stops.basis(self.policy),
+            judged.verdict,
+        )  # what gave it, whatever is in force by the end
         request.check_id(given)
         misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):

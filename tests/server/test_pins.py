@@ -480,6 +480,22 @@ async def test_a_claim_that_was_made_before_a_pin_does_not_count_after_it(
     assert await faults(parts) == []
 
 
+async def test_nor_does_one_that_is_on_its_way_while_the_tool_is_pinned(
+    client: As, keys: dict[str, str], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, spend = client(keys["agent"]), site.quotas.spend
+    await put_policy(site, DESTROYS_NOTHING)
+
+    async def pinned_meanwhile(*given: Any) -> Any:
+        await pin(site, ToolSpec("note_burn", "destructive"))
+        return await spend(*given)
+
+    monkeypatch.setattr(site.quotas, "spend", pinned_meanwhile)
+    told = await propose(agent, tool="note_burn", effect="write")
+    refused = await agent.post(f"/api/calls/{told['approval_id']}/start", json={})
+    assert refused.json()["error"] == "denied_now"
+
+
 async def test_nor_does_a_pin_that_another_one_replaced(client: As, keys: dict[str, str], site: Site) -> None:
     agent = client(keys["agent"])
     await put_policy(site, DESTROYS_NOTHING)

@@ -157,10 +157,10 @@ async def ask_about_function(body: NewFunctionCall, counter: AtCounter) -> Respo
     """Asks about a function call. The same one again is the same call; only a look at it tells a yes."""
     call = counter.call(body, body.spec.fn, body.spec.kwargs)
     approval_id = await counter.id_of("function_call", body.call_id)
-    spec = known_spec(body.spec.fn, counter.site, counter.doors)
+    gate, spec = counter.gate, known_spec(body.spec.fn, counter.site, counter.doors)
     spec = spec or ToolSpec(body.spec.fn, decisions=DECISIONS, declared=True)
     fill = action_terms(counter.site.action(body.spec.fn), counter.doors)
-    outcome = await counter.asked(call, lambda: counter.gate.check(call, spec, approval_id=approval_id, fill=fill))
+    outcome = await counter.asked(call, lambda: gate.check(call, spec, approval_id=approval_id, fill=fill))
     if isinstance(outcome, Refused) and not outcome.approval_id:
         return response(await _denied(counter, approval_id, call, spec, outcome.reason))
     stored = await counter.proposed(approval_id, call)

@@ -70,11 +70,12 @@ class Calls:
         body, doors = await asked.json(Proposed), await self._doors(asked)
         if body.schema_ is not None and len(asked.body) > MAX_SCHEMA:
             check_size(body.schema_)
+        gate = doors.gate_for(asked.person)
         known = definition_of(body, self._site, doors)
         call = await beside(
             len(asked.body), lambda: with_definition(call_of(body, asked.person, self._site, doors), body, known)
         )
-        spec, doubted, gate = known.spec, bool(call.doubt), doors.gate_for(asked.person)
+        spec, doubted = known.spec, bool(call.doubt)
         if doubted:
             self._site.store.note_tool(call.workspace, declared_spec(body), call.agent)
         fill = action_terms(known.action, doors)
