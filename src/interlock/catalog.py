@@ -10,7 +10,18 @@ from typing import Literal, NamedTuple
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.names import fold, looks_like, spelled
-from interlock.core.pins import Pin, Pins, believes, check_name, differences, look_alike, named_by, pinned
+from interlock.core.pins import (
+    MAX_DECLARED,
+    MAX_LISTED,
+    Pin,
+    Pins,
+    believes,
+    check_name,
+    differences,
+    look_alike,
+    named_by,
+    pinned,
+)
 from interlock.core.policy import Policy
 from interlock.core.ports import SeenTool, Store, UsedTool
 
@@ -73,6 +84,18 @@ class Catalog:
         found = [self._known(name, pins, seen[name], used[name]) for name in sorted({*seen, *theirs})]
         twins = await self._twins(pins)
         return [replace(tool, looks_like=_alike(tool.name, twins)) for tool in found]
+
+    async def bounds(self) -> list[str]:
+        """Why the list may lack tools, in words; nothing if it is whole."""
+        told = [
+            f"The key {key} has declared {MAX_DECLARED:,} definitions of tools or more: further ones of its reads are "
+            "not listed."
+            for key in await self.store.full_keys(self.workspace)
+        ]
+        seen = sum(bool(tool.spec_sha256) for tool in await self.store.tools(self.workspace))
+        if seen >= MAX_LISTED:
+            told.append(f"Agents have declared {MAX_LISTED:,} definitions or more: of each key the newest are listed.")
+        return told
 
     async def definition(self, tool: str) -> ToolSpec | None:
         """As an agent declared it last."""

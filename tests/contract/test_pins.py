@@ -6,14 +6,15 @@ import json
 
 import pytest
 
-from interlock.core.call import ToolSpec
+from interlock.core.call import Caller, ToolSpec
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.pins import Pin
+from interlock.core.pins import MAX_DECLARED, Pin
 from interlock.core.ports import SeenTool, UsedTool
-from interlock.stores.counting import MAX_NOTED
+from interlock.stores.counting import MAX_NAMES, MAX_WAITING
 from interlock.stores.steps import MINUTE
 from interlock.wiring import Parts
-from tests.support import READ, START, Clock, call, faults, kinds, pending
+from tests.places import Place
+from tests.support import READ, START, Clock, call, faults, kinds, opened, pending
 
 SEND = ToolSpec("send", "write", {"type": "object"}, secret=("token",), idempotent=True)
 LOOK = ToolSpec("look", "read", {"type": "object"}, declared=True)
@@ -72,33 +73,103 @@ async def test_a_pin_is_taken_back_on_record(parts: Parts) -> None:
 
 
 async def test_how_an_agent_declares_a_read_is_noted_once(parts: Parts, clock: Clock) -> None:
-    parts.store.note_tool("default", LOOK, "bot")
+    parts.store.note_tool("default", LOOK, "bot", "k1")
     await pending(parts)  # goes with the next batch
     noted = SeenTool("look", LOOK.sha256, "bot", START)
     assert noted in await parts.store.tools("default")
     assert await parts.store.spec(LOOK.sha256) == LOOK
     other = ToolSpec("look", "read", declared=True)
-    parts.store.note_tool("default", other, "bot")  # within the same minute: not looked at
+    parts.store.note_tool("default", other, "bot", "k1")  # within the same minute: not looked at
     clock.forward(MINUTE)
-    parts.store.note_tool("default", LOOK, "bot")
+    parts.store.note_tool("default", LOOK, "bot", "k1")
     clock.forward(MINUTE)
-    parts.store.note_tool("default", other, "bot")
+    parts.store.note_tool("default", other, "bot", "k1")
     await pending(parts, 2)
     found = [tool for tool in await parts.store.tools("default") if tool.name == "look"]
     assert sorted(found) == sorted([noted, SeenTool("look", other.sha256, "bot", START + 2 * MINUTE)])
 
 
-async def test_what_programs_make_up_is_noted_up_to_a_bound(parts: Parts) -> None:
-    for number in range(MAX_NOTED + 10):
-        parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot")
-    parts.store.note_tool("default", ToolSpec("long", "read", {"title": "x" * 70_000}, declared=True), "other")
-    await pending(parts)
-    found = [tool for tool in await parts.store.tools("default") if tool.name.startswith("made up")]
-    assert len(found) == MAX_NOTED
+async def flood(parts: Parts, clock: Clock, key: str, many: int) -> None:
+    """As many definitions of reads, by one key and many agents, over some minutes."""
+    for number in range(many):
+        agent = f"bot {number % 7}"
+        parts.store.note_tool("default", ToolSpec(f"made up {number:04}", "read", declared=True), agent, key)
+        if number % MAX_WAITING == MAX_WAITING - 1:
+            clock.forward(MINUTE)
+            await parts.store.written("default")
+
+
+# R57
+async def test_a_key_that_makes_up_reads_hides_no_tool_of_another(place: Place, clock: Clock) -> None:
+    async with opened(place, clock) as parts:
+        await flood(parts, clock, "k1", MAX_DECLARED + 200)
+        assert await parts.store.full_keys("default") == ["k1"]
+        parts.store.note_tool("default", LOOK, "honest", "k2")
+        parts.store.note_tool("acme", LOOK, "honest", "k1")
+        await parts.store.written("default")
+        seen = await parts.store.tools("default")
+        assert LOOK.sha256 in {tool.spec_sha256 for tool in seen}
+        assert sum(tool.name.startswith("made up") for tool in seen) == MAX_DECLARED
+        assert LOOK.sha256 in {tool.spec_sha256 for tool in await parts.store.tools("acme")}
+        assert await parts.store.full_keys("acme") == []
+    async with opened(place, clock) as parts:  # a process that does not remember
+        await flood(parts, clock, "k1", 150)
+        more = ToolSpec("one more", "read", declared=True)
+        parts.store.note_tool("default", more, "bot", "k1")
+        await parts.store.written("default")
+        assert "one more" not in {tool.name for tool in await parts.store.tools("default")}
+        assert await parts.store.spec(more.sha256) is None  # nor is its definition kept
+
+
+# R57
+async def test_a_flood_between_two_batches_is_caught_up_with(parts: Parts) -> None:
+    for number in range(MAX_WAITING + 5):
+        parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot", "k1")
+    parts.store.note_tool("default", LOOK, "bot", "k2")
+    await parts.store.written("default")
+    assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_WAITING + 1
+    for number in range(MAX_WAITING + 5):  # in the same minute: those that found no room are looked at now
+        parts.store.note_tool("default", ToolSpec(f"made up {number}", "read", declared=True), "bot", "k1")
+    await parts.store.written("default")
+    assert len([tool for tool in await parts.store.tools("default") if tool.spec_sha256]) == MAX_WAITING + 6
+
+
+async def test_a_list_that_is_cut_has_the_newest_of_every_key(parts: Parts, place: Place) -> None:
+    for key, many in (("k1", 4), ("k2", 1), ("", 1)):
+        for number in range(many):
+            values = (f"{key or 'z'} {number}", "sha", "bot", number, key)
+            place.forced("insert into tools values ('default', ?, ?, ?, ?, ?)", *values)
+    found = await parts.store._database.fetch("tools", "default", 4)
+    assert sorted(row[0] for row in found) == ["k1 2", "k1 3", "k2 0", "z 0"]
+
+
+async def test_tools_of_calls_that_are_kept_count_for_their_key(parts: Parts, place: Place) -> None:
+    caller = Caller(owner="key:k1", owners=frozenset({"key:k1"}), agents=("bot",), credential="k1")
+    await pending(parts, 1, agent="bot", caller=caller)
+    await pending(parts, 2, agent="ours")
+    assert sorted(place.sql("select agent, key_id from tools")) == [("bot", "k1"), ("ours", "")]
+
+
+async def test_reads_of_made_up_tools_are_counted_under_one_name(parts: Parts, clock: Clock) -> None:
+    for number in range(MAX_NAMES + 50):
+        parts.store.count_read("default", f"made up {number:03}")
+        parts.store.count_read("default", f"made up {number % MAX_NAMES:03}")
+    parts.store.count_read("acme", "look")
+    await parts.store.written("default")
+    parts.store.count_read("default", "still the same minute")
+    clock.forward(MINUTE)
+    parts.store.count_read("default", "look")
+    await parts.store.written("default")
+    counted = {each.tool: each.calls for each in await parts.store.used_tools("default", 0)}
+    assert len(counted) == MAX_NAMES + 2
+    assert (counted["(other)"], counted["look"]) == (51, 1)
+    assert sum(counted.values()) == 2 * (MAX_NAMES + 50) + 2
+    assert [each.tool for each in await parts.store.used_tools("acme", 0)] == ["look"]
+    assert "(other)" not in {tool.name for tool in await parts.store.tools("default")}
 
 
 async def test_a_definition_that_is_too_long_is_not_noted(parts: Parts) -> None:
-    parts.store.note_tool("default", ToolSpec("long", "read", {"title": "x" * 70_000}, declared=True), "bot")
+    parts.store.note_tool("default", ToolSpec("long", "read", {"title": "x" * 70_000}, declared=True), "bot", "k1")
     await pending(parts)
     assert "long" not in {tool.name for tool in await parts.store.tools("default")}
 

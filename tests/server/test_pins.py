@@ -11,6 +11,7 @@ import pytest
 from interlock.configuration import Action, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, DeniedNow
+from interlock.core.pins import MAX_DECLARED
 from interlock.server.serve import site_of
 from interlock.web.site import Site
 from interlock.wiring import Parts
@@ -246,8 +247,15 @@ async def test_how_an_agent_declares_its_reads_and_what_it_changed_is_noted(
 
 
 @pytest.fixture
-def ada(client: As, keys: dict[str, str]) -> httpx2.AsyncClient:
-    return client(keys["admin"])
+def ada(client: As, keys: dict[str, str], site: Site) -> httpx2.AsyncClient:
+    """She looks when what agents declared in reads is written, which is done in the background."""
+
+    async def wait(_: httpx2.Request) -> None:
+        await site.store.written("default")
+
+    admin = client(keys["admin"])
+    admin.event_hooks = {"request": [wait]}
+    return admin
 
 
 async def declare(agent: httpx2.AsyncClient, tool: str, **more: Any) -> dict[str, Any]:
@@ -518,3 +526,24 @@ async def test_a_call_from_before_is_judged_as_the_tool_is_registered_now(
     gate = (await started_anew.workspaces.doors("default")).gate
     with pytest.raises(DeniedNow):
         await gate.start("default", told["approval_id"], "runner")
+
+
+async def test_a_key_that_makes_up_tools_hides_its_own_alone_and_is_named(
+    client: As, keys: dict[str, str], site: Site
+) -> None:
+    await put_policy(site, READS_ARE_FREE)
+    ada, agent = client(keys["admin"]), client(keys["agent"])
+    made, secret = await site.accounts.create_key("default", "flooder", "agent", "ada")
+    for number in range(MAX_DECLARED):
+        spec = ToolSpec(f"made up {number}", "read", declared=True)
+        site.store.note_tool("default", spec, "honest", made.id)
+        if number % 50 == 0:
+            await site.store.written("default")
+    await site.store.written("default")
+    await propose(client(secret), tool="hidden", effect="read", agent="honest")
+    await propose(agent, tool="seen", effect="read", agent="honest")
+    await site.store.written("default")
+    told = (await ada.get("/api/pins", params={"agent": "honest", "limit": 500, "cursor": "made up 999"})).json()
+    assert [tool["name"] for tool in told["items"]] == ["seen"]
+    assert (told["on_word"], len(told["bounds"])) == (MAX_DECLARED + 1, 1)
+    assert f"The key {made.id} has declared 1,000 definitions" in told["bounds"][0]

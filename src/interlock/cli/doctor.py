@@ -142,9 +142,15 @@ async def _freezes(desk: Desk) -> list[Check]:
 async def _on_word(desk: Desk) -> AsyncIterator[Check]:
     """Tools of which nobody but their agent says what they do. Nothing, if the policy does not load: that was told."""
     try:
-        tools = await (await catalog_of(desk)).tools(desk.now())
+        catalog = await catalog_of(desk)
     except Misconfigured:
         return
+    tools = await catalog.tools(desk.now())
+    for bound in await catalog.bounds():
+        todo = (
+            "Look at what its program sends: interlock tools list. To stop it: interlock freeze --key ID --reason TEXT"
+        )
+        yield Check("warn", "pins", bound, todo)
     believed = [visible(tool.name) for tool in tools if tool.on_word]
     if believed:
         few = ", ".join(believed[:NAMED]) + (" and more" if len(believed) > NAMED else "")

@@ -38,9 +38,9 @@ class Effect(StrEnum):
 async def list_tools(desk: Desk, agent: Agent = "") -> None:
     """All tools, and whose word each runs on: registered, pinned, or declared by agents."""
     catalog = await catalog_of(desk, agent)
-    tools = await catalog.tools(desk.now())
+    tools, bounds = await catalog.tools(desk.now()), await catalog.bounds()
     if desk.json:
-        believed = {"on_word": on_word(tools), "trust_declared": believes(catalog.policy)}
+        believed = {"on_word": on_word(tools), "trust_declared": believes(catalog.policy), "bounds": bounds}
         print_json({"items": [tool_json(tool) for tool in tools], "next": None, **believed})
     elif tools:
         heads = ("TOOL", "KNOWN AS", "EFFECT", "AGENTS", "CALLS (30 d)", "LAST SEEN", "")
@@ -49,6 +49,8 @@ async def list_tools(desk: Desk, agent: Agent = "") -> None:
             say(f"{counted(many, 'tool runs', 'tools run')} on the word of their agents. Pin: interlock tools pin TOOL")
     else:
         say("There are no tools yet. They show up once an agent has called one.")
+    for bound in () if desk.json else bounds:
+        say(visible(bound), style="yellow")
 
 
 @command(app, kept)

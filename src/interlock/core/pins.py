@@ -12,6 +12,10 @@ from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.names import looks_like, spelled, without_case
 from interlock.core.policy import Policy
 
+MAX_DECLARED = 1_000  # definitions of one key that are noted of its reads; what it has more of is not listed
+MAX_LISTED = 10_000  # definitions in a list, of every key the newest first
+OTHER_TOOLS = "(other)"  # reads of the tools beyond those that are counted by name
+
 
 @dataclass(frozen=True)
 class Pin:

@@ -77,7 +77,7 @@ class Calls:
         )
         spec, doubted = known.spec, bool(call.doubt)
         if doubted:
-            self._site.store.note_tool(call.workspace, declared_spec(body), call.agent)
+            self._site.store.note_tool(call.workspace, declared_spec(body), call.agent, call.key)
         fill = action_terms(known.action, doors)
         outcome = await self._site.quotas.spend(
             asked.person, gate, call, spec, lambda: gate.check(call, spec, take_misfits=doubted, fill=fill)
@@ -85,7 +85,7 @@ class Calls:
         if isinstance(outcome, Proceed) and not outcome.approval_id:
             asked.changed = False
             if spec.declared:
-                self._site.store.note_tool(call.workspace, spec, call.agent)
+                self._site.store.note_tool(call.workspace, spec, call.agent, call.key)
             key = await self._site.store.secret_key(call.workspace) if spec.secret else b""
             outcome = Proceed(outcome.args, "", shown_sha256(call.args, spec, key))
         return told(outcome)

@@ -96,12 +96,16 @@ class ListedTool(BaseModel):
 
 
 class ListedTools(BaseModel):
-    """`on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any."""
+    """`on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
+
+    `bounds` says in words which bound was reached, so that the list may lack tools.
+    """
 
     items: list[ListedTool]
     next: str | None
     on_word: int
     trust_declared: bool
+    bounds: list[str]
 
 
 class ToolsWanted(BaseModel):
@@ -127,6 +131,7 @@ async def list_pins(site: Here, who: Caller, wanted: Annotated[ToolsWanted, Quer
         next=page[-1].name if len(fitting) > len(page) else None,
         on_word=on_word(tools),
         trust_declared=believes(catalog.policy),
+        bounds=await catalog.bounds(),
     )
 
 

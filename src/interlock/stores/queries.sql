@@ -420,13 +420,26 @@ select tool, sum(n), max(minute) from reads where workspace = ? and minute >= ca
 group by tool order by tool limit 10000
 
 -- name: insert_tool
-insert into tools (workspace, name, spec_sha256, agent, at) values (?, ?, ?, ?, ?) on conflict do nothing
+insert into tools (workspace, name, spec_sha256, agent, at, key_id) values (?, ?, ?, ?, ?, ?) on conflict do nothing
 
 -- name: tools
-select name, spec_sha256, agent, at from tools where workspace = ? order by name, spec_sha256, agent limit 10000
+select name, spec_sha256, agent, at from (
+    select
+        name, spec_sha256, agent, at,
+        row_number() over (partition by key_id order by at desc, name, spec_sha256, agent) as place
+    from tools where workspace = ?
+) as placed
+order by place, name, spec_sha256, agent limit ?
+
+-- name: declared_by
+select count(*) from (select 1 from tools where workspace = ? and key_id = ? limit ?) as counted
+
+-- name: full_keys
+select key_id from tools where workspace = ? and key_id <> '' group by key_id having count(*) >= ?
+order by key_id limit 100
 
 -- name: read_tools
-select tool, min(minute) from reads where workspace = ? group by tool order by tool limit 1000
+select tool, min(minute) from reads where workspace = ? and tool <> ? group by tool order by tool limit 1000
 
 -- name: users
 select name, role, teams, email, away_until, away_to, removed_at from users where workspace = ? order by name

@@ -24,11 +24,12 @@ class Interned:
     terms: dict[str, Ask] = field(default_factory=dict)
     specs: set[str] = field(default_factory=set)
     tools: set[tuple[str, str, str]] = field(default_factory=set)  # workspace, definition, agent
+    full: set[Key] = field(default_factory=set)  # workspaces and keys that have declared as many as are noted
 
     LIMIT = 10_000
 
     def trim(self) -> None:
-        for known in (self.terms, self.specs, self.tools):
+        for known in (self.terms, self.specs, self.tools, self.full):
             if len(known) > self.LIMIT:
                 known.clear()
 
@@ -36,6 +37,7 @@ class Interned:
         self.terms.clear()
         self.specs.clear()
         self.tools.clear()
+        self.full.clear()
 
 
 @dataclass

@@ -15,7 +15,7 @@ from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head
-from interlock.core.pins import Pin
+from interlock.core.pins import MAX_DECLARED, MAX_LISTED, OTHER_TOOLS, Pin
 from interlock.core.policy import Ask
 from interlock.core.ports import (
     AgentVersion,
@@ -87,7 +87,7 @@ class Database(Protocol):
     async def due(self, now: int, limit: int) -> list[Row]: ...
     async def examine(self) -> Sequence[Check]: ...
     def count_read(self, workspace: str, tool: str) -> None: ...
-    def note_tool(self, workspace: str, spec: ToolSpec, agent: str) -> None: ...
+    def note_tool(self, workspace: str, spec: ToolSpec, agent: str, key: str) -> None: ...
     async def write(self, work: Work) -> Any: ...
 
 
@@ -322,10 +322,14 @@ class SqlStore:
         return cast(AgentVersion, await self._database.write(work))
 
     async def tools(self, workspace: str) -> Sequence[SeenTool]:
-        """At most 10,000, and 1,000 of which only reads were seen."""
-        found = await self._database.fetch("tools", workspace)
-        reads = await self._database.fetch("read_tools", workspace)
-        return [*map(SeenTool._make, found), *(SeenTool(row[0], "", "", row[1] * steps.MINUTE) for row in reads)]
+        """At most 10,000, of each key the newest first; and 1,000 of which only reads were seen."""
+        found = sorted(map(SeenTool._make, await self._database.fetch("tools", workspace, MAX_LISTED)))
+        reads = await self._database.fetch("read_tools", workspace, OTHER_TOOLS)
+        return [*found, *(SeenTool(row[0], "", "", row[1] * steps.MINUTE) for row in reads)]
+
+    async def full_keys(self, workspace: str) -> Sequence[str]:
+        """The ids of keys that have declared so many tools that further ones of their reads are not noted."""
+        return [str(row[0]) for row in await self._database.fetch("full_keys", workspace, MAX_DECLARED)]
 
     async def used_tools(self, workspace: str, since: int) -> Sequence[UsedTool]:
         """By tool and agent, among the newest 100,000 calls; and the reads of each tool."""

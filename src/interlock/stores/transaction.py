@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import Protocol, cast
 
 from interlock.core.approval import Approval
-from interlock.core.call import ToolSpec
+from interlock.core.call import ToolSpec, caller_of
 from interlock.core.changing import differing
 from interlock.core.errors import NotFound
 from interlock.core.event import Change, Event, Moment, Payload, Stored
@@ -16,6 +16,7 @@ from interlock.core.expected_tables import STATED
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry, Head, seal
+from interlock.core.pins import MAX_DECLARED
 from interlock.core.policy import Ask
 from interlock.core.ports import User
 from interlock.core.run import Run
@@ -63,6 +64,7 @@ class Transaction:
         self._new_terms: dict[str, Ask] = {}
         self._new_specs: dict[str, ToolSpec] = {}
         self._new_tools: set[tuple[str, str, str]] = set()
+        self._noted: dict[Key, int] = {}  # tools that were declared, by workspace and key
         self._freezes: dict[str, tuple[Freeze, ...]] = {}
         self._rewritten: set[Key] = set()
         self._moments: dict[str, Moment] = {}
@@ -214,7 +216,11 @@ class Transaction:
         key = (subject.workspace, approval.id)
         entries = self._sealed(subject.workspace, stamped(change))
         self._intern(approval.terms)
-        self.keep_tool(subject.workspace, spec, subject.agent, approval.created_at)
+        self.keep_spec(spec)
+        if self._is_new(subject.workspace, spec, subject.agent):
+            caller = caller_of(subject)
+            key_id = "" if caller is None else caller.credential
+            self._keep_tool(subject.workspace, spec, subject.agent, approval.created_at, key_id)
         self._sets["insert_approval"].append(rows.insert_values(approval))
         shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
         self._sets["insert_payload"].append((*key, *shown))
@@ -301,13 +307,12 @@ class Transaction:
             self._new_specs[spec.sha256] = spec
             self._sets["insert_spec"].append((spec.sha256, spec.definition))
 
-    def keep_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int) -> None:
-        """That an agent brought a tool with this definition, if that is new."""
-        self.keep_spec(spec)
-        tool = (workspace, spec.sha256, agent)
-        if tool not in self._interned.tools and tool not in self._new_tools:
-            self._new_tools.add(tool)
-            self._sets["insert_tool"].append((workspace, spec.name, spec.sha256, agent, at))
+    def note_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
+        """How an agent declared a tool where no call is kept: of each key up to a bound, definitions included."""
+        if self._is_new(workspace, spec, agent) and self._declared(workspace, key) < MAX_DECLARED:
+            self._noted[workspace, key] += 1
+            self.keep_spec(spec)
+            self._keep_tool(workspace, spec, agent, at, key)
 
     def tell(self, workspace: str, events: Iterable[Event]) -> None:
         self._append(workspace, self._sealed(workspace, events))
@@ -350,6 +355,25 @@ class Transaction:
         for (workspace, _), grant in self._grants.items():
             self._memory.grants.pop((workspace, grant.tool), None)
         return changed
+
+    def _is_new(self, workspace: str, spec: ToolSpec, agent: str) -> bool:
+        tool = (workspace, spec.sha256, agent)
+        return tool not in self._interned.tools and tool not in self._new_tools
+
+    def _keep_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
+        self._new_tools.add((workspace, spec.sha256, agent))
+        self._sets["insert_tool"].append((workspace, spec.name, spec.sha256, agent, at, key))
+
+    def _declared(self, workspace: str, key: str) -> int:
+        """How many tools a key has declared, with those of this batch; other processes may add to them meanwhile."""
+        source = (workspace, key)
+        if source in self._interned.full:
+            return MAX_DECLARED
+        if source not in self._noted:
+            self._noted[source] = int(self._connection.fetch("declared_by", workspace, key, MAX_DECLARED)[0][0])
+            if self._noted[source] >= MAX_DECLARED:
+                self._interned.full.add(source)
+        return self._noted[source]
 
     def _whole_payload(self, key: Key, new: Payload) -> Payload | None:
         """As it is stored now, if all of it was seen."""

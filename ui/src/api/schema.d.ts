@@ -3827,6 +3827,8 @@ export interface components {
         /**
          * ListedTools
          * @description `on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
+         *
+         *     `bounds` says in words which bound was reached, so that the list may lack tools.
          */
         ListedTools: {
             /** @description The page. */
@@ -3835,6 +3837,7 @@ export interface components {
             next: string | null;
             on_word: number;
             trust_declared: boolean;
+            bounds: string[];
         };
         /**
          * LookedAt

@@ -14,7 +14,8 @@ const tool = (name: string, more: Partial<ListedTool> = {}): ListedTool =>
     ...more,
   }) as ListedTool;
 
-const list = (on_word: number, trust_declared = true) => ({ on_word, trust_declared }) as ListedTools;
+const list = (on_word: number, trust_declared = true, bounds: string[] = []) =>
+  ({ on_word, trust_declared, bounds }) as ListedTools;
 
 describe("pinning all tools of an agent", () => {
   it("leaves out what a rule names, and what has no effect, and says why", () => {
@@ -42,6 +43,7 @@ describe("tools that only agents declare", () => {
     expect(onWordWords(list(1))).toContain("1 tool runs on its agent's word");
     expect(onWordWords(list(20))).toContain("20 tools run on their agents' word");
     expect(onWordWords(list(0, false))).toContain("they ask until somebody pins them");
+    expect(onWordWords(list(0, true, ["Some are not listed."]))).toMatch(/word\. Some are not listed\.$/);
   });
 
   it("say which other tool has a name that looks the same, letter by letter where they differ", () => {

@@ -70,7 +70,11 @@ export function planOf(tools: ListedTool[]): Plan {
   };
 }
 
-export function onWordWords({ on_word, trust_declared }: ListedTools): string {
+export function onWordWords(list: ListedTools): string {
+  return [believedWords(list), ...list.bounds].join(" ");
+}
+
+function believedWords({ on_word, trust_declared }: ListedTools): string {
   if (!trust_declared)
     return "The policy believes no agent what its tools do: they ask until somebody pins them.";
   if (on_word === 0) return "No tool runs on its agent's word.";
