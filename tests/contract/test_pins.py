@@ -8,7 +8,7 @@ import pytest
 
 from interlock.core.call import Caller, ToolSpec
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.pins import MAX_DECLARED, Pin
+from interlock.core.pins import MAX_DECLARED, MAX_PINS, Pin
 from interlock.core.ports import SeenTool, UsedTool
 from interlock.stores.counting import MAX_NAMES, MAX_WAITING
 from interlock.stores.steps import MINUTE
@@ -58,6 +58,24 @@ async def test_of_several_pins_all_are_made_or_none(parts: Parts) -> None:
     both = await parts.store.pin("default", [SEND, ToolSpec("look", "read")], "bot", "ada")
     assert [pin.tool for pin in both] == ["send", "look"]
     assert [pin.tool for pin in await parts.store.pins("default")] == ["Bash", "look", "send"]
+
+
+async def test_a_pin_too_many_is_refused(parts: Parts, place: Place) -> None:
+    place.forced(
+        "insert into pins (workspace, tool, definition, agent, pinned_by, at) "
+        f"with recursive n (i) as (select 1 union all select i + 1 from n where i < {MAX_PINS - 1}) "
+        "select 'default', 'tool ' || i, ?, '', 'ada', 0 from n",
+        SEND.definition,
+    )
+    with pytest.raises(Conflict, match="Nothing was pinned"):
+        await parts.store.pin("default", [SEND, LOOK], "", "ada")
+    await parts.store.pin("default", [SEND], "", "ada")
+    await parts.store.pin("default", [ToolSpec("send", "read")], "", "ada")  # in the place of the other
+    with pytest.raises(Conflict, match="at most 10,000 pins"):
+        await parts.store.pin("default", [LOOK], "", "ada")
+    await parts.store.unpin("default", "tool 7", "ada")
+    assert len(await parts.store.pin("default", [LOOK], "", "ada")) == 1
+    assert len(await parts.store.pins("default")) == MAX_PINS
 
 
 async def test_a_pin_is_taken_back_on_record(parts: Parts) -> None:

@@ -12,7 +12,19 @@ from interlock.core.call import Caller, ToolCall, ToolSpec, propose, spec_of
 from interlock.core.claims import judge
 from interlock.core.errors import BindingBroken, Conflict, InvalidRequest
 from interlock.core.execution import start
-from interlock.core.pins import Pin, Pins, believes, check_name, differences, doubt_about, look_alike, named_by, pinned
+from interlock.core.pins import (
+    MAX_PINS,
+    Pin,
+    Pins,
+    believes,
+    check_name,
+    check_room,
+    differences,
+    doubt_about,
+    look_alike,
+    named_by,
+    pinned,
+)
 from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
 from tests.unit.builders import NOW, at, pending, stored
 
@@ -177,3 +189,10 @@ def test_a_name_that_looks_like_a_pinned_one_is_not_pinned_beside_it() -> None:
         check_name(pins, "s\u0435nd")
     assert refused.value.ids == {"tool": "s\u0435nd"}
     assert "unpin" not in look_alike("s\u0435nd", "send", "registered").message
+
+
+def test_a_workspace_has_room_for_so_many_pins() -> None:
+    full = Pins(tuple(Pin(f"tool {number}", b"{}", "", "ada", 0) for number in range(MAX_PINS - 1)))
+    check_room(full, 1)
+    with pytest.raises(Conflict, match="10,000 pins; 9,999 are there, and 2 more"):
+        check_room(full, 2)

@@ -12,6 +12,7 @@ from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.names import looks_like, spelled, without_case
 from interlock.core.policy import Policy
 
+MAX_PINS = 10_000  # of a workspace: more would not be read, and their tools would run on their agents' word again
 MAX_DECLARED = 1_000  # definitions of one key that are noted of its reads; what it has more of is not listed
 MAX_LISTED = 10_000  # definitions in a list, of every key the newest first
 OTHER_TOOLS = "(other)"  # reads of the tools beyond those that are counted by name
@@ -66,6 +67,15 @@ def check_name(pins: Pins, tool: str) -> None:
     alike = next((pin.tool for pin in pins.items if looks_like(tool, pin.tool)), "")
     if alike:
         raise look_alike(tool, alike, "pinned")
+
+
+def check_room(pins: Pins, more: int) -> None:
+    """Raises Conflict where so many new pins have no room."""
+    if len(pins.items) + more > MAX_PINS:
+        raise Conflict(
+            f"A workspace has at most {MAX_PINS:,} pins; {len(pins.items):,} are there, and {more:,} more were wanted. "
+            "Nothing was pinned. Unpin tools that nobody calls any more: interlock tools unpin TOOL"
+        )
 
 
 def look_alike(tool: str, known: str, standing: str) -> Conflict:

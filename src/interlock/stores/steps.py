@@ -19,7 +19,7 @@ from interlock.core.expected_tables import user_changed
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser
-from interlock.core.pins import Pin, Pins, check_name
+from interlock.core.pins import Pin, Pins, check_name, check_room
 from interlock.core.ports import (
     AgentVersion,
     Begin,
@@ -263,6 +263,7 @@ def pin_tools(workspace: str, specs: Sequence[ToolSpec], agent: str, author: str
     def run(tx: Transaction) -> list[Pin]:
         tx.alone(f"pins of {workspace}")
         now, pins = tx.moment(workspace).now, Pins(tuple(map(rows.pin_of, tx.fetch("pins", workspace))))
+        check_room(pins, len({spec.name for spec in specs} - pins.by_name.keys()))
         wanted = pins
         for spec in specs:  # before anything is buffered: what raises must leave no trace
             check_name(wanted, spec.name)
