@@ -16,6 +16,7 @@ from interlock.core.grant import Grant
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.policy import People
 from interlock.core.removal import RemovalEffects
+from interlock.stores.transaction import Transaction
 from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import START, Clock, faults, kinds, opened
@@ -289,3 +290,24 @@ async def test_an_unknown_outcome_is_resolved_by_those_who_may_decide_the_call(b
         await bank.inbox.resolve_unknown("default", waiting, await person(bank, "zoe"), ok=True)
     resolved = await bank.inbox.resolve_unknown("default", waiting, await person(bank, "fay"), ok=True)
     assert resolved.status == "succeeded"
+
+
+async def test_calls_that_wait_are_read_once_for_a_change_and_not_at_all_for_a_new_address(
+    bank: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them are read under the lock of the ledger, where everybody else waits."""
+    approval_id, reads, read = await wire(bank), [], Transaction.answered
+
+    def counted(tx: Transaction, workspace: str) -> list[Approval]:
+        reads.append(workspace)
+        return read(tx, workspace)
+
+    await vote(bank, approval_id, await person(bank, "bob"))
+    monkeypatch.setattr(Transaction, "answered", counted)
+    await bank.accounts.change_user("default", "bob", "ada", email="bob@example.com")
+    assert reads == []
+    changed = await bank.accounts.change_user("default", "bob", "ada", teams=frozenset())
+    assert (reads, changed.ended.votes) == (["default"], (approval_id,))
+    await bank.accounts.remove_user("default", "bob", "ada")
+    assert reads == ["default", "default"]
+    assert await faults(bank) == []

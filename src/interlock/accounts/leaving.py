@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from interlock.accounts import keys
 from interlock.core import grant as grants
+from interlock.core.approval import Approval
 from interlock.core.decision import Reviewer
-from interlock.core.event import Event, Moment
+from interlock.core.event import Change, Event, Moment
+from interlock.core.grant import Grant
 from interlock.core.identity import ADMIN
 from interlock.core.ports import Book, User
 from interlock.core.removal import RemovalEffects, Standing, outlives, withdraw, without
@@ -25,8 +28,29 @@ class UserChange:
 
 def of_removal(book: Book, name: str) -> RemovalEffects:
     """What removing them would end; changes nothing."""
+    return _with_access(book, name, of_demotion(book, Standing(name)))
+
+
+def of_demotion(book: Book, who: Standing) -> RemovalEffects:
+    """What they may not do any more with this role and these teams; changes nothing."""
+    return _ending(book, who, "").effects
+
+
+def demote(book: Book, who: Standing, author: str) -> RemovalEffects:
+    """Revokes their grants, and takes back votes and delegations of calls that are pending."""
+    ending = _ending(book, who, author)
+    by, moment = Reviewer(author, ADMIN, via="removal"), Moment(book.now)
+    for grant in ending.grants:
+        book.save_grant(grants.revoke(grant, by, moment, REASON))
+    for approval, change in ending.withdrawn:
+        book.save_approval(approval, change)
+    return ending.effects
+
+
+def _with_access(book: Book, name: str, ended: RemovalEffects) -> RemovalEffects:
+    """What they came in by, and who relies on them."""
     return replace(
-        of_demotion(book, Standing(name)),
+        ended,
         keys=tuple((key.id, key.name) for key in book.keys_of(name) if key.counts_at(book.now)),
         sessions=len(book.sessions_of(name)),
         links=len({*book.links_of(name), *book.links_made_by(name)}),
@@ -36,37 +60,31 @@ def of_removal(book: Book, name: str) -> RemovalEffects:
     )
 
 
-def of_demotion(book: Book, who: Standing) -> RemovalEffects:
-    """What they may not do any more with this role and these teams; changes nothing."""
+class _Ending(NamedTuple):
+    grants: list[Grant]
+    withdrawn: list[tuple[Approval, Change[Approval]]]
+
+    @property
+    def effects(self) -> RemovalEffects:
+        both = self.withdrawn
+        return RemovalEffects(
+            grants=tuple((each.id, each.tool) for each in self.grants),
+            votes=tuple(old.id for old, new in both if new.state.votes != old.votes),
+            delegations=tuple(old.id for old, new in both if new.state.delegations != old.delegations),
+        )
+
+
+def _ending(book: Book, who: Standing, author: str) -> _Ending:
+    """Looked for once, since every pending call with an answer is read, under the lock."""
     made = [each for each in book.grants_of(who.name) if grants.usable(each, book.now) and not outlives(each, who)]
-    votes, delegations = [], []
-    for approval in book.answered():
-        change = withdraw(approval, who, "")
-        votes += [approval.id] if change and change.state.votes != approval.votes else []
-        delegations += [approval.id] if change and change.state.delegations != approval.delegations else []
-    return RemovalEffects(
-        grants=tuple((each.id, each.tool) for each in made), votes=tuple(votes), delegations=tuple(delegations)
-    )
-
-
-def demote(book: Book, who: Standing, author: str) -> RemovalEffects:
-    """Revokes their grants, and takes back votes and delegations of calls that are pending."""
-    ended = of_demotion(book, who)
-    by, moment = Reviewer(author, ADMIN, via="removal"), Moment(book.now)
-    for grant in book.grants_of(who.name):
-        if grants.usable(grant, book.now) and not outlives(grant, who):
-            book.save_grant(grants.revoke(grant, by, moment, REASON))
-    for approval in book.answered():
-        change = withdraw(approval, who, author)
-        if change is not None:
-            book.save_approval(approval, change)
-    return ended
+    changes = ((approval, withdraw(approval, who, author)) for approval in book.answered())
+    return _Ending(made, [(approval, change) for approval, change in changes if change is not None])
 
 
 def remove(book: Book, user: User, author: str) -> UserChange:
     """All in one: what they came in by, what stands for them, and who relied on them."""
-    name, ended = user.name, of_removal(book, user.name)
-    demote(book, Standing(name), author)
+    name = user.name
+    ended = _with_access(book, name, demote(book, Standing(name), author))
     gone = replace(user, removed_at=book.now, email="", away_until=None, away_to=None)
     book.save_user(gone)
     book.set_password(name, "")  # the subject stays: a provider that still vouches for them must not add them again

@@ -52,6 +52,8 @@ def change_user(book: Book, name: str, changes: Mapping[str, Any], author: str, 
     if changed == user:
         return UserChange(user, RemovalEffects())
     _save(book, changed, author)
+    if _stands_as_before(user, changed):
+        return UserChange(changed, RemovalEffects())
     return UserChange(changed, leaving.demote(book, Standing(name, changed.role, changed.teams), author))
 
 
@@ -67,6 +69,8 @@ def preview(book: Book, name: str, changes: Mapping[str, Any] | None) -> Removal
     if changes is None:
         return leaving.of_removal(book, name)
     changed = replace(user, **changes)
+    if _stands_as_before(user, changed):
+        return RemovalEffects()
     return leaving.of_demotion(book, Standing(name, changed.role, changed.teams))
 
 
@@ -204,6 +208,11 @@ def enter(book: Book, user: User, via: str, new: New) -> User:
 def session_mark(digest: str) -> str:
     """How the record names a session: not by what its digest could be looked up with."""
     return f"session {digest[:12]}"
+
+
+def _stands_as_before(user: User, changed: User) -> bool:
+    """What somebody may do is a matter of role and teams: a new address ends nothing."""
+    return (user.role, user.teams) == (changed.role, changed.teams)
 
 
 def _as_seen(user: User, seen: User | None) -> User:
