@@ -13,6 +13,7 @@ from typing import Any
 from interlock.core.approval import Approval
 from interlock.core.call import caller_of
 from interlock.core.canonical import digest
+from interlock.core.card import as_written
 from interlock.core.event import Payload, Stored
 from interlock.core.expected import Difference, Expected
 from interlock.core.expected_tables import TABLES, ExpectedTables
@@ -140,7 +141,7 @@ class RowCheck:
             page = await self._checking.rows(name, self._workspace, after, PAGE)
             await self._read_up_to(page.newest)
             more = len(page.items) == PAGE
-            end = page.items[-1][0] if more else ""
+            end = page.last if more else ""
             for row_id, row in page.items:
                 for each in self._row(name, row_id, row):
                     if each.seq == 0 or not await self._was_erased(each):
@@ -187,10 +188,11 @@ def altered(approval: Approval, payload: Payload, args: bytes) -> str:
 
 
 def _between(table: str, after: str, row_id: str, end: str) -> bool:
-    """As the database sorts them: versions by number, names by their bytes."""
+    """As the database sorts them: versions by number, names by their bytes, of which entries spell those of tools."""
     if table == "policies":
         return int(after or 0) < int(row_id) and (not end or int(row_id) <= int(end))
-    return after < row_id and (not end or row_id <= end)
+    place = as_written(row_id) if table == "pins" else row_id
+    return after < place and (not end or place <= end)
 
 
 def _of(approval_id: str, message: str, seq: int, field: str = "") -> Fault:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from interlock import audit
 from interlock.core.call import Caller, ToolSpec
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.pins import MAX_DECLARED, MAX_PINS, Pin
@@ -209,3 +210,21 @@ async def test_calls_of_all_tools_are_counted_by_agent(parts: Parts, clock: Cloc
         UsedTool("read_file", "", 1, minute),
     ]
     assert await parts.store.used_tools("default", clock() + MINUTE) == []
+
+
+# R49
+async def test_pins_with_unusual_names_are_stated_and_verified_page_by_page(place: Place, clock: Clock) -> None:
+    """Entries spell such names otherwise than rows, and in another order."""
+    async with opened(place, clock) as parts:
+        await parts.store.pin("default", [SEND], "", "ada")
+        await parts.store.unpin("default", "send", "ada")  # a ledger of an earlier version, with pins of its own
+        for number in range(1_100):
+            values = (f"a\\{number:04}" if number % 3 else f"a\u200b{number:04}", SEND.definition)
+            place.forced("insert into pins values ('default', ?, ?, '', 'ada', 0)", *values)
+        place.sql("delete from marks where name = 'stated'")
+        assert await parts.store.state() == ["default"]
+        assert (await audit.verify(parts.store, "default")).faults == ()
+        place.forced("update pins set agent = 'mallory' where tool = ?", "a\\0901")
+        place.forced("delete from pins where tool = ?", "a\u200b0900")
+        told = (await audit.verify(parts.store, "default")).faults
+        assert sorted((fault.row, fault.field) for fault in told) == [("a\\\\0901", "agent"), ("a\\u{200b}0900", "")]

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.canonical import canonical
-from interlock.core.card import LONG, Card, Field, Finding, find, head_and_tail, make_card, risk_of, visible
+from interlock.core.card import LONG, Card, Field, Finding, as_written, find, head_and_tail, make_card, risk_of, visible
 from interlock.core.errors import InvalidRequest
 
 UNSEEN = set("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2800\u3164\ufeff\uffa0") | {
@@ -37,14 +37,6 @@ json_values = st.recursive(
     max_leaves=10,
 )
 json_objects = st.dictionaries(any_text, json_values, max_size=4)
-
-
-def unescape(shown: str) -> str:
-    """The inverse of `visible`: that there is one is what makes it injective."""
-    short = {"\\\\": "\\", "\\n": "\n", "\\r": "\r", "\\t": "\t"}
-    return re.sub(
-        r"\\u\{([0-9a-f]+)\}|\\[\\nrt]", lambda match: chr(int(match[1], 16)) if match[1] else short[match[0]], shown
-    )
 
 
 def card_of(args: Mapping[str, object], secrets: frozenset[str] = frozenset()) -> Card:
@@ -85,7 +77,7 @@ def rebuilt(fields: tuple[tuple[str, str, str], ...]) -> object:
         parent, _, token = pointer.rpartition("/")
         value: object = {"object": {}, "array": []}.get(kind)
         if kind == "string":
-            value = unescape(text[1:-1].replace('\\"', '"'))
+            value = as_written(text[1:-1].replace('\\"', '"'))
         elif kind in ("number", "boolean"):
             value = json.loads(text)
         places[pointer] = value
@@ -104,7 +96,7 @@ def rebuilt(fields: tuple[tuple[str, str, str], ...]) -> object:
 
 @given(any_text)
 def test_visible_text_can_be_turned_back(text: str) -> None:
-    assert unescape(visible(text)) == text
+    assert as_written(visible(text)) == text
 
 
 @given(any_text, any_text)

@@ -111,6 +111,11 @@ def visible(text: str) -> str:
     return text.translate({ord(ch): _escape(ch) for ch in hidden}) if hidden else text
 
 
+def as_written(shown: str) -> str:
+    """The inverse of `visible`."""
+    return _ESCAPES.sub(lambda found: chr(int(found[1], 16)) if found[1] else _SHORT[found[0]], shown)
+
+
 def head_and_tail(text: str, limit: int = 400) -> tuple[str, str]:
     """The ends of a long visible text, never cut inside an escape; (text, "") when it is short."""
     if len(text) <= limit:
@@ -333,6 +338,8 @@ def _class(ranges: str) -> str:
 
 _FAR: Final = " " * (_BLANK_RUN + 1)
 _WHITE: Final = re.compile(rf"\s(?<!\s\s)\s{{{_BLANK_LINES},}}+")
+_ESCAPES: Final = re.compile(r"\\u\{(10[0-9a-f]{4}|[0-9a-f]{1,5})\}|\\[\\nrt]")
+_SHORT: Final = {"\\\\": "\\", "\\n": "\n", "\\r": "\r", "\\t": "\t"}
 _ATOMS: Final = re.compile(r"(?:[^\\]++|\\u\{[0-9a-f]++\}|\\[^u])*+")
 _BIDI: Final = re.compile(f"[{_class('61c 200e 200f 202a-202e 2066-2069')}]")
 # letters, marks and symbols by category, and yet nothing to see

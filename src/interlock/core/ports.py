@@ -190,10 +190,14 @@ CheckedRow = Any  # what a table holds, or in words why it cannot be read
 
 
 class CheckedPage(NamedTuple):
-    """Rows by their ids, as they stood when `newest` was the last entry of the ledger; that is 0 without rows."""
+    """Rows by their ids, as they stood when `newest` was the last entry of the ledger; that is 0 without rows.
+
+    `last` is where the page ends, as the database sorts it: an id may be spelled otherwise, so that it can be read.
+    """
 
     newest: int
     items: Sequence[tuple[str, CheckedRow]]
+    last: str = ""
 
 
 class Checking(Protocol):

@@ -66,7 +66,9 @@ class SqlChecking:
         """Of people, keys, policies, grants, agents, freezes or pins, by their names or ids."""
         begin: object = int(after or 0) if table == "policies" else after
         found = await self._database.fetch(f"checked_{table}", workspace, workspace, begin, limit)
-        return CheckedPage(found[0][0] if found else 0, [row_of(table, row[1:]) for row in found])
+        if not found:
+            return CheckedPage(0, [])
+        return CheckedPage(found[0][0], [row_of(table, row[1:]) for row in found], str(place_of(table, found[-1][1:])))
 
     async def statements(self, workspace: str, after: int, until: int, limit: int) -> Sequence[Entry]:
         """Entries that say what those tables hold, and what was erased; without the uses of grants."""
@@ -108,8 +110,13 @@ class SqlChecking:
 ID, SPEC = 1, 12  # columns of an approval
 
 
+def place_of(table: str, row: Row) -> object:
+    """Where the next page begins: after this, as the database has it."""
+    return row[1] if table == "grants" else row[0]
+
+
 def row_of(table: str, row: Row) -> tuple[str, Any]:
     try:
         return _READ[table](row)
     except UNREADABLE as error:
-        return str(row[1] if table == "grants" else row[0]), f"It cannot be read: {error}."
+        return str(place_of(table, row)), f"It cannot be read: {error}."

@@ -59,7 +59,7 @@ def _rows(tx: Transaction, table: str, workspace: str) -> Iterator[tuple[str, An
     while found := tx.fetch(f"checked_{table}", workspace, workspace, after, PAGE):
         read = [checking.row_of(table, row[1:]) for row in found]
         yield from [(row_id, row) for row_id, row in read if not isinstance(row, str)]
-        after = int(read[-1][0]) if table == "policies" else read[-1][0]
+        after = checking.place_of(table, found[-1][1:])
 
 
 def _open(tx: Transaction, workspace: str) -> Iterator[tuple[str, tuple[str, str, str]]]:
