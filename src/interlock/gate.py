@@ -226,7 +226,7 @@ class Gate:
     async def _new_evidence(self, workspace: str, approval_id: str) -> Callable[[LateReport], bool]:
         """Of one report one entry is kept, and of one call a few: whoever is too late can say so for ever."""
         timeline = await self._store.timeline(workspace, approval_id)
-        told = [entry for entry in timeline if entry.kind == execution.FINISHED_LATE]
+        told = [entry for entry in timeline if entry.kind == "finished_late"]
         known = [(json.loads(each.data)["fence"], json.loads(each.content or "{}")) for each in told]
         return lambda report: len(known) < execution.MAX_LATE and (report.fence, report.content) not in known
 

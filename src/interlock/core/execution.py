@@ -24,7 +24,6 @@ from interlock.core.errors import (
 from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
 
 DEFAULT_LEASE = 60_000
-FINISHED_LATE = "finished_late"
 MAX_STARTS = 100  # of one call: each leaves an entry
 MAX_LATE = 5  # late reports of one call that leave an entry
 POLICY = "policy"  # the actor of what a rule did by itself
@@ -175,7 +174,7 @@ def _late(approval: Approval, report: LateReport, moment: Moment, *, is_new: boo
         approval_id=approval.id,
         status=approval.status,
     )
-    evidence = Event(FINISHED_LATE, approval.runner, {"fence": report.fence}, approval.id, report.content)
+    evidence = Event("finished_late", approval.runner, {"fence": report.fence}, approval.id, report.content)
     kept = (evidence,) if is_new else ()
     repeats = may_repeat(approval, moment.now)
     overdue = approval.status == "running" and approval.fence == report.fence and not repeats
