@@ -300,18 +300,18 @@ async def test_tools_are_listed_by_whose_word_they_run_on(
 async def test_a_declared_tool_whose_name_looks_like_another_is_marked_and_not_pinned_with_all(
     client: As, keys: dict[str, str], ada: httpx2.AsyncClient
 ) -> None:
-    agent, imitation = client(keys["agent"]), "s\u0435nd"
-    for tool in ("send", "SEND", imitation, "look"):
-        await propose(agent, tool=tool, effect="write", agent="other" if tool == "send" else "bot")
+    agent, imitation = client(keys["agent"]), "\u0441\u043e\u0440\u0443"  # of one alphabet: a mixture is refused
+    for tool in ("copy", "COPY", imitation, "look"):
+        await propose(agent, tool=tool, effect="write", agent="other" if tool == "copy" else "bot")
     tools = await listed(ada, agent="bot")
-    assert tools[imitation]["looks_like"] == ["SEND", "send"]
-    assert tools["SEND"]["looks_like"] == [imitation]  # that differs in case alone from send, and is the same tool
+    assert tools[imitation]["looks_like"] == ["COPY", "copy"]
+    assert tools["COPY"]["looks_like"] == [imitation]  # that differs in case alone from copy, and is the same tool
     assert tools["look"]["looks_like"] == []
     made = (await ada.post("/api/pins/all", json={"agent": "bot"})).json()
     assert [each["tool"] for each in made["pinned"]] == ["look"]
     assert {each["tool"]: each["reason"] for each in made["left_out"]} == {
-        "SEND": "its name looks like s\\u{435}nd",
-        imitation: "its name looks like SEND",
+        "COPY": "its name looks like \\u{441}\\u{43e}\\u{440}\\u{443}",
+        imitation: "its name looks like COPY",
     }
 
 
