@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from interlock.condition_work import (
-    CHEAP,
+    CONVERT,
     MACROS,
     MAX_COMPILE,
+    MOST,
     SMALL,
     Pattern,
+    TooMuch,
     Weight,
     Work,
     is_flat,
     read_pattern,
     weigh,
 )
+from interlock.core.effort import Effort
 from interlock.core.errors import Misconfigured
-from interlock.core.policy import FACTS, Condition, Facts
+from interlock.core.policy import EFFORT, FACTS, Condition, Facts
 
 if TYPE_CHECKING:
     import cel
@@ -30,7 +33,10 @@ MAX_SOURCE = 2_000
 MAX_ITEMS = 1_000
 MAX_MACROS = 5
 MAX_FLAT, MAX_FLAT_VALUES = 400, 8
-SPENT = "spent"  # no name that a condition can see: what the conditions that looked at these facts have cost so far
+FEW = 100  # conditions on a few short values that are evaluated again rather than looked up
+ORDINARY = 10_000  # nanoseconds of one that is not worth counting
+LOOK = 100  # for each unit that is weighed
+LONGEST_LOOK = MOST // CONVERT * LOOK
 TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"})
 FUNCTIONS = (
     *("size", "contains", "startsWith", "endsWith", "matches"),
@@ -52,10 +58,10 @@ def compile_condition(source: str) -> Condition:
     work = Work(words, _patterns(words))
     variables = _checked_variables(program, bound)
     longest = MAX_ITEMS // (1 + words.count("+")) if work.walks else None  # lists that are joined count together
-    return _condition(program, variables, _members(words), _Bound(work, longest))
+    return _condition(variables, _members(words), _Bound(program, work, longest))
 
 
-def _condition(program: cel.Program, variables: list[str], members: list[str] | None, bound: _Bound) -> Condition:
+def _condition(variables: list[str], members: list[str] | None, bound: _Bound) -> Condition:
     others = [name for name in variables if name != "args"]
     uses_args = "args" in variables
 
@@ -65,14 +71,14 @@ def _condition(program: cel.Program, variables: list[str], members: list[str] | 
         if uses_args:
             args = seen["args"] = _named(facts["args"], members)
             flat = flat and type(args) is dict and bound.takes_flat(args)
-        if not flat:
-            bound.check(weigh(seen.values()), facts)
-        try:
-            return program.execute(seen)
-        except (Exception, KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as panic:  # a panic in Rust is no Exception, and core must be able to catch it
-            raise RuntimeError(f"The condition could not be evaluated: {panic}") from panic
+        effort = _effort(facts)
+        if flat:
+            effort.evaluated += 1
+            if effort.evaluated <= FEW:
+                return bound.execute(seen)
+        names = [seen[name] for name in others]
+        place = (condition, *(tuple(each) if type(each) is list else each for each in names))
+        return effort.once(place, lambda: (bound.counted if flat else bound.weighed)(seen, effort))
 
     return condition
 
@@ -80,27 +86,57 @@ def _condition(program: cel.Program, variables: list[str], members: list[str] | 
 class _Bound:
     """What raises, before anything is evaluated, for arguments that would take too long."""
 
-    def __init__(self, work: Work, longest: int | None) -> None:
+    def __init__(self, program: cel.Program, work: Work, longest: int | None) -> None:
+        self._program = program
         self._work = work
         self._longest = longest
         self.may_be_flat = work.is_cheap(Weight(SMALL.units, 2 * MAX_FLAT, MAX_FLAT_VALUES))
+
+    def execute(self, seen: dict[str, object]) -> object:
+        try:
+            return self._program.execute(seen)
+        except (Exception, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as panic:  # a panic in Rust is no Exception, and core must be able to catch it
+            raise RuntimeError(f"The condition could not be evaluated: {panic}") from panic
 
     def takes_flat(self, values: dict[str, object]) -> bool:
         """A few short values need no weighing, which would take a fifth of the time of most conditions."""
         return self.may_be_flat and len(values) <= MAX_FLAT_VALUES and is_flat(values.values(), MAX_FLAT)
 
-    def check(self, weight: Weight, facts: Facts) -> None:
-        """Conditions on the same facts share what one may cost: a thousand must not take a thousand times as long."""
+    def counted(self, seen: dict[str, object], effort: Effort) -> object:
+        """What is not worth weighing, but comes often."""
+        _check_left(effort)
+        effort.spent += ORDINARY
+        return self.execute(seen)
+
+    def weighed(self, seen: dict[str, object], effort: Effort) -> object:
+        """Conditions on one call share what one may cost: a thousand must not take a thousand times as long.
+
+        To find out that one would take too long takes time as well, and counts.
+        """
+        _check_left(effort)
+        before = effort.spent
+        effort.spent = before + LONGEST_LOOK
+        weight = weigh(seen.values())
+        effort.spent = before + weight.units * LOOK
         if self._longest is not None and weight.longest > self._longest:
             raise ValueError(
                 f"A list or map has {weight.longest:,} items; this condition looks at {self._longest:,} at most."
             )
-        if self._work.is_cheap(weight):
-            return
-        spent = cast(int, facts.get(SPENT, 0))
-        cost = self._work.check(weight, spent)
-        if cost > CHEAP and isinstance(facts, MutableMapping):
-            facts[SPENT] = spent + cost
+        effort.spent = before + (ORDINARY if self._work.is_cheap(weight) else self._work.check(weight, before))
+        return self.execute(seen)
+
+
+def _check_left(effort: Effort) -> None:
+    if effort.spent >= MOST:
+        raise TooMuch("The conditions on this call have taken all the time that they have together.")
+
+
+def _effort(facts: Facts) -> Effort:
+    """Of the call that the facts are of; with other arguments it is another call."""
+    effort = facts.get(EFFORT)
+    return effort if isinstance(effort, Effort) and effort.args is facts.get("args") else Effort({})
 
 
 def _named(args: object, members: list[str] | None) -> object:

@@ -17,6 +17,7 @@ from interlock.core.budget import Amounts
 from interlock.core.call import ANYBODY, Args, Shown, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read
 from interlock.core.card import Finding
+from interlock.core.changing import but
 from interlock.core.claims import Fill, Judgement
 from interlock.core.conversation import Question
 from interlock.core.declared import findings_in, kept_preview, sentence_of
@@ -117,7 +118,8 @@ class Gate:
         self._check_run(call)
         if (stopping := await self.stops.stopping(call)) is not None:
             return await self._refuse_frozen(call, spec, stopping)
-        judged = claims.judge(self.policy, call, spec, fill)
+        is_short = len(call.args) <= self.policy.at_once
+        judged = claims.judge(self.policy, call, spec, fill) if is_short else await self.judged(call, spec, fill)
         if not isinstance(judged.verdict, Allow) or not judged.is_read or approval_id or take_misfits:
             return await self._record(call, spec, judged, approval_id, take_misfits=take_misfits)
         known = await self._known(call)
@@ -131,13 +133,21 @@ class Gate:
         self._check_run(call)
         if (stopping := await self.stops.stopping(call)) is not None:
             return await self._refuse_frozen(call, spec, stopping)
-        judged = claims.judge(self.policy, call, spec)
+        judged = await self.judged(call, spec)
         verdict = judged.verdict
         if isinstance(verdict, Allow):
             verdict = claims.default_terms(self.policy, call, spec)
         if isinstance(verdict, Ask):
             verdict = replace(verdict, decisions=("respond",), on_expiry="reject")
         return await self._record(call, spec, judged._replace(verdict=verdict), approval_id)
+
+    async def judged(self, call: ToolCall, spec: ToolSpec, fill: Fill | None = None) -> Judgement:
+        """Beside the event loop where that could take long, by the policy that is in force when it is done."""
+        policy = self.policy
+        if len(call.args) <= policy.at_once:
+            return claims.judge(policy, call, spec, fill)
+        judged = await asyncio.to_thread(claims.judge, policy, call, spec, fill)
+        return judged if policy is self.policy else await self.judged(but(call, efforts={}), spec, fill)
 
     async def look(self, workspace: str, approval_id: str) -> Outcome:
         stored = await self._store.get(workspace, approval_id)
@@ -300,10 +310,8 @@ class Gate:
         self, call: ToolCall, spec: ToolSpec, judged: Judgement, given: str = "", *, take_misfits: bool = False
     ) -> Outcome:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
-        basis, verdict = (
-            self._basis or self.stops.basis(self.policy),
-            judged.verdict,
-        )  # what gave it, whatever is in force by the end
+        verdict = judged.verdict
+        basis = self._basis or self.stops.basis(self.policy)  # what gave it, whatever is in force by the end
         request.check_id(given)
         misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
@@ -408,7 +416,9 @@ class Gate:
             tuple([finding.id for finding in findings if finding.level == "alarm"]) if findings else (),
             kept_preview(*words) if is_small else await asyncio.to_thread(kept_preview, *words),
             self.policy.sha256,
-            self.policy.shadows(call, spec),
+            self.policy.shadows(call, spec)
+            if len(call.args) <= self.policy.at_once
+            else await asyncio.to_thread(self.policy.shadows, call, spec),
             bool(given),
             misfits,
         )

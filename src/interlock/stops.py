@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from interlock.core import freeze
@@ -184,12 +186,12 @@ class Stops:
         requester = approval.subject.requester
         users = await self._store.users(approval.subject.workspace) if requester else ()
         person = next((user for user in users if user.name == requester), None)
-        if person is None:
-            return judge_stored(policy, approval, args, spec)
-        if person.removed_at is not None:
-            return judge_stored(policy, approval, args, spec, removed=True)
-        aliases = (person.email,) if person.email else ()
-        return judge_stored(policy, approval, args, spec, tuple(sorted(person.teams)), aliases)
+        judge = partial(judge_stored, policy, approval, args, spec)
+        if person is not None and person.removed_at is not None:
+            judge = partial(judge, removed=True)
+        elif person is not None:
+            judge = partial(judge, tuple(sorted(person.teams)), (person.email,) if person.email else ())
+        return judge() if len(args) <= policy.at_once else await asyncio.to_thread(judge)
 
     async def _known_now(self, approval: Approval, spec: ToolSpec) -> ToolSpec:
         """With the effect that is registered or pinned by now: what was claimed before a pin counts no longer.

@@ -1,7 +1,8 @@
 """What a condition may cost: steps and bytes are counted while real ones run, and what is too much never begins."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 import cel
@@ -9,10 +10,12 @@ import pytest
 
 from interlock.condition_work import MAX_COMPILE, MOST, TooMuch, Weight, Work, is_flat, read_pattern, weigh
 from interlock.conditions import compile_condition
-from interlock.core.call import ToolSpec, propose
+from interlock.core import claims
+from interlock.core.call import Caller, ToolCall, ToolSpec, propose
+from interlock.core.changing import but
 from interlock.core.errors import Misconfigured
-from interlock.core.grant import Grant, covers
-from interlock.core.policy import Allow, Ask, Condition, Deny, Policy, Rule, facts_of
+from interlock.core.grant import Grant, covers, covers_all
+from interlock.core.policy import Allow, Ask, Condition, Deny, Policy, Rule, Then, facts_of
 
 # seen(…) is called with what a step looks at, and gives it back. Conditions without it have it taken out.
 NASTY = (
@@ -151,11 +154,13 @@ def test_a_grant_with_a_condition_that_would_take_long_covers_nothing() -> None:
 
 def test_conditions_on_one_call_share_what_one_may_cost() -> None:
     facts = dict(facts_of(propose("pay", {"items": [[1]] * 4_990}, "run", "call"), "write"))
-    when = compile_condition("args.items.size() < 3")
-    assert when(facts) is False
-    assert when(facts) is False
-    with pytest.raises(TooMuch):
-        when(facts)  # as the third rule of a policy: the two before it have had most of the time
+    one, two, three = (compile_condition(f"args.items.size() < {most}") for most in (3, 4, 5))
+    assert one(facts) is False
+    assert two(facts) is False
+    for _ in range(2):
+        with pytest.raises(TooMuch):
+            three(facts)  # as the third rule of a policy: the two before it have had most of the time
+    assert one(facts) is False  # is known
     small = compile_condition("args.amount > 5")
     assert [small({**facts, "args": {"amount": 6}}) for _ in range(3)] == [True] * 3  # what is cheap goes on
 
@@ -164,6 +169,99 @@ def test_small_calls_may_be_judged_any_number_of_times() -> None:
     call = propose("pay", {"items": [{"amount": number} for number in range(5)]}, "run", "call")
     facts, when = facts_of(call, "write"), compile_condition(STANDSTILL)
     assert [when(facts) for _ in range(2_000)] == [False] * 2_000
+
+
+LONG = "args.items.filter(x, x != 'q').size() > 100000"  # of LIST: false, after a good third of the time
+LIST = {"items": ["abcd"] * 600}
+UNKNOWN = ToolSpec("run", "write", declared=True)
+
+
+def from_afar(agents: tuple[str, ...] = ("key",), args: Mapping[str, object] = LIST, **more: object) -> ToolCall:
+    """With an ordinary key: it is judged as its program tells it and as the server knows it, for every effect."""
+    caller = Caller(owner="key:x", owners=frozenset({"key:x"}), agents=agents, credential="x")
+    return propose("run", args, "run", "call", caller=caller, **more)
+
+
+def rules(*conditions: str, then: Then = "deny", **more: object) -> Policy:
+    named = [(f"r{number}", compile_condition(source)) for number, source in enumerate(conditions)]
+    return Policy(tuple(Rule(name, then, ("run",), when=when, **more) for name, when in named))  # type: ignore[arg-type]
+
+
+MANY = tuple(f"Agent{number}" for number in range(64))
+
+
+def test_a_condition_is_evaluated_once_for_all_ways_in_which_a_call_can_be_read() -> None:  # R34
+    alone, many = from_afar(agent="Bot"), from_afar(MANY, expires_in=1_000)
+    for call in (alone, many):
+        assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)
+        assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)  # as the quota and then the gate
+    assert len(claims.readings_of(many)) == 128
+    assert MOST // 3 < alone.effort.spent == many.effort.spent <= MOST
+
+
+@pytest.mark.parametrize("agents", [("key",), MANY])
+def test_ways_that_a_condition_tells_apart_share_the_time_of_one_call(agents: tuple[str, ...]) -> None:
+    for source in (f"effect != '' && {LONG}", f"agent != '' && {LONG}", f"user != 'x' && {LONG}"):
+        call = from_afar(agents, agent="Bot" if len(agents) == 1 else "", requester="Ann", aliases=("a@x.example",))
+        assert isinstance(claims.judge(rules(source), call, UNKNOWN).verdict, Deny)
+        assert call.effort.spent <= MOST
+        assert not isinstance(claims.judge(rules(source, then="allow"), call, UNKNOWN).verdict, Allow)
+
+
+def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() -> None:
+    silent = rules(f"true || effect == 'x' || {LONG}", then="ask", ask=Ask(on_expiry="approve"))
+    shadow = replace(rules(f"tool != 'x' && {LONG}").rules[0], name="s", shadow=True)
+    policy = replace(silent, rules=(shadow, *silent.rules))
+    call = from_afar(agent="Bot", switch="off")
+    judged = claims.judge(policy, call, UNKNOWN)
+    assert isinstance(judged.verdict, Ask)
+    assert policy.shadows(call, UNKNOWN) == (("s", "deny"),)  # the time is up
+    when = f"size(teams) == 0 && !({LONG})"
+    grant = Grant("g", "default", "run", UNKNOWN.sha256, "ann", frozenset(), "admin", 0, 10, when=when)
+    assert not covers_all(grant, judged.readings, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
+    fresh = but(call, efforts={})
+    assert covers_all(grant, (fresh,), ("write",), UNKNOWN, Ask(), compile_condition, 5)
+    assert call.effort.spent <= MOST
+
+
+def test_to_find_that_conditions_take_too_long_takes_of_the_same_time() -> None:
+    conditions = [f"args.items.filter(x, x != '{number}').size() > 100000" for number in range(50)]
+    large = from_afar(args={"items": [["abcd"] * 8] * 990, "n": list(range(99))})
+    policy = rules(*conditions, "args.n.size() == 0", then="allow")
+    assert isinstance(claims.judge(policy, large, ToolSpec("run", "write")).verdict, Ask)
+    assert large.effort.spent >= MOST
+    assert isinstance(claims.judge(rules("args.n.size() == 0"), large, ToolSpec("run", "write")).verdict, Deny)
+    huge = from_afar(args={"items": [0] * 9_900, "text": "é" * 9})
+    longer = [f"[args.items, args.items, args.items].size() > {number}" for number in range(50)]
+    claims.judge(rules(*longer, then="allow"), huge, ToolSpec("run", "write"))
+    assert huge.effort.spent <= MOST + 10_000_000
+
+
+def test_short_values_are_looked_at_in_any_number_of_ways_but_not_without_end() -> None:
+    amount = {"amount": 6}
+    few = from_afar(MANY, amount, expires_in=1_000)
+    assert isinstance(claims.judge(rules("args.amount > 9"), few, UNKNOWN).verdict, Ask)
+    assert few.effort.spent == 10_000  # a hundred are not counted, the others are known from the first of them
+    names = from_afar(MANY, amount, expires_in=1_000)
+    assert isinstance(claims.judge(rules("agent == 'x' && args.amount > 5"), names, UNKNOWN).verdict, Ask)
+    assert names.effort.spent < MOST // 10
+    each = rules(*(f"agent + effect == '{number}' && args.amount > 5" for number in range(40)))
+    assert isinstance(claims.judge(each, from_afar(MANY, amount, expires_in=1_000), UNKNOWN).verdict, Deny)
+
+
+def test_other_arguments_are_another_call() -> None:
+    call = from_afar(agent="Bot")
+    assert isinstance(claims.judge(rules(f"effect != '' && {LONG}"), call, UNKNOWN).verdict, Deny)
+    edited = replace(call, args=b'{"items":["q"]}')
+    assert isinstance(claims.judge(rules(f"effect != '' && {LONG}"), edited, UNKNOWN).verdict, Ask)
+    facts = facts_of(call, "write")
+    assert compile_condition(LONG)({**facts, "args": {"items": ["a"]}}) is False
+
+
+def test_only_a_policy_with_conditions_is_applied_beside_others() -> None:
+    plain = Policy((Rule("r", "deny"),))
+    assert plain.at_once > 1_000_000
+    assert rules(LONG).at_once == replace(plain, also=rules(LONG)).at_once < 10_000
 
 
 @pytest.mark.parametrize(

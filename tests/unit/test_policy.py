@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from interlock.core import policy as policies
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.policy import (
+    EFFORT,
     FACTS,
     HALF_TIME,
     Allow,
@@ -224,7 +225,7 @@ def test_a_condition_looks_at_the_facts_of_the_call() -> None:
 
     matched(Rule("r", "deny", when=note), teams=("dev",), priority="low", agent="b", agent_path=("a", "b"))
     (facts,) = seen
-    assert tuple(facts) == (*FACTS, "aliases"), "what rules look at beside that is not for conditions"
+    assert tuple(facts) == (*FACTS, "aliases", EFFORT), "what rules look at beside that is not for conditions"
     assert {name: facts[name] for name in FACTS} == {
         "args": {"amount": 5, "to": "ann"},
         "tool": "pay",

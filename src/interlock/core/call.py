@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from itertools import compress
 from operator import is_not
@@ -14,6 +14,7 @@ from unicodedata import category
 
 from interlock.core.canonical import canonical, canonical_args, digest, plain_json, read
 from interlock.core.changing import but, made
+from interlock.core.effort import Effort
 from interlock.core.errors import InvalidRequest, Problem
 
 Args = Mapping[str, object]
@@ -86,6 +87,15 @@ class ToolCall:
     refusal: str = ""
     doubt: str = ""
     doubted_effect: str = ""
+    efforts: dict[bytes, Effort] = field(default_factory=dict, compare=False, repr=False)  # by `args`; copies share it
+
+    @property
+    def effort(self) -> Effort:
+        """Spent on judging these arguments, in all ways to read the call."""
+        effort = self.efforts.get(self.args)
+        if effort is None:
+            effort = self.efforts[self.args] = Effort(self.value)
+        return effort
 
     @cached_property
     def value(self) -> Args:
@@ -118,7 +128,7 @@ def propose(tool: str, args: object, run_id: str, call_id: str, **more: object) 
         if label not in NOT_SAID:
             _check(label, more[label])
     data = canonical_args(args)
-    return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, **more)  # type: ignore[arg-type]  # checked
+    return made(ToolCall, tool=tool, args=data, run_id=run_id, call_id=call_id, efforts={}, **more)  # type: ignore[arg-type]  # checked
 
 
 class _Defaults(dict[str, object]):

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar, Literal, cast
 
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.canonical import canonical, digest, read
+from interlock.core.canonical import MAX_BYTES, canonical, digest, read
 from interlock.core.decision import KINDS
 from interlock.core.names import fits, fold, fold_pattern, imitates
 from interlock.core.rule_index import Key, Matching, RuleIndex, until_certain
@@ -18,7 +18,9 @@ Condition = Callable[[Facts], object]
 OnExpiry = Literal["reject", "escalate", "approve"]
 Then = Literal["allow", "deny", "ask"]
 FACTS = ("args", "tool", "effect", "agent", "user", "teams", "priority")
+EFFORT = "effort"  # no name that a condition can see: what is spent on the call, in all facts that are made of it
 MEMO = 10_000
+SHORT = 2_000  # bytes of arguments over which no condition takes long
 HALF_TIME = 0  # as a time of a reminder: when half of the time to decide has passed
 
 
@@ -223,6 +225,11 @@ class Policy:
     def both(self) -> tuple[Policy, ...]:
         return (self,) if self.also is None else (self, *self.also.both)
 
+    @cached_property
+    def at_once(self) -> int:
+        """The most bytes of arguments of a call that may be judged where others wait for it."""
+        return SHORT if any(rule.when for each in self.both for rule in each.rules) else MAX_BYTES
+
     def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if rule.then == "deny":
             return Deny(rule.reason or f"The rule {rule.name!r} forbids {call.tool}.", rule.name)
@@ -245,7 +252,8 @@ class Policy:
         if self.is_switched_on(call.path, call.tool):
             return True
         for effect, rules in self._naming(call, effects):
-            if any(rule.holds(facts_of(call, effect)) for rule in rules):
+            facts = facts_of(call, effect)
+            if any(rule.holds(facts) for rule in rules):
                 return True
         return False
 
@@ -435,8 +443,9 @@ def terms_of(snapshot: bytes) -> Ask:
 
 def facts_of(call: ToolCall, effect: str) -> Facts:
     """What a condition can look at; it cannot see the clock, so a verdict can be repeated."""
+    effort = call.effort
     return {
-        "args": call.value,
+        "args": effort.args,
         "tool": call.tool,
         "effect": effect,
         "agent": call.path[-1] if call.path else "",
@@ -444,6 +453,7 @@ def facts_of(call: ToolCall, effect: str) -> Facts:
         "teams": list(call.teams),
         "priority": call.priority,
         "aliases": call.aliases,
+        EFFORT: effort,
     }
 
 

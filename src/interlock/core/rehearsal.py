@@ -9,6 +9,7 @@ from heapq import heappush, heappushpop
 
 from interlock.core import claims
 from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.changing import but
 from interlock.core.policy import Allow, Ask, People, Policy, Then, Verdict
 
 Turn = tuple[Then, Then]
@@ -153,7 +154,8 @@ def _weight(kept: Kept) -> tuple[tuple[bool, bool], int]:
 
 def judged(policy: Policy, each: Recorded) -> Verdict:
     """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
-    verdict = claims.judge(policy, each.call, each.spec).verdict
+    call = but(each.call, efforts={})  # another policy has spent nothing on it yet
+    verdict = claims.judge(policy, call, each.spec).verdict
     question = each.spec.effect == "read" and each.spec.decisions == ("respond",)
     return policy.default_ask if question and isinstance(verdict, Allow) else verdict
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from interlock.configuration import Quotas
-from interlock.core import claims
 from interlock.core.attempts import MINUTE, MOST
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import TooManyRequests
@@ -302,7 +301,7 @@ def _excess(limits: Quotas, wait: int, pending: PendingCount | None) -> TooManyR
 
 async def _is_free(gate: Gate, call: ToolCall, spec: ToolSpec | None, *, is_minute: bool) -> bool:
     """What adds nothing: a call that is known, a read that is allowed; to the pending ones, whatever does not ask."""
-    judged = claims.judge(gate.policy, call, spec) if spec else None
+    judged = await gate.judged(call, spec) if spec else None
     if judged is not None:
         is_read = judged.is_read and isinstance(judged.verdict, Allow)
         if is_read or not (is_minute or isinstance(judged.verdict, Ask)):
