@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import assert_never, cast
 
 from interlock.beside import LARGE
-from interlock.core import claims, conversation, execution, freeze, grant, request
+from interlock.core import claims, conversation, execution, freeze, request
 from interlock.core.approval import Approval, cancel
-from interlock.core.budget import Amounts
 from interlock.core.call import ANYBODY, Args, Shown, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read
 from interlock.core.card import Finding
@@ -25,7 +24,6 @@ from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, 
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.execution import LateReport
 from interlock.core.freeze import Freeze
-from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
 from interlock.core.masking import masked
 from interlock.core.misfit import error_of, findings_of
@@ -35,8 +33,10 @@ from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, Is
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
 from interlock.core.thread import is_thread
+from interlock.granting import Held, Unheld, covering, held_of
 from interlock.stops import Basis, Outdated, Stops
 
+TOOLS = 1_000  # of whose grants the conditions are known
 LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
 
 
@@ -76,6 +76,7 @@ class Gate:
         self._basis: Basis | None = None
         self._masks_reports = False
         self._late = asyncio.Lock()
+        self._granting: dict[tuple[str, str], Sequence[str]] = {}  # conditions of grants, by workspace and tool
 
     def outside(self, owners: frozenset[str] | None = None) -> Gate:
         """The same for programs elsewhere. What an agent does in a thread is not theirs: for them it is not there.
@@ -332,10 +333,23 @@ class Gate:
                 return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment), basis)
             case Ask():
                 terms = replace(verdict, notes=(*verdict.notes, *judged.warnings)) if judged.warnings else verdict
-                outcome = await self._begin(proposal, self._asked(proposal, terms, judged), basis)
+                outcome = await self._begin_asked(proposal, terms, judged, basis)
                 return _warned(outcome, judged.warnings)
             case _:
                 assert_never(verdict)
+
+    async def _begin_asked(self, proposal: Proposal, terms: Ask, judged: Judgement, basis: Basis) -> Outcome:
+        """What grants say of the arguments is worked out before; if there are others by then, once more."""
+        place = (proposal.call.workspace, proposal.call.tool)
+        conditions = self._granting.get(place, ())
+        while True:
+            held = await held_of(conditions, judged, self._conditions) if conditions else {}
+            try:
+                return await self._begin(proposal, self._asked(proposal, terms, judged, held), basis)
+            except Unheld as unheld:
+                if len(self._granting) >= TOOLS:
+                    self._granting.clear()
+                conditions = self._granting[place] = unheld.conditions
 
     async def _begin(self, proposal: Proposal, step: BeginStep, basis: Basis) -> Outcome:
         stored = await self._store.begin(Begin(proposal, step, self._fence))
@@ -370,27 +384,16 @@ class Gate:
             return Refused(reason, "denied")
         return await self._record(call, spec, Judgement(Deny(reason), (call,), (spec.effect,)))
 
-    def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement) -> BeginStep:
+    def _asked(self, proposal: Proposal, terms: Ask, judged: Judgement, held: Held) -> BeginStep:
         def step(moment: Moment, grants: Grants) -> Change[Approval]:
             """Looked for inside the transaction: of two calls that race for the rest of a grant, one is asked about."""
             doubted = proposal.alarms or moment.behind or proposal.call.doubt
-            covering = None if doubted else self._covering(proposal, terms, judged, grants(), moment)
-            if covering is None:
+            found = None if doubted else covering(proposal, terms, judged, grants(), held, moment)
+            if found is None:
                 return request.request(proposal, terms, moment)
-            return request.allow_by_grant(proposal, terms, covering, moment)
+            return request.allow_by_grant(proposal, terms, found, moment)
 
         return step
-
-    def _covering(
-        self, proposal: Proposal, terms: Ask, judged: Judgement, grants: Sequence[Grant], moment: Moment
-    ) -> Grant | None:
-        amounts = Amounts(proposal.shown.data)
-        ways = (judged.readings, judged.effects, proposal.spec)
-        for each in grants:
-            meant = grant.covers_all(each, *ways, terms, self._conditions, moment.now)
-            if meant and grant.affords(each, amounts):
-                return each
-        return None
 
     async def _proposal(
         self, call: ToolCall, spec: ToolSpec, verdict: Verdict, given: str, misfits: tuple[Problem, ...]

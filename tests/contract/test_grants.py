@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from interlock.condition_work import MOST
+from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from interlock.core.event import Change, Moment, Stored
 from interlock.core.grant import Grant
 from interlock.core.ledger import Entry
 from interlock.core.outcome import Outcome, Proceed, Waiting
+from interlock.core.policy import Condition
+from interlock.core.ports import Begin, Grants
+from interlock.stores.store import SqlStore
 from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
@@ -121,6 +128,102 @@ async def test_a_secret_amount_is_never_added_up(parts: Parts) -> None:  # R51, 
     with pytest.raises(InvalidRequest, match="is secret"):
         await granted(parts, id="g2", spec_sha256=spec.sha256, budget="10", budget_of="amount")
     assert await kinds(parts) == ["granted", "proposed"]
+
+
+# Conditions
+
+
+class Watched:
+    """The store as the gate reaches it: how often a call was begun, and what was evaluated meanwhile."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.begun = 0
+        self.before: list[Callable[[], Awaitable[object]]] = []  # what happens just before the next are begun
+        self.evaluated: list[bool] = []  # whether that was inside of a transaction
+        self._inside = False
+        self._store, self._compiled = parts.store, parts.gate._conditions
+        parts.gate._store = cast(SqlStore, self)
+        parts.gate._conditions = self._compile
+
+    async def begin(self, begin: Begin) -> Stored:
+        self.begun += 1
+        if self.before:
+            await self.before.pop(0)()
+        return await self._store.begin(replace(begin, step=lambda *given: self._step(begin, *given)))
+
+    def _step(self, begin: Begin, moment: Moment, grants: Grants) -> Change[Approval]:
+        self._inside = True
+        try:
+            return begin.step(moment, grants)
+        finally:
+            self._inside = False
+
+    def _compile(self, source: str) -> Condition:
+        self.evaluated.append(self._inside)
+        return self._compiled(source)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+async def test_the_condition_of_a_grant_is_evaluated_before_the_transaction(parts: Parts) -> None:
+    await granted(parts, when="args.amount < 10")
+    watched = Watched(parts)
+    assert [await passes(parts, number, number) for number in (1, 2, 12)] == [True, True, False]
+    assert watched.begun == 4  # the first had to find out that there is one
+    assert watched.evaluated
+    assert not any(watched.evaluated)
+    await granted(parts, id="g2", when="args.amount > 11")
+    assert await passes(parts, 13, 12)
+    assert (await standing(parts, "g2")).uses == 1
+    assert not any(watched.evaluated)
+    assert await faults(parts) == []
+
+
+async def test_a_grant_that_ends_while_its_condition_is_evaluated_covers_nothing(parts: Parts, clock: Clock) -> None:
+    first = await granted(parts, when="args.amount < 10", max_uses=2)
+    watched = Watched(parts)
+    assert await passes(parts, 1, 1)
+    watched.before = [lambda: parts.inbox.revoke("default", first.id, BOB)]
+    assert not await passes(parts, 2, 2)
+
+    async def later() -> None:
+        clock.forward(HOUR)
+
+    await granted(parts, id="g2", when="args.amount < 10")
+    watched.before = [later]
+    assert not await passes(parts, 3, 3)
+
+
+async def test_a_grant_that_is_made_meanwhile_is_held_to_its_own_condition(parts: Parts) -> None:
+    await granted(parts, when="args.amount < 10")
+    watched = Watched(parts)
+    watched.before = [
+        lambda: granted(parts, id="g2", when="args.amount > 11"),
+        lambda: granted(parts, id="g3", when="args.amount > 12"),
+    ]
+    assert not await passes(parts, 1, 11)
+    assert watched.begun == 3
+    assert await passes(parts, 2, 12)
+
+
+async def test_conditions_of_grants_share_the_time_of_the_call(parts: Parts) -> None:
+    for number in range(20):
+        await granted(parts, id=f"g{number}", when=f"args.amount.filter(x, x == 'abcd').size() < {number}")
+    asked = pay(1, ["abcd"] * 600)
+    assert isinstance(await parts.gate.check(asked, PAY), Waiting)
+    assert 0 < asked.effort.spent <= MOST
+
+
+async def test_conditions_are_known_of_so_many_tools_only(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.gate.TOOLS", 1)
+    for tool in ("pay", "move", "pay"):
+        spec = ToolSpec(tool, "write")
+        number = len(parts.gate._granting) + len(await kinds(parts))
+        await granted(parts, id=f"g{number}", tool=tool, spec_sha256=spec.sha256, when="args.amount < 10")
+        made = propose(tool, {"amount": 1}, "run", f"call{number}")
+        assert isinstance(await parts.gate.check(made, spec), Proceed)
+        assert len(parts.gate._granting) == 1
 
 
 # The record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
@@ -140,19 +140,6 @@ def affords(grant: Grant, amounts: Amounts) -> bool:
     return amount is not None and within(amount, grant.budget, grant.spent)
 
 
-def covers_all(
-    grant: Grant,
-    calls: Iterable[ToolCall],
-    effects: Iterable[str],
-    spec: ToolSpec,
-    terms: Ask,
-    compile_condition: Compile,
-    now: int,
-) -> bool:
-    """Whether it covers a call in every way that the call can be read."""
-    return all(covers(grant, call, spec, terms, compile_condition, now, effect) for call in calls for effect in effects)
-
-
 def covers(
     grant: Grant,
     call: ToolCall,
@@ -162,17 +149,41 @@ def covers(
     now: int,
     effect: str | None = None,
 ) -> bool:
-    """A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve."""
+    effects = (spec.effect if effect is None else effect,)
+    return covers_all(grant, (call,), effects, spec, terms, compile_condition, now)
+
+
+def covers_all(
+    grant: Grant,
+    calls: Sequence[ToolCall],
+    effects: Sequence[str],
+    spec: ToolSpec,
+    terms: Ask,
+    compile_condition: Compile,
+    now: int,
+) -> bool:
+    """Whether it covers a call in every way that the call can be read."""
+    meant = all(means(grant, call, spec, terms, now) for call in calls)
+    return meant and (not grant.when or holds(grant.when, calls, effects, compile_condition))
+
+
+def means(grant: Grant, call: ToolCall, spec: ToolSpec, terms: Ask, now: int) -> bool:
+    """Whether it covers such a call if its condition holds.
+
+    A grant stands for one person's yes: it never fills a quorum, and never covers what its maker may not approve.
+    """
     same = (grant.workspace, grant.tool, grant.spec_sha256) == (call.workspace, call.tool, spec.sha256)
     path = call.path or (call.agent,)  # a grant loosens, so every agent of the path has to be meant
     scope = same and all(names.fits(agent, grant.agent) for agent in path)
-    if not scope or not usable(grant, now) or "approve" not in terms.decisions or not _may_approve(grant, call, terms):
-        return False
-    if not grant.when:
-        return True
+    return scope and usable(grant, now) and "approve" in terms.decisions and _may_approve(grant, call, terms)
+
+
+def holds(when: str, calls: Sequence[ToolCall], effects: Sequence[str], compile_condition: Compile) -> bool:
+    """The condition of a grant, for a call in every way that it can be read."""
     try:
-        condition, facts = compile_condition(grant.when), facts_of(call, spec.effect if effect is None else effect)
-        return condition(facts) is True and condition(folded_facts(facts)) is True
+        condition = compile_condition(when)
+        ways = (facts_of(call, effect) for call in calls for effect in effects)
+        return all(condition(facts) is True and condition(folded_facts(facts)) is True for facts in ways)
     except Exception:  # noqa: BLE001  a condition in doubt covers nothing
         return False
 
