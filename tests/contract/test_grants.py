@@ -14,6 +14,7 @@ from interlock.condition_work import MOST
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Reviewer
+from interlock.core.effort import effort_of
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from interlock.core.event import Change, Moment, Stored
 from interlock.core.grant import Grant
@@ -212,7 +213,7 @@ async def test_conditions_of_grants_share_the_time_of_the_call(parts: Parts) -> 
         await granted(parts, id=f"g{number}", when=f"args.amount.filter(x, x == 'abcd').size() < {number}")
     asked = pay(1, ["abcd"] * 600)
     assert isinstance(await parts.gate.check(asked, PAY), Waiting)
-    assert 0 < asked.effort.spent <= MOST
+    assert 0 < effort_of(asked).spent <= MOST
 
 
 async def test_conditions_are_known_of_so_many_tools_only(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:

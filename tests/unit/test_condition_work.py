@@ -13,6 +13,7 @@ from interlock.conditions import compile_condition
 from interlock.core import claims
 from interlock.core.call import Caller, ToolCall, ToolSpec, propose
 from interlock.core.changing import but
+from interlock.core.effort import effort_of
 from interlock.core.errors import Misconfigured
 from interlock.core.grant import Grant, covers, covers_all
 from interlock.core.policy import Allow, Ask, Condition, Deny, Policy, Rule, Then, facts_of
@@ -196,7 +197,7 @@ def test_a_condition_is_evaluated_once_for_all_ways_in_which_a_call_can_be_read(
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)
         assert isinstance(claims.judge(rules(LONG), call, UNKNOWN).verdict, Ask)  # as the quota and then the gate
     assert len(claims.readings_of(many)) == 128
-    assert MOST // 3 < alone.effort.spent == many.effort.spent <= MOST
+    assert MOST // 3 < effort_of(alone).spent == effort_of(many).spent <= MOST
 
 
 @pytest.mark.parametrize("agents", [("key",), MANY])
@@ -204,7 +205,7 @@ def test_ways_that_a_condition_tells_apart_share_the_time_of_one_call(agents: tu
     for source in (f"effect != '' && {LONG}", f"agent != '' && {LONG}", f"user != 'x' && {LONG}"):
         call = from_afar(agents, agent="Bot" if len(agents) == 1 else "", requester="Ann", aliases=("a@x.example",))
         assert isinstance(claims.judge(rules(source), call, UNKNOWN).verdict, Deny)
-        assert call.effort.spent <= MOST
+        assert effort_of(call).spent <= MOST
         assert not isinstance(claims.judge(rules(source, then="allow"), call, UNKNOWN).verdict, Allow)
 
 
@@ -221,7 +222,7 @@ def test_other_settings_warnings_shadows_and_grants_have_no_time_of_their_own() 
     assert not covers_all(grant, judged.readings, judged.effects, UNKNOWN, Ask(), compile_condition, 5)
     fresh = but(call, efforts={})
     assert covers_all(grant, (fresh,), ("write",), UNKNOWN, Ask(), compile_condition, 5)
-    assert call.effort.spent <= MOST
+    assert effort_of(call).spent <= MOST
 
 
 def test_to_find_that_conditions_take_too_long_takes_of_the_same_time() -> None:
@@ -229,22 +230,22 @@ def test_to_find_that_conditions_take_too_long_takes_of_the_same_time() -> None:
     large = from_afar(args={"items": [["abcd"] * 8] * 990, "n": list(range(99))})
     policy = rules(*conditions, "args.n.size() == 0", then="allow")
     assert isinstance(claims.judge(policy, large, ToolSpec("run", "write")).verdict, Ask)
-    assert large.effort.spent >= MOST
+    assert effort_of(large).spent >= MOST
     assert isinstance(claims.judge(rules("args.n.size() == 0"), large, ToolSpec("run", "write")).verdict, Deny)
     huge = from_afar(args={"items": [0] * 9_900, "text": "é" * 9})
     longer = [f"[args.items, args.items, args.items].size() > {number}" for number in range(50)]
     claims.judge(rules(*longer, then="allow"), huge, ToolSpec("run", "write"))
-    assert huge.effort.spent <= MOST + 10_000_000
+    assert effort_of(huge).spent <= MOST + 10_000_000
 
 
 def test_short_values_are_looked_at_in_any_number_of_ways_but_not_without_end() -> None:
     amount = {"amount": 6}
     few = from_afar(MANY, amount, expires_in=1_000)
     assert isinstance(claims.judge(rules("args.amount > 9"), few, UNKNOWN).verdict, Ask)
-    assert few.effort.spent == 10_000  # a hundred are not counted, the others are known from the first of them
+    assert effort_of(few).spent == 10_000  # a hundred are not counted, the others are known from the first of them
     names = from_afar(MANY, amount, expires_in=1_000)
     assert isinstance(claims.judge(rules("agent == 'x' && args.amount > 5"), names, UNKNOWN).verdict, Ask)
-    assert names.effort.spent < MOST // 10
+    assert effort_of(names).spent < MOST // 10
     each = rules(*(f"agent + effect == '{number}' && args.amount > 5" for number in range(40)))
     assert isinstance(claims.judge(each, from_afar(MANY, amount, expires_in=1_000), UNKNOWN).verdict, Deny)
 

@@ -89,14 +89,6 @@ class ToolCall:
     doubted_effect: str = ""
     efforts: dict[bytes, Effort] = field(default_factory=dict, compare=False, repr=False)  # by `args`; copies share it
 
-    @property
-    def effort(self) -> Effort:
-        """Spent on judging these arguments, in all ways to read the call."""
-        effort = self.efforts.get(self.args)
-        if effort is None:
-            effort = self.efforts[self.args] = Effort(self.value)
-        return effort
-
     @cached_property
     def value(self) -> Args:
         """The arguments as they will be run: read back from the bytes, not from what the caller holds."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from interlock.core.call import ToolCall
 
 
 class Effort:
@@ -29,6 +33,14 @@ class Effort:
         if error is not None:
             raise error.with_traceback(None)  # else it would grow with every time
         return result
+
+
+def effort_of(call: ToolCall) -> Effort:
+    """Spent on judging these arguments, in all ways to read the call."""
+    effort = call.efforts.get(call.args)
+    if effort is None:
+        effort = call.efforts[call.args] = Effort(call.value)
+    return effort
 
 
 def _outcome(evaluate: Callable[[], object]) -> tuple[object, Exception | None]:

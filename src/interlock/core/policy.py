@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, cast
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, canonical, digest, read
 from interlock.core.decision import KINDS
+from interlock.core.effort import effort_of
 from interlock.core.names import fits, fold, fold_pattern, imitates
 from interlock.core.rule_index import Key, Matching, RuleIndex, until_certain
 
@@ -443,7 +444,7 @@ def terms_of(snapshot: bytes) -> Ask:
 
 def facts_of(call: ToolCall, effect: str) -> Facts:
     """What a condition can look at; it cannot see the clock, so a verdict can be repeated."""
-    effort = call.effort
+    effort = effort_of(call)
     return {
         "args": effort.args,
         "tool": call.tool,
