@@ -422,8 +422,8 @@ async def test_a_tool_that_an_ask_rule_names_is_left_out_and_pinned_by_itself(
 ) -> None:
     await put_policy(site, "rules:\n  - {name: mails, tools: [send], then: ask}\n")
     agent = client(keys["agent"])
+    await declare(agent, "look", effect="read")  # an allowed read is noted with the next batch, which the other makes
     await declare(agent, "send", effect="read")
-    await declare(agent, "look", effect="read")
     made = (await ada.post("/api/pins/all", json={"agent": "bot"})).json()
     assert [pin["tool"] for pin in made["pinned"]] == ["look"]
     assert made["left_out"] == [{"tool": "send", "reason": "the rule 'mails' names it"}]
