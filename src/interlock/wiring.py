@@ -236,5 +236,33 @@ def hidden(url: str) -> str:
     return re.sub(r"(?<=://)([^@/:]*):[^@/]*@", r"\1:…@", url)
 
 
+def database_option(url: str) -> str:
+    """`--database URL` for a shell in any folder: a file by its whole path, and nothing with a password."""
+    from shlex import quote
+
+    file = file_of(url)
+    return f"--database {quote(_without_password(url) if file is None else f'sqlite:///{file}')}"
+
+
+def approval_link(url: str, workspace: str = "default") -> str:
+    """Where people find an approval, with {id} in it: the page of a server, or the command for a database."""
+    if url.partition("://")[0].lower() in ("http", "https"):
+        return f"{url.rstrip('/')}/a/{{id}}"
+    from shlex import quote
+
+    more = "" if workspace == "default" else f" --workspace {quote(workspace)}"
+    return f"interlock approvals show {{id}} {database_option(url)}{more}"
+
+
+def _without_password(url: str) -> str:
+    """Also without one in the query; the driver takes it from PGPASSWORD or ~/.pgpass."""
+    kind, separator, rest = url.partition("://")
+    server, slash, more = rest.partition("/")
+    login, at, host = server.rpartition("@")
+    place, _, query = f"{host}{slash}{more}".partition("?")
+    left = "&".join(each for each in query.split("&") if not each.lower().partition("=")[0].endswith("password"))
+    return f"{kind}{separator}{login.partition(':')[0]}{at}{place}{'?' if left else ''}{left}"
+
+
 def _path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///")).absolute()

@@ -323,6 +323,7 @@ async def test_a_tool_that_is_defined_otherwise_meanwhile_needs_a_new_approval(s
 async def test_a_grant_ends_with_the_definition_that_it_was_made_for(scene: Scene) -> None:  # R54
     async with scene.client("stdio auto", "--wait", "0") as client:
         asked = await client.call_tool("note", {"text": "one"})
+        assert f"`interlock approvals show {approval_of(asked)} --database sqlite:///" in text(asked)
         tool = (await scene.parts.store.get("default", approval_of(asked))).approval.subject.spec_sha256
         end = scene.parts.clock() + 3_600_000
         await scene.parts.inbox.grant(Grant("g1", "default", "note", tool, "", frozenset(), "", 0, end), ADA)

@@ -390,7 +390,7 @@ async def test_wrong_use_exits_2_with_one_line(shell: Shell, words: list[str], e
 
 def test_a_database_that_is_not_there_is_neither_an_empty_inbox_nor_made(shell: Shell) -> None:
     for words in (["approvals", "list"], ["audit", "verify"], ["audit", "head"], ["users", "list"]):
-        assert_refused(shell(*words), 2, "There is no database at", "interlock migrate")
+        assert_refused(shell(*words), 2, "There is no database at", f"interlock migrate --database {shell.url}")
     assert not shell.path.exists()
 
 
@@ -463,7 +463,7 @@ def test_migrate_refuses_the_database_of_another_program(shell: Shell) -> None:
 
 
 def test_the_doctor_is_content_with_a_new_installation(shell: Shell) -> None:
-    assert "interlock migrate" in shell("doctor").out
+    assert f"Make it: interlock migrate --database {shell.url}" in shell("doctor").out
     shell("migrate")
     done = shell("doctor")
     assert done.code == 0

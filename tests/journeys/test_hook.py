@@ -209,7 +209,7 @@ def test_who_is_not_decided_about_in_time_is_denied_and_goes_on_when_asked_again
     first = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "0s")
     waiting = claude.waiting()
     assert (first.done.code, first.runs) == (0, False)
-    assert waiting in first.reason
+    assert f"(interlock approvals show {waiting} --database {claude.shell.url})" in first.reason
     assert "again" in first.reason
     deferred = claude.ask("Bash", COMMAND, "toolu_1", "--wait", "0s", "--undecided", "defer")
     assert deferred.output["permissionDecision"] == "defer"

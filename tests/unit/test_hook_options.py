@@ -32,3 +32,12 @@ def test_both_know_the_same_options_with_the_same_defaults() -> None:
     ours = {each.name: each.default for each in dataclasses.fields(Setup)}
     theirs = {each.name: each.default for each in command.params if each.name not in ("json", "help")}
     assert theirs == ours
+
+
+@pytest.mark.parametrize("name", ["hook", "mcp-gate"])
+def test_commands_that_read_nothing_from_the_working_folder_do_not_say_that_they_do(name: str) -> None:
+    shown = [str(each.show_default) for each in typer.main.get_group(app).commands[name].params]
+    assert not [each for each in shown if "sqlite:///interlock.db" in each or "here" in each]
+    assert [each for each in shown if "~/.config/interlock/interlock.yaml" in each]
+    others = [str(each.show_default) for each in typer.main.get_group(app).commands["serve"].params]
+    assert "interlock.yaml, if it is here" in others

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.shared import Desk, Options, command, given, kept, run_long
+from interlock.cli.shared import NAMED, Desk, Options, command, given, kept, run_long
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -198,7 +198,7 @@ async def backup(
     await backing.backup(options, file)
 
 
-@command(app, given, "mcp-gate", runner=run_long)
+@command(app, given, "mcp-gate", runner=run_long, options=NAMED)
 async def gate_mcp(
     options: Options,
     *,
@@ -268,7 +268,7 @@ async def resume(
     await pauses.resume(options, function, pauses.Wanted(agent, url, key, at_once))
 
 
-@command(app, given)
+@command(app, given, options=NAMED)
 async def hook(
     options: Options,
     *,

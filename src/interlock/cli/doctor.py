@@ -18,7 +18,7 @@ from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, Options, kept
 from interlock.cli.surroundings import surroundings
-from interlock.cli.tools import catalog_of
+from interlock.cli.tools import catalog_of, on_word_of
 from interlock.cli.ways import reaching, workspaces
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
@@ -27,7 +27,7 @@ from interlock.core.unbound import unbound_keys
 from interlock.own_policy import configured_policy
 from interlock.settings import Settings
 from interlock.stores.health import Check, State
-from interlock.wiring import absent, names_of, reaching_of, wire
+from interlock.wiring import absent, database_option, names_of, reaching_of, wire
 from interlock.words import counted
 from interlock.workspaces import DEFAULT
 
@@ -95,7 +95,8 @@ def _configuration(options: Options) -> tuple[Settings | None, Check]:
 async def _database(options: Options, settings: Settings) -> AsyncIterator[Check]:
     try:
         if (gone := absent(settings.storage.url)) is not None:
-            yield Check("warn", "database", f"{gone} is not there yet", "Make it: interlock migrate")
+            make = f"Make it: interlock migrate {database_option(settings.storage.url)}"
+            yield Check("warn", "database", f"{gone} is not there yet", make)
             for line in equipment(settings, wire(settings.storage.url).store, {}, options.workspace):
                 yield line
             async for line in reaching(settings.of(options.workspace), [], Policy()):
@@ -154,9 +155,10 @@ async def _on_word(desk: Desk) -> AsyncIterator[Check]:
     believed = [visible(tool.name) for tool in tools if tool.on_word]
     if believed:
         few = ", ".join(believed[:NAMED]) + (" and more" if len(believed) > NAMED else "")
-        found = f"{counted(len(believed), 'tool runs', 'tools run')} on the word of their agents: {few}"
-        todo = "Pin them: interlock tools list, interlock tools pin TOOL; or set trust_declared: false in the policy."
-        yield Check("warn", "pins", found, todo)
+        found = f"{on_word_of(len(believed))}: {few}"
+        them = "it" if len(believed) == 1 else "them"
+        how = "interlock tools list, interlock tools pin TOOL; or set trust_declared: false in the policy."
+        yield Check("warn", "pins", found, f"Pin {them}: {how}")
     for tool in tools:
         if tool.changed:
             found = f"an agent declares {visible(tool.name)} otherwise than it is pinned: {', '.join(tool.changed)}"

@@ -20,10 +20,10 @@ from interlock.cli.notes import Notes
 from interlock.core.canonical import parse
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
 from interlock.durations import parse_duration
-from interlock.integrations.claude_code import GRACE, LOCAL, UNDECIDED, Door, Hook, Wanted, Who
+from interlock.integrations.claude_code import GRACE, UNDECIDED, Door, Hook, Wanted, Who
 from interlock.integrations.parts.claude_code_words import AFTER, Answer, Event, event_of, reads_of, said
 from interlock.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
-from interlock.wiring import absent, in_working_folder, os_user
+from interlock.wiring import absent, approval_link, database_option, in_working_folder, os_user
 
 if TYPE_CHECKING:
     from interlock.configuration import Settings
@@ -135,8 +135,7 @@ def _reaching(setup: Setup) -> Setup:
 def _wanted(setup: Setup) -> Wanted:
     if setup.undecided not in UNDECIDED:
         raise InvalidRequest(f"--undecided is one of {', '.join(UNDECIDED)}.")
-    link = f"{setup.url.rstrip('/')}/a/{{id}}" if setup.url else LOCAL
-    return Wanted(reads_of(setup.reads), parse_duration(setup.wait) / 1000, setup.undecided, setup.pass_reads, link)
+    return Wanted(reads_of(setup.reads), parse_duration(setup.wait) / 1000, setup.undecided, setup.pass_reads)
 
 
 @asynccontextmanager
@@ -146,13 +145,13 @@ async def _hook(setup: Setup, wanted: Wanted) -> AsyncIterator[Hook]:
         raise InvalidRequest("--lease is more than 0s and at most 1h.")
     who = Who(setup.workspace, os_user(), (setup.agent,))
     notes = Notes(setup.notes)
-    async with _server(setup, lease) if setup.url else _database(setup, lease) as door:
-        yield Hook(door, notes, who, wanted)
+    async with _server(setup, lease) if setup.url else _database(setup, lease) as (door, link):
+        yield Hook(door, notes, who, replace(wanted, link=link))
 
 
 @asynccontextmanager
-async def _database(setup: Setup, lease: int) -> AsyncIterator[Door]:
-    """One that is not there is refused: people would look for the call in another one."""
+async def _database(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
+    """With the way to an approval. One that is not there is refused: people would look for the call in another one."""
     url, own = setup.database, None
     if not url or in_working_folder(url):
         from interlock.cli.sources import trusted_database, trusted_settings
@@ -164,11 +163,12 @@ async def _database(setup: Setup, lease: int) -> AsyncIterator[Door]:
         url = trusted_database(settings)
     gone = absent(url)
     if gone is not None:
-        raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: interlock migrate.")
+        make = f"interlock migrate {database_option(url)}"
+        raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: {make}")
     door = Local(url, setup.workspace, setup.agent, lease, own)
     await door.open()
     try:
-        yield door
+        yield door, approval_link(url, setup.workspace)
     finally:
         await door.close()
 
@@ -183,7 +183,7 @@ def _own_policy(setup: Setup, settings: Settings) -> OwnPolicy | None:
 
 
 @asynccontextmanager
-async def _server(setup: Setup, lease: int) -> AsyncIterator[Door]:
+async def _server(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
     from interlock.bridge import Bridge
     from interlock.library.choosing import Options, side_of
     from interlock.library.sides import Program
@@ -193,7 +193,7 @@ async def _server(setup: Setup, lease: int) -> AsyncIterator[Door]:
     bridge = Bridge()
     try:
         await side.open(bridge)
-        yield side
+        yield side, approval_link(setup.url)
     finally:
         await side.close()
         bridge.close()

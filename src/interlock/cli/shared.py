@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -36,6 +37,27 @@ Config = Annotated[
         metavar="FILE", rich_help_panel=COMMON, show_default="interlock.yaml, if it is here", help="The configuration."
     ),
 ]
+# Of commands that a client starts in any folder: nothing there is read.
+NAMED: Mapping[str, object] = {
+    "database": Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            rich_help_panel=COMMON,
+            show_default="INTERLOCK_DATABASE_URL, or storage.url of the configuration",
+            help="Where the approvals are kept, with its whole path.",
+        ),
+    ],
+    "config": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=COMMON,
+            show_default="INTERLOCK_CONFIG, or ~/.config/interlock/interlock.yaml",
+            help="The configuration.",
+        ),
+    ],
+}
 Workspace = Annotated[str, typer.Option(metavar="NAME", rich_help_panel=COMMON, help="Whose approvals.")]
 Json = Annotated[bool, typer.Option("--json", rich_help_panel=COMMON, help="Answer with one JSON document.")]
 User = Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who decides.")]
@@ -104,13 +126,13 @@ async def given(options: Options) -> AsyncIterator[Options]:
 async def kept(options: Options) -> AsyncIterator[Desk]:
     """Opens a database that is there: a misspelt name must not look like an empty inbox or a sound record."""
     from interlock.core.errors import Misconfigured
-    from interlock.wiring import absent
+    from interlock.wiring import absent, database_option
 
-    gone = absent(options.settings().storage.url)
+    url = options.settings().storage.url
+    gone = absent(url)
     if gone is not None:
-        raise Misconfigured(
-            f"There is no database at {gone}. Name the right one with --database, or make one: interlock migrate."
-        )
+        make = f"interlock migrate {database_option(url)}"
+        raise Misconfigured(f"There is no database at {gone}. Name the right one with --database, or make one: {make}")
     async with made(options) as desk:
         yield desk
 
@@ -147,16 +169,20 @@ def command(
     opened: Callable[[Options], AbstractAsyncContextManager[T]],
     name: str | None = None,
     runner: Callable[[Coroutine[Any, Any, None]], None] = run_now,
+    options: Mapping[str, object] = MappingProxyType({}),
 ) -> Callable[[Work], Work]:
-    """Registers an async function: the first parameter is what `opened` gives, the common options are added."""
+    """Registers an async function: the first parameter is what `opened` gives, the common options are added.
+
+    `options` are those of the common ones that this command explains in other words.
+    """
 
     def register(work: Work) -> Work:
         def run(**values: Any) -> None:
-            options = Options(**{field.name: values.pop(field.name) for field in fields(Options)})
-            runner(_within(opened(options), work, values))
+            given = Options(**{field.name: values.pop(field.name) for field in fields(Options)})
+            runner(_within(opened(given), work, values))
 
         run.__name__, run.__doc__ = work.__name__, work.__doc__
-        run.__signature__ = _signature(work)  # type: ignore[attr-defined]  # how Typer learns of the parameters
+        run.__signature__ = _signature(work, options)  # type: ignore[attr-defined]  # how Typer learns of the parameters
         app.command(name)(run)
         return work
 
@@ -170,9 +196,10 @@ async def _within(
         await work(first, **values)
 
 
-def _signature(work: Callable[..., object]) -> inspect.Signature:
+def _signature(work: Callable[..., object], options: Mapping[str, object]) -> inspect.Signature:
     own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
-    common = inspect.signature(Options, eval_str=True).parameters.values()
+    known = inspect.signature(Options, eval_str=True).parameters.values()
+    common = [each.replace(annotation=options.get(each.name, each.annotation)) for each in known]
     both = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *common)]
     return inspect.Signature(both)
 

@@ -46,7 +46,7 @@ async def list_tools(desk: Desk, agent: Agent = "") -> None:
         heads = ("TOOL", "KNOWN AS", "EFFECT", "AGENTS", "CALLS (30 d)", "LAST SEEN", "")
         show(table(heads, [_row(tool) for tool in tools], spare=("AGENTS", "LAST SEEN")))
         if many := on_word(tools):
-            say(f"{counted(many, 'tool runs', 'tools run')} on the word of their agents. Pin: interlock tools pin TOOL")
+            say(f"{on_word_of(many)}. Pin: interlock tools pin TOOL")
     else:
         say("There are no tools yet. They show up once an agent has called one.")
     for bound in () if desk.json else bounds:
@@ -100,6 +100,10 @@ async def unpin(
         print_json(pin_json(gone))
     else:
         say(f"Unpinned {visible(gone.tool)}. From now on it is what its agents say.")
+
+
+def on_word_of(many: int) -> str:
+    return "1 tool runs on the word of its agent" if many == 1 else f"{many:,} tools run on the word of their agents"
 
 
 async def catalog_of(desk: Desk, agent: str = "") -> Catalog:

@@ -29,7 +29,6 @@ from interlock.integrations.parts.claude_code_words import (
 if TYPE_CHECKING:
     from interlock.library.agent import Agent
 
-LOCAL = "interlock approvals show {id}"
 UNDECIDED = ("deny", "ask", "defer")
 WAIT = 540.0  # seconds: a hook that Claude Code ends after its own limit, 600 by default, has decided nothing
 GRACE = 50.0  # seconds beyond the wait within which a hook has answered whatever happens
@@ -85,7 +84,7 @@ class Wanted:
     wait: float = WAIT
     undecided: str = "deny"
     pass_reads: bool = False
-    link: str = LOCAL
+    link: str = "approval {id}"
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,7 @@ def hooks(
     """`ClaudeAgentOptions(hooks=hooks(HookMatcher, lock.agent("coder"), reads="claude-code"))`."""
     if undecided not in UNDECIDED:
         raise InvalidRequest(f"undecided is one of {', '.join(UNDECIDED)}.")
-    calls = Callbacks(agent, Wanted(reads_of(reads), wait, undecided))
+    calls = Callbacks(agent, Wanted(reads_of(reads), wait, undecided, link=agent.lock.link))
     after = [matcher(hooks=[calls.after])]
     before = matcher(hooks=[calls.before], timeout=wait + GRACE, on_failure="block")
     return {"PreToolUse": [before], "PostToolUse": after, "PostToolUseFailure": after}

@@ -33,7 +33,7 @@ from interlock.library.sides import Program, Side, Standing
 from interlock.runner import this_runner
 from interlock.schemas import check_schema
 from interlock.settings import fault_plan
-from interlock.wiring import os_user
+from interlock.wiring import approval_link, os_user
 
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
 
@@ -66,6 +66,7 @@ class Interlock:
         """
         name = agent or Path(sys.argv[0]).stem or "agent"
         self.program = Program(workspace, name, user or os_user(), this_runner(), int(lease_seconds * 1000))
+        self.link = approval_link(url, workspace)
         self._point = faults.plan(fault_plan())
         options = Options(policy, tool_approvals, retention, key, insecure)
         self._side: Side = side_of(url, self.program, options, self._point)

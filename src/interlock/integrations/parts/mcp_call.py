@@ -300,8 +300,7 @@ class Desk:
     def _unsettled(self, caller: Caller, found: Found, claim: Claim, approval_id: str) -> Object:
         if claim.number is None and self._asks(caller) and claim.rounds + 1 < MAX_ROUNDS:
             return self._input_required(claim, approval_id, rounds=claim.rounds + 1)
-        place = f"It is at {self._url(approval_id)}" if self.public_url else f"interlock approvals show {approval_id}"
-        return pending(claim.call.tool, approval_id, f"{place}.", has_shape=found.has_shape)
+        return pending(claim.call.tool, approval_id, self._place(approval_id), has_shape=found.has_shape)
 
     async def _hold(self, caller: Caller, outcome: Waiting, seconds: float) -> None:
         """Until it is decided, the client gave up, or the time is over."""
@@ -331,6 +330,11 @@ class Desk:
 
     def _words(self, claim: Claim) -> str:
         return f"{claim.call.tool} needs the approval of a person. Decide there; what is answered here decides nothing."
+
+    def _place(self, approval_id: str) -> str:
+        if self.public_url:
+            return f"It is at {self._url(approval_id)}."
+        return f"See `{self.agent.lock.link.replace('{id}', approval_id)}`."
 
     def _url(self, approval_id: str) -> str:
         return f"{self.public_url.rstrip('/')}/a/{approval_id}"
