@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, cast
 
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.freeze import Freeze, Scope
 from interlock.core.identity import ADMIN
-from interlock.core.ports import Clock
+from interlock.core.names import fits, fold, fold_pattern
+from interlock.core.ports import Clock, SeenTool
 from interlock.gate import uuid7
 
 
@@ -54,6 +55,17 @@ class Freezes:
         if freeze.settled_at is None:
             await self._store.settle(workspace, freeze_id)
         return freeze
+
+
+def doubts_about(freeze: Freeze, seen: Iterable[SeenTool]) -> list[str]:
+    """Where no call is known that it could have stopped: a misspelt name stops nothing."""
+    match freeze.scope:
+        case "agent" if not freeze.keys and fold(freeze.name) not in {fold(each.agent) for each in seen}:
+            return ["No call of this agent is known; check the name."]
+        case "tool" if not any(fits(fold(each.name), fold_pattern(freeze.name)) for each in seen):
+            return ["No call of such a tool is known; check the name."]
+        case _:
+            return []
 
 
 def _check(person: Reviewer) -> None:

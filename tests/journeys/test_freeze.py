@@ -6,7 +6,7 @@ import pytest
 
 from interlock.wiring import wall_clock
 from tests.journeys.programs import Shell
-from tests.support import Clock, opened
+from tests.support import Clock, opened, pending
 
 pytestmark = pytest.mark.smoke
 
@@ -17,7 +17,9 @@ async def test_a_workspace_is_frozen_told_of_and_released(shell: Shell) -> None:
     assert "Frozen: the workspace default." in shell("freeze", "--reason", "A runaway agent.").out
     assert "was frozen already by" in shell("freeze", "--reason", "Once more.").out
     assert "A runaway agent." in shell("doctor").out
-    assert "Frozen: the tool pay_*." in shell("freeze", "--tool", "pay_*", "--reason", "The bank.").out
+    frozen = shell("freeze", "--tool", "pay_*", "--reason", "The bank.").out
+    assert "Frozen: the tool pay_*." in frozen
+    assert "interlock unfreeze --tool 'pay_*' --reason TEXT" in frozen
     both = shell("freeze", "--tool", "a", "--agent", "b", "--reason", "x")
     assert (both.code, "one of --agent, --key and --tool" in both.err) == (2, True)
     assert "There is no key 'k'" in shell("freeze", "--key", "k", "--reason", "x").err
@@ -27,3 +29,14 @@ async def test_a_workspace_is_frozen_told_of_and_released(shell: Shell) -> None:
     (item,) = shell("unfreeze", "--tool", "PAY_*", "--reason", "Mended.", "--json").json["items"]
     assert item["released_by"]
     assert "A runaway agent." not in shell("doctor").out
+
+
+async def test_a_name_of_which_no_call_is_known_is_frozen_with_a_doubt(shell: Shell) -> None:  # R59
+    async with opened(shell.path, Clock(wall_clock())) as parts:
+        await pending(parts, agent="mailer")
+    doubt = "No call of this agent is known; check the name."
+    assert doubt in shell("freeze", "--agent", "nosuchagent", "--reason", "x").out
+    assert shell("freeze", "--agent", "nosuchagent", "--reason", "x", "--json").json["warnings"] == [doubt]
+    assert "No call of such a tool is known" in shell("freeze", "--tool", "nosuch_*", "--reason", "x").out
+    known = [("--agent", "Mailer"), ("--tool", "DELETE_*")]
+    assert [shell("freeze", *words, "--reason", "x", "--json").json["warnings"] for words in known] == [[], []]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 from interlock.cli.output import print_json, say
 from interlock.cli.shared import Desk
@@ -10,7 +11,7 @@ from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.names import fold
-from interlock.freezes import Freezes
+from interlock.freezes import Freezes, doubts_about
 from interlock.reports import freeze_json
 
 
@@ -38,13 +39,16 @@ async def freeze(desk: Desk, wanted: Wanted) -> None:
         raise NotFound(f"There is no key {name!r} here. Give the id of one: interlock keys list")
     person = await desk.person(wanted.user)
     made = await _freezes(desk).freeze(desk.workspace, scope, name, wanted.reason, person)
+    doubts = doubts_about(made, await desk.parts.store.tools(desk.workspace))
     if desk.json:
-        print_json(freeze_json(made))
+        print_json({**freeze_json(made), "warnings": doubts})
     elif made.by != person.name or made.reason != wanted.reason:
         say(f"{visible(made.what)} was frozen already by {visible(made.by)}: {visible(made.reason)}")
     else:
         say(f"Frozen: {visible(made.what)}. Nothing in it starts, and new calls are refused. What runs goes on.")
         say(f"Release it with: interlock unfreeze{_option(made)} --reason TEXT")
+        for doubt in doubts:
+            say(doubt, style="yellow")
 
 
 async def unfreeze(desk: Desk, wanted: Wanted) -> None:
@@ -70,4 +74,4 @@ def _freezes(desk: Desk) -> Freezes:
 
 
 def _option(freeze: Freeze) -> str:
-    return f" --{freeze.scope} {visible(freeze.name)}" if freeze.name else ""
+    return f" --{freeze.scope} {quote(visible(freeze.name))}" if freeze.name else ""

@@ -11,7 +11,7 @@ from interlock.core.call import MAX_NAME
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import NotFound
 from interlock.core.freeze import Freeze
-from interlock.freezes import Freezes
+from interlock.freezes import Freezes, doubts_about
 from interlock.reports import freeze_json
 from interlock.web.asgi import Body
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may
@@ -30,7 +30,10 @@ class NewFreeze(Body):
 
 
 class FreezeInfo(BaseModel):
-    """Calls in its scope are refused and none starts until it is released."""
+    """Calls in its scope are refused and none starts until it is released.
+
+    `warnings` come with a new one, if nothing is known that it stops.
+    """
 
     id: str
     scope: Scope
@@ -40,6 +43,7 @@ class FreezeInfo(BaseModel):
     created_at: str
     released_at: str | None
     released_by: str | None
+    warnings: list[str] = []
 
 
 class FreezeList(BaseModel):
@@ -62,7 +66,8 @@ async def freeze(body: NewFreeze, site: Here, who: Caller) -> FreezeInfo:
         raise NotFound("There is no key with this id in the workspace. Give the id that the list of keys shows.")
     made = await _freezes(site).freeze(who.workspace, body.scope, body.name, body.reason, who.reviewer())
     await site.workspaces.refresh(who.workspace)
-    return _info(made)
+    warnings = doubts_about(made, await site.store.tools(who.workspace))
+    return _info(made).model_copy(update={"warnings": warnings})
 
 
 @router.delete("/api/freeze/{freeze_id}", responses=fails(404), **may(ADMINS))

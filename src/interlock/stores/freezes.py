@@ -49,7 +49,8 @@ class SqlFreezes:
         def run(tx: Transaction) -> Freeze:
             change = rules.make(draft, tx.freezes(draft.workspace), tx.moment(draft.workspace))
             if change.events:
-                tx.save_freeze(change._replace(state=replace(change.state, keys=_keys(tx, draft))))
+                change = change._replace(state=replace(change.state, keys=_keys(tx, draft)))
+                tx.save_freeze(change)
             return change.state
 
         return cast(Freeze, await self._database.write(Work(run, draft.workspace, (("freezes", draft.workspace),))))

@@ -3373,6 +3373,8 @@ export interface components {
         /**
          * FreezeInfo
          * @description Calls in its scope are refused and none starts until it is released.
+         *
+         *     `warnings` come with a new one, if nothing is known that it stops.
          */
         FreezeInfo: {
             id: string;
@@ -3385,6 +3387,8 @@ export interface components {
             created_at: string;
             released_at: string | null;
             released_by: string | null;
+            /** @default [] */
+            warnings: string[];
         };
         /** FreezeList */
         FreezeList: {

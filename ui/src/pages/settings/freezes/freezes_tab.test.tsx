@@ -13,7 +13,7 @@ afterEach(() => {
 const field = (label: RegExp) => screen.getByLabelText<HTMLInputElement>(label);
 
 /** The form with a server that answers each freeze so. */
-function shown(answer: () => Response) {
+function shown(answer: () => Response, reason = "A runaway agent.") {
   const posts: unknown[] = [];
   vi.stubGlobal("fetch", (_: string, sent?: RequestInit) => {
     if (sent?.method?.toUpperCase() !== "POST")
@@ -28,7 +28,7 @@ function shown(answer: () => Response) {
       </QueryClientProvider>
     </MantineProvider>,
   );
-  fireEvent.change(field(/^Reason/), { target: { value: "A runaway agent." } });
+  fireEvent.change(field(/^Reason/), { target: { value: reason } });
   fireEvent.click(screen.getByRole("button", { name: "Freeze" }));
   fireEvent.click(screen.getByRole("button", { name: "Freeze" }));
   return posts;
@@ -48,4 +48,13 @@ it("a freeze that was refused can be sent again as it is", async () => {
   await screen.findByText(/Ask an admin/);
   expect(field(/^Reason/).value).toBe("A runaway agent.");
   expect(screen.getByRole("button", { name: "Cancel" })).toBeTruthy();
+});
+
+it("a freeze without a reason is not sent, and says what is missing", async () => {
+  const posts = shown(() => Response.json({ id: "f1" }, { status: 201 }), "  ");
+  expect(field(/^Reason/).required).toBe(true);
+  await screen.findByText("Say why: everybody who is stopped is told.");
+  expect(posts).toEqual([]);
+  fireEvent.change(field(/^Reason/), { target: { value: "Wrong invoices." } });
+  expect(screen.queryByText("Say why: everybody who is stopped is told.")).toBeNull();
 });

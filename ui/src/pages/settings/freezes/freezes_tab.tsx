@@ -35,6 +35,7 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
   const [scope, setScope] = useState<Scope>("workspace");
   const [name, setName] = useState("");
   const [reason, setReason] = useState("");
+  const [unexplained, setUnexplained] = useState(false);
   const asks = SCOPES.find(({ value }) => value === scope)?.name ?? "";
   const freeze = useSending(
     (_: void) => call("post", "/api/freeze", { body: { scope, name: asks ? name : "", reason } }),
@@ -60,8 +61,10 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
       )}
       <TextInput
         label="Reason (told to everybody who is stopped)"
+        required
         value={reason}
         maxLength={500}
+        error={unexplained && !reason.trim() && "Say why: everybody who is stopped is told."}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
       <Confirm
@@ -69,7 +72,7 @@ function NewFreeze({ onMade }: { onMade: () => void }) {
         consequence="Agents in the scope are stopped until an admin releases it."
         sending={freeze.isPending}
         error={freeze.error}
-        onYes={() => freeze.mutate()}
+        onYes={() => (reason.trim() ? freeze.mutate() : setUnexplained(true))}
       />
     </>
   );
