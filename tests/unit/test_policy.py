@@ -91,6 +91,20 @@ def test_a_claim_about_the_effect_counts_only_where_the_policy_trusts_it() -> No
     assert Policy(defaults=wary).effect(READ) == "read"
 
 
+def test_what_is_refused_since_it_is_only_declared_says_how_to_vouch_for_it() -> None:
+    how = "An admin can pin it: interlock tools pin look --effect EFFECT"
+    strict = Defaults(unknown_tools="deny", trust_declared=False)
+    look, change = ToolSpec("look", "read", declared=True), ToolSpec("look", "write", declared=True)
+    assert verdict(spec=look, defaults=strict) == Deny(f"look is not a known tool. {how}")
+    reads = Rule("reads", "allow", effects=frozenset({"read"}))
+    rest = Rule("rest", "deny", reason="Agents may only read here.")
+    wary = Defaults(trust_declared=False)
+    told = f"Agents may only read here. That look is a read is only declared by its agent. {how}"
+    assert verdict(reads, rest, spec=look, defaults=wary) == Deny(told, "rest")
+    assert verdict(reads, rest, spec=change, defaults=wary) == Deny("Agents may only read here.", "rest")
+    assert verdict(reads, rest, spec=UNKNOWN, defaults=wary) == Deny("Agents may only read here.", "rest")
+
+
 # R5
 @pytest.mark.parametrize(("setting", "window"), [("chat", 600_000), ("queue", DAY), ("paused", DAY)])
 def test_each_setting_has_its_time_limit(setting: str, window: int) -> None:

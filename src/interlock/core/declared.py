@@ -7,8 +7,9 @@ that no other preview can begin with, so that whose words they are is known with
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import NamedTuple, cast
 from unicodedata import category
 
@@ -117,6 +118,25 @@ def _hidden_by_agent(spec: ToolSpec, secrets: frozenset[str]) -> tuple[Finding, 
 def shown_schema(spec: ToolSpec) -> Mapping[str, object] | None:
     """For cards and forms. Titles, descriptions, formats and the like count only where somebody vouches for them."""
     return _bare(spec.schema) if spec.declared and spec.schema is not None else spec.schema
+
+
+def unvouched(spec: ToolSpec, effect: str, rules: Callable[[str], Sequence[object]]) -> str:
+    """What an admin can do, where other `rules` than here would match by an effect that is only declared."""
+    if effect or not (spec.declared and spec.effect):
+        return ""
+    here = rules(effect)
+    if all(rule in here for rule in rules(spec.effect)):
+        return ""
+    return f" That {spec.name} is a {spec.effect} is only declared by its agent. {_how_to_pin(spec)}"
+
+
+def unknown_tool(tool: str, spec: ToolSpec) -> str:
+    return f"{tool} is not a known tool.{f' {_how_to_pin(spec)}' if spec.declared else ''}"
+
+
+def _how_to_pin(spec: ToolSpec) -> str:
+    """With an effect: a definition that was only refused is not kept."""
+    return f"An admin can pin it: interlock tools pin {quote(spec.name)} --effect EFFECT"
 
 
 def _is_said(spec: ToolSpec) -> bool:

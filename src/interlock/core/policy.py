@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, cast
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, canonical, digest, read
 from interlock.core.decision import KINDS
+from interlock.core.declared import unknown_tool, unvouched
 from interlock.core.effort import effort_of
 from interlock.core.names import fits, fold, fold_pattern, imitates
 from interlock.core.rule_index import Key, Matching, RuleIndex, until_certain
@@ -233,7 +234,9 @@ class Policy:
 
     def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if rule.then == "deny":
-            return Deny(rule.reason or f"The rule {rule.name!r} forbids {call.tool}.", rule.name)
+            reason = rule.reason or f"The rule {rule.name!r} forbids {call.tool}."
+            vouching = unvouched(spec, key.effect, lambda effect: self._matching(call, effect).rules)
+            return Deny(f"{reason}{vouching}", rule.name)
         if rule.then == "ask":
             return self._terms(rule.ask, rule, call, spec)
         if call.switch == "on" or self.is_switched_on(key.path, call.tool):
@@ -323,7 +326,7 @@ class Policy:
 
     def _without_rule(self, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if not key.effect and self.defaults.unknown_tools == "deny":
-            return Deny(f"{call.tool} is not a known tool.")
+            return Deny(unknown_tool(call.tool, spec))
         if not key.effect or self._asks_by_default(call, key):
             return self._terms(self.default_ask, None, call, spec)
         return Allow("", self.defaults.start_within)
