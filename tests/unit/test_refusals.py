@@ -57,6 +57,8 @@ COUNTED = replace(GRANT, budget="5", budget_of="amount")
 NO_ARGUMENTS = replace(PAY, schema={"properties": {}, "additionalProperties": False})
 LISTED = replace(PAY, schema={"properties": {"to": {}, "sum": {}}, "additionalProperties": False})
 REJECTED = in_status("rejected", decision=Decided("reject", "bob", NOW))
+HIDING = pending(alarms=("agent_secret:",))
+DARK = pending(alarms=("/to", "agent_secret:"))
 ALARMING = pending(alarms=("/to: hidden", "/amount: look-alike"))
 
 
@@ -134,8 +136,27 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
         lambda: decide(ALARMING, approve(ALARMING), ALICE, at()),
         invalid(
             "findings_not_acknowledged",
-            "Some arguments may deceive. Look at them and acknowledge: /to: hidden, /amount: look-alike.",
+            "Some arguments may deceive. Look at the card and acknowledge: /to: hidden, /amount: look-alike",
             findings=["/to: hidden", "/amount: look-alike"],
+        ),
+    ),
+    (
+        "arguments that the agent hides",
+        lambda: decide(HIDING, approve(HIDING), ALICE, at()),
+        invalid(
+            "findings_not_acknowledged",
+            "The agent hides arguments from you. Look at the card and acknowledge: agent_secret:",
+            findings=["agent_secret:"],
+        ),
+    ),
+    (
+        "alarms beside what the agent hides",
+        lambda: decide(DARK, approve(DARK), ALICE, at()),
+        invalid(
+            "findings_not_acknowledged",
+            "Some arguments may deceive, and the agent hides others from you. "
+            "Look at the card and acknowledge: /to, agent_secret:",
+            findings=["/to", "agent_secret:"],
         ),
     ),
     (
@@ -148,7 +169,7 @@ def cases(*found: tuple[str, Act, dict[str, object]]) -> Any:
         lambda: decide(pending(), edit(pending()), ALICE, at(), prepared(pending(), {}, None, "/to: hidden")),
         invalid(
             "findings_not_acknowledged",
-            "Some arguments may deceive. Look at them and acknowledge: /to: hidden.",
+            "Some arguments may deceive. Look at the card and acknowledge: /to: hidden",
             findings=["/to: hidden"],
         ),
     ),

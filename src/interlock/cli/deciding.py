@@ -14,7 +14,7 @@ from interlock.cli.output import show
 from interlock.cli.shared import ApprovalId, Desk, User, at_terminal, command, kept
 from interlock.core.approval import Approval
 from interlock.core.decision import MAX_COMMENT, read_decision
-from interlock.core.errors import InvalidRequest
+from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
 from interlock.core.policy import People
 from interlock.inbox import View
 
@@ -172,4 +172,8 @@ async def resolve(
 async def _decide(desk: Desk, view: View, body: Mapping[str, object], user: str) -> Approval:
     approval = view.stored.approval
     decision = read_decision({**body, "args_sha256": approval.args_sha256})
-    return await desk.parts.inbox.decide(desk.workspace, approval.id, decision, await desk.person(user))
+    try:
+        return await desk.parts.inbox.decide(desk.workspace, approval.id, decision, await desk.person(user))
+    except FindingsNotAcknowledged as error:
+        error.message += " (--acknowledge ID, or --acknowledge-all)"
+        raise

@@ -14,6 +14,7 @@ from interlock.core.call import Subject
 from interlock.core.canonical import canonical
 from interlock.core.changing import but, moved
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
+from interlock.core.declared import AGENT_SECRET
 from interlock.core.errors import (
     AlreadyDecided,
     AlreadyStarted,
@@ -288,8 +289,16 @@ def _unacknowledged(approval_id: str, alarms: tuple[str, ...], decision: Decisio
     missing = [alarm for alarm in alarms if alarm not in acknowledged]
     if not missing:
         return None
-    message = f"Some arguments may deceive. Look at them and acknowledge: {', '.join(missing)}."
+    message = f"{_alarm(missing)} Look at the card and acknowledge: {', '.join(missing)}"
     return FindingsNotAcknowledged(message, approval_id=approval_id, findings=missing)
+
+
+def _alarm(missing: list[str]) -> str:
+    if AGENT_SECRET not in missing:
+        return "Some arguments may deceive."
+    if len(missing) == 1:
+        return "The agent hides arguments from you."
+    return "Some arguments may deceive, and the agent hides others from you."
 
 
 def _refused(approval: Approval, decision: Decision, reviewer: Reviewer, error: Error) -> Change[Approval]:
