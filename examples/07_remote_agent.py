@@ -1,10 +1,10 @@
 """The same over a server: the agent has a key and no database, and may run on another machine.
 
-interlock serve                                          in one terminal
-interlock keys create --name mailer --role agent         in another one: prints a key
+interlock serve                                                    in one terminal
+interlock keys create --name mailer --role agent --agent mailer    in another one: prints a key
 INTERLOCK_KEY=… python examples/07_remote_agent.py http://127.0.0.1:8321
-interlock approvals list                                 in a third one, beside the server
-interlock approvals approve ID --acknowledge-all         the program hides an argument, and a person has to see that
+interlock approvals list                                           in a third one, beside the server
+interlock approvals approve ID --acknowledge-all                   the program hides an argument: see that
 """
 
 import asyncio

@@ -1,10 +1,10 @@
 """A program with HumanLayer's SDK, as it was: only its address and its key are those of an Interlock server.
 
-interlock serve                                          in one terminal
-interlock keys create --name mailer --role agent         in another one: prints a key
+interlock serve                                                    in one terminal
+interlock keys create --name mailer --role agent --agent mailer    in another one: prints a key
 HUMANLAYER_API_BASE=http://127.0.0.1:8321/humanlayer/v1 HUMANLAYER_API_KEY=… python examples/21_humanlayer.py
-interlock approvals list                                 in a third one, beside the server
-interlock approvals approve ID                           and then: interlock approvals respond ID MESSAGE
+interlock approvals list                                           in a third one, beside the server
+interlock approvals approve ID                                     and then: interlock approvals respond ID MESSAGE
 """
 # Needs humanlayer
 

@@ -62,7 +62,7 @@ def other_side(example: Path, shell: Shell) -> Iterator[tuple[str, dict[str, str
     if "\ninterlock serve " not in example.read_text():
         yield shell.url, {}
         return
-    key = shell("keys", "create", "--name", "mailer", "--role", "agent").out.split()[-1]
+    key = shell("keys", "create", "--name", "mailer", "--role", "agent", "--agent", "mailer").out.split()[-1]
     with serving(shell.url, shell.folder) as server:
         humanlayer = {"HUMANLAYER_API_BASE": f"{server.url}/humanlayer/v1", "HUMANLAYER_API_KEY": key}
         yield server.url, {"INTERLOCK_KEY": key, **humanlayer}

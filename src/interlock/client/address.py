@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from interlock.core.errors import Misconfigured
 
-HOW_TO_GET_A_KEY = "Make one on the server: interlock keys create --name NAME --role agent"
+HOW_TO_GET_A_KEY = "Make one on the server: interlock keys create --name NAME --role agent --agent NAME"
 
 
 @dataclass(frozen=True, slots=True)

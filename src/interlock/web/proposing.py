@@ -27,7 +27,10 @@ from interlock.web.asgi import Answer, Body, Many, encoded
 from interlock.web.site import Site
 from interlock.workspaces import Doors
 
-_HOW = "Name that agent (in the library: Interlock(…, agent=NAME)), or ask an admin for another key."
+_HOW = (
+    "Name that agent (in the library: Interlock(…, agent=NAME); of interlock hook and mcp-gate: --agent NAME), or ask "
+    "an admin for another key."
+)
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")  # a question to people
 
 
