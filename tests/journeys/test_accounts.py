@@ -130,9 +130,14 @@ async def test_a_person_gets_a_password_a_link_and_an_end(shell: Shell) -> None:
     assert (added.code, added.out) == (0, "Added ann: reviewer, teams: none.\n")
     assert "ann@example.com" in shell("users", "list").out
     assert_refused(shell("users", "password", "ann", stdin="short\n"), 2, "12 to 1024 characters")
-    link = shell("users", "link", "ann").out.splitlines()[-1]
-    base, _, token = link.partition("#")
+    made = shell("users", "link", "ann")
+    base, _, token = made.out.splitlines()[-1].partition("#")
     assert base == "http://127.0.0.1:8321/welcome"
+    assert "No address of the server is set" in made.err
+    assert "--url URL, or server: {public_url: URL}" in made.err
+    named = shell("users", "link", "ann", "--url", "https://interlock.example/")
+    assert named.out.splitlines()[-1].startswith("https://interlock.example/welcome#")
+    assert named.err == ""
     async with opened(shell.path, Clock(wall_clock())) as parts:
         assert (await parts.accounts.sign_in("default", "ann", PASSWORD))[0].name == "ann"
         assert (await parts.accounts.use_link(token))[0].name == "ann"

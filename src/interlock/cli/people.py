@@ -26,6 +26,7 @@ app = typer.Typer()
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="As the policy names them.")]
 Team = Annotated[list[str] | None, typer.Option(metavar="TEAM", help="May be given several times.")]
+OTHER_ADDRESS = "Where it is another one: --url URL, or server: {public_url: URL} in the configuration."
 
 
 class Role(StrEnum):
@@ -121,6 +122,9 @@ async def link(
     role: Annotated[Role | None, typer.Option(show_default=False, help="For somebody who is not there yet.")] = None,
     team: Team = None,
     lasts: Annotated[str, typer.Option(metavar="TIME", help="How long the link is good.")] = "1h",
+    url: Annotated[
+        str, typer.Option(metavar="URL", show_default="server.public_url", help="Where people reach the server.")
+    ] = "",
 ) -> None:
     """Print a link with which a person signs in, once, and can set a password."""
     author, accounts = await _author(desk)
@@ -134,13 +138,16 @@ async def link(
         parse_duration(lasts),
     )
     server = desk.settings.server
-    base = server.public_url.rstrip("/") or f"http://{server.host}:{server.port}"
+    named = (url or server.public_url).rstrip("/")
+    base = named or f"http://{server.host}:{server.port}"
     address = f"{base}/welcome#{token}"
     if desk.json:
         print_json({"user": name, "link": address, "lasts": lasts})
     else:
         say(f"Good for one sign-in as {visible(name)}, within {lasts}:")
         typer.echo(address)
+        if not named:
+            typer.echo(f"No address of the server is set, so this is {base}. {OTHER_ADDRESS}", err=True)
 
 
 @command(app, kept)
