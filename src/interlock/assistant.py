@@ -35,10 +35,7 @@ if TYPE_CHECKING:
 SCRIPTED = "demo:scripted"
 LOOK_AGAIN = 5.0  # seconds: a wake-up is only a hint
 WRITER = "writer"
-NO_MODEL = (
-    "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment, "
-    "or start with --demo for a scripted one."
-)
+NO_MODEL = "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment"
 
 FIRST = 10.0  # seconds that threads wait for MCP servers when a process starts
 
@@ -204,5 +201,5 @@ class _Models:
 
     def _opened(self, name: str) -> Model:
         if not name:
-            raise Misconfigured(NO_MODEL)
+            raise Misconfigured(f"{NO_MODEL}, or start with --demo for a scripted one.")
         return ScriptedModel() if name == SCRIPTED else LaterModel(name, self._settings.models)

@@ -56,7 +56,7 @@ def _agent(settings: Settings, name: str, known: Known, tools: int) -> Check:
     found = f"{name} ({known.origin}), {model or 'no model'}, {counted(tools, 'tool', 'tools')}"
     try:
         if not model:
-            raise Misconfigured(NO_MODEL)
+            raise Misconfigured(f"{NO_MODEL}. A server with --demo has a scripted one.")
         if model != SCRIPTED:
             open_model(model, settings.models)
     except Misconfigured as error:

@@ -8,7 +8,7 @@ import { About } from "./about";
 import css from "./agents.module.css";
 import { useAgent, type AgentInfo } from "./data";
 import { Declared } from "./declared";
-import { sourceOf } from "./switching";
+import { originOf } from "./switching";
 import { Tools } from "./tools";
 
 /** One agent: what it is, what is odd about it, and which of its tools ask. */
@@ -47,7 +47,7 @@ function Shown({ agent }: { agent: AgentInfo }) {
 function Origin({ agent }: { agent: AgentInfo }) {
   return (
     <Text size="sm" c="dimmed">
-      This agent is {agent.source === "stored" ? "changed here" : sourceOf(agent)}
+      {originOf(agent)}
       {agent.changed_by && agent.changed_at && (
         <>
           {" "}

@@ -40,7 +40,9 @@ describe("pinning all tools of an agent", () => {
 describe("tools that only agents declare", () => {
   it("are counted as far as the policy believes their agents", () => {
     expect(onWordWords(list(0))).toBe("No tool runs on its agent's word.");
-    expect(onWordWords(list(1))).toContain("1 tool runs on its agent's word");
+    expect(onWordWords(list(1))).toContain(
+      "1 tool runs on its agent's word: nobody else says what it does. Pin it",
+    );
     expect(onWordWords(list(20))).toContain("20 tools run on their agents' word");
     expect(onWordWords(list(0, false))).toContain("they ask until somebody pins them");
     expect(onWordWords(list(0, true, ["Some are not listed."]))).toMatch(/word\. Some are not listed\.$/);

@@ -78,9 +78,11 @@ function believedWords({ on_word, trust_declared }: ListedTools): string {
   if (!trust_declared)
     return "The policy believes no agent what its tools do: they ask until somebody pins them.";
   if (on_word === 0) return "No tool runs on its agent's word.";
-  const tools =
-    on_word === 1 ? "1 tool runs on its agent's word" : `${on_word} tools run on their agents' word`;
-  return `${tools}: nobody else says what they do. Pin them, or set trust_declared: false in the policy.`;
+  const [tools, does, them] =
+    on_word === 1
+      ? ["1 tool runs on its agent's word", "it does", "it"]
+      : [`${on_word} tools run on their agents' word`, "they do", "them"];
+  return `${tools}: nobody else says what ${does}. Pin ${them}, or set trust_declared: false in the policy.`;
 }
 
 /** With every character but plain ASCII by its number, so that two names that look alike do not. */

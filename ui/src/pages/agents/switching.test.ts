@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AgentInfo, Reason, ToolCalls, ToolInfo } from "./data";
-import { because, changed, howOften, isGated, setsFree, stillHolding, switched } from "./switching";
+import { because, changed, howOften, isGated, originOf, setsFree, stillHolding, switched } from "./switching";
 
 const agent = {
   name: "clerk",
@@ -31,6 +31,11 @@ const reason = (more: Partial<Reason>): Reason => ({
   answers: [],
   expires_in: null,
   ...more,
+});
+
+it("where an agent comes from is a sentence", () => {
+  expect(originOf({ ...agent, source: "calls" })).toBe("This agent runs elsewhere");
+  expect(originOf({ ...agent, source: "stored" })).toBe("This agent was changed here");
 });
 
 describe("a change of an agent", () => {

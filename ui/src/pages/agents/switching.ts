@@ -94,3 +94,14 @@ export function sourceOf(agent: AgentInfo): string {
   };
   return words[agent.source];
 }
+
+/** The same as a sentence, without its end. */
+export function originOf(agent: AgentInfo): string {
+  const words: Record<AgentInfo["source"], string> = {
+    stored: "This agent was changed here",
+    configuration: "This agent comes from the configuration file",
+    "built-in": "This agent is built in",
+    calls: "This agent runs elsewhere",
+  };
+  return words[agent.source];
+}
