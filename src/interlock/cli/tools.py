@@ -14,12 +14,12 @@ from interlock.cli import asking
 from interlock.cli.output import clock_time, nearest, print_json, say, show, table
 from interlock.cli.policies import current, load
 from interlock.cli.shared import Desk, User, at_terminal, command, kept
-from interlock.configuration import READY_ACTIONS
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.names import spelled
 from interlock.core.pins import Pin, believes
+from interlock.registered import Registered
 from interlock.reports import pin_json, tool_json
 from interlock.words import counted
 
@@ -109,11 +109,8 @@ def on_word_of(many: int) -> str:
 async def catalog_of(desk: Desk, agent: str = "") -> Catalog:
     """Tools of MCP servers are not among the registered ones here: only a server that runs is connected to them."""
     policy = load(await current(desk), desk.settings).policy
-    packed = equipment_of(desk.settings, desk.parts.store).toolbox.all(desk.workspace)
-    actions = {name: each for name, each in desk.settings.actions.items() if each is not READY_ACTIONS.get(name)}
-    registered = {name: ToolSpec(name, "write", each.schema) for name, each in actions.items()}
-    registered |= {name: each.spec for name, each in packed.items()}
-    return Catalog(desk.parts.store, desk.workspace, policy, registered, agent)
+    registered = Registered(desk.settings.actions, equipment_of(desk.settings, desk.parts.store).toolbox)
+    return Catalog(desk.parts.store, desk.workspace, policy, registered.specs(desk.workspace), agent)
 
 
 async def _pin_all(desk: Desk, agent: str, author: str, *, sure: bool) -> None:

@@ -8,12 +8,11 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from interlock.catalog import Catalog, KnownTool, Standing, on_word
-from interlock.core.call import MAX_NAME, ToolSpec
+from interlock.core.call import MAX_NAME
 from interlock.core.errors import Stale
 from interlock.core.pins import Pin, believes
 from interlock.reports import pin_json, tool_json
 from interlock.web.asgi import Body
-from interlock.web.proposing import registered_spec
 from interlock.web.routing import ADMINS, Caller, Here, fails, may, recently
 from interlock.web.site import Site
 
@@ -165,13 +164,7 @@ async def unpin_tool(tool: str, site: Here, who: Caller) -> PinInfo:
 
 async def _catalog(site: Site, workspace: str, agent: str) -> Catalog:
     doors = await site.workspaces.doors(workspace)
-    return Catalog(site.store, workspace, doors.loaded.policy, registered_tools(site, workspace), agent)
-
-
-def registered_tools(site: Site, workspace: str) -> dict[str, ToolSpec]:
-    names = {*site.assistant.toolbox.all(workspace), *site.settings.actions}
-    found = {name: registered_spec(name, site, workspace) for name in names}
-    return {name: spec for name, spec in found.items() if spec is not None}
+    return Catalog(site.store, workspace, doors.loaded.policy, site.registered.specs(workspace), agent)
 
 
 def _info(pin: Pin) -> PinInfo:

@@ -25,7 +25,6 @@ from interlock.server.connection import MOST, Connection
 from interlock.server.demo import fill
 from interlock.server.listening import listen
 from interlock.web.logs import Log
-from interlock.web.proposing import registered_spec
 from interlock.web.running import GRACE, on_signal, take_logs, working
 from interlock.web.site import Site
 from interlock.wiring import Parts, doors_of, reaching_of, wall_clock, wire
@@ -94,7 +93,7 @@ async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Si
         return assistant.toolbox.spec(workspace, tool)
 
     def registered(workspace: str, tool: str) -> ToolSpec | None:
-        return registered_spec(tool, site, workspace)
+        return site.registered.spec(workspace, tool)
 
     log = Log(wall_clock, settings.server.log)
     own = configured_policy(settings)

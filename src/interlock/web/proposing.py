@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -18,20 +18,41 @@ from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import Principal, owner_of
 from interlock.core.names import differs_only_in_case, fits, looks_like, mixture
 from interlock.core.outcome import Outcome, Proceed
-from interlock.core.pins import doubt_about
+from interlock.core.pins import Pins, doubt_about
 from interlock.core.policy import People, Stage, imitation, mixed_alphabets
+from interlock.core.ports import User
 from interlock.durations import parse_duration
 from interlock.inbox import QUESTION
+from interlock.registered import Registered
 from interlock.shape import outcome_json
 from interlock.web.asgi import Answer, Body, Many, encoded
-from interlock.web.site import Site
-from interlock.workspaces import Doors
+from interlock.workspaces import Known
 
 _HOW = (
     "Name that agent (in the library: Interlock(…, agent=NAME); of interlock hook and mcp-gate: --agent NAME), or ask "
     "an admin for another key."
 )
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")  # a question to people
+
+
+class Process(Protocol):
+    """What a call is taken by: the tools that the process knows."""
+
+    @property
+    def registered(self) -> Registered: ...
+
+
+class Place(Protocol):
+    """And the workspace, with its people and its pins."""
+
+    @property
+    def workspace(self) -> str: ...
+    @property
+    def known(self) -> Known: ...
+    @property
+    def people(self) -> Mapping[str, User]: ...
+    @property
+    def pins(self) -> Pins: ...
 
 
 class Proposed(Body):
@@ -59,7 +80,7 @@ class Proposed(Body):
     agent_says: str = ""
 
 
-def call_of(body: Proposed, principal: Principal, site: Site, doors: Doors, setting: str = "queue") -> ToolCall:
+def call_of(body: Proposed, principal: Principal, site: Process, doors: Place, setting: str = "queue") -> ToolCall:
     """What the program says, and beside it what its key proves. `setting` is the interface's own, if it has one."""
     agent, agents = _agents(body, principal)
     _check_tool(body.tool, principal)
@@ -111,9 +132,9 @@ class Definition(NamedTuple):
     action: Action | None  # of this name, if there is one
 
 
-def definition_of(body: Proposed, site: Site, doors: Doors) -> Definition:
+def definition_of(body: Proposed, site: Process, doors: Place) -> Definition:
     """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
-    action = site.action(body.tool)
+    action = site.registered.action(body.tool)
     known = known_definition(body.tool, action, site, doors)
     if known is None:
         return Definition(declared_spec(body, believed=action is None), "declared", action)
@@ -135,58 +156,43 @@ def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCa
     return replace(call, caller=caller, doubt=doubt, doubted_effect=said.effect if doubt else "")
 
 
-def known_definition(tool: str, action: Action | None, site: Site, doors: Doors) -> Definition | None:
+def known_definition(tool: str, action: Action | None, site: Process, doors: Place) -> Definition | None:
     """What the server knows of a tool, for every interface: as it is registered, else as it is pinned.
 
     `action` is the one of its name.
     """
-    registered = _registered(tool, action, site, doors.workspace)
+    registered = site.registered.spec_of(doors.workspace, tool, action)
     if registered is not None:
         return Definition(registered, "registered", action)
     pin = pinned_spec(tool, doors)
     return None if pin is None else Definition(pin, "pinned", action)
 
 
-def known_spec(tool: str, site: Site, doors: Doors) -> ToolSpec | None:
-    known = known_definition(tool, site.action(tool), site, doors)
+def known_spec(tool: str, site: Process, doors: Place) -> ToolSpec | None:
+    known = known_definition(tool, site.registered.action(tool), site, doors)
     return None if known is None else known.spec
 
 
-def pinned_spec(tool: str, doors: Doors) -> ToolSpec | None:
+def pinned_spec(tool: str, doors: Place) -> ToolSpec | None:
     pin = doors.pins.find(tool)
     return None if pin is None else pin.spec if pin.tool == tool else replace(pin.spec, name=tool)
 
 
-def registered_spec(tool: str, site: Site, workspace: str) -> ToolSpec | None:
-    """A tool of a pack or of a configured MCP server, or a configured action; in any case, as rules read names.
-
-    Its preview is for the agent of the chat: another program's call does not make the server look things up.
-    """
-    return _registered(tool, site.action(tool), site, workspace)
-
-
-def _registered(tool: str, action: Action | None, site: Site, workspace: str) -> ToolSpec | None:
-    if action is not None and not is_ready(action):
-        return ToolSpec(tool, "write", action.schema)
-    known = site.assistant.toolbox.spec_like(workspace, tool)
-    return None if known is None else replace(known, name=tool, preview=None)
-
-
-def team_of(name: str, site: Site, doors: Doors) -> People | None:
+def team_of(name: str, site: Process, doors: Place) -> People | None:
     """Who decides about an action, where a rule names nobody.
 
     A team that nobody configured counts only where there are people in it: else nobody could ever decide.
     """
-    return _team(site.action(name), doors)
+    return _team(site.registered.action(name), doors)
 
 
-def action_terms(action: Action | None, doors: Doors) -> Fill | None:
+def action_terms(action: Action | None, doors: Place) -> Fill | None:
     """Where a rule names no approvers, the action's team decides."""
     team = None if action is None else _team(action, doors)
     return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
 
 
-def _team(action: Action | None, doors: Doors) -> People | None:
+def _team(action: Action | None, doors: Place) -> People | None:
     if action is None or not action.team:
         return None
     here = any(action.team in user.teams for user in doors.people.values() if user.removed_at is None)
@@ -248,7 +254,7 @@ def _check_tool(tool: str, principal: Principal) -> None:
         raise Forbidden(f"This key may propose calls of {allowed} only, not of {tool!r}. Ask an admin for another key.")
 
 
-def _requester(body: Proposed, principal: Principal, doors: Doors) -> tuple[str, bool]:
+def _requester(body: Proposed, principal: Principal, doors: Place) -> tuple[str, bool]:
     """Who asked for the call, by the name of their account if they have one, and whether the key vouches for it."""
     said = account_of(body.initiated_by, doors)
     match principal.requester:
@@ -266,7 +272,7 @@ def _requester(body: Proposed, principal: Principal, doors: Doors) -> tuple[str,
             raise Forbidden(f"This key acts for {name} only; leave initiated_by out.")
 
 
-def account_of(name: str, doors: Doors) -> str:
+def account_of(name: str, doors: Place) -> str:
     """Name and e-mail address of an account are one person, in any case; other names stay as they are."""
     if not name or name in doors.people:
         return name
@@ -276,18 +282,18 @@ def account_of(name: str, doors: Doors) -> str:
     return (by_name or by_email or [name])[0]
 
 
-def _imitation(tool: str, requester: str, site: Site, doors: Doors) -> str:
+def _imitation(tool: str, requester: str, site: Process, doors: Place) -> str:
     """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
-    toolbox, known = site.assistant.toolbox, doors.known
+    known = doors.known
     if _is_plain(tool) and _is_plain(requester):  # which can only look like a name that is not
-        tools = (*toolbox.odd_names(doors.workspace), *site.odd_actions, *known.odd_pins)
+        tools = (*site.registered.odd_names(doors.workspace), *known.odd_pins)
         if not tools and not known.odd_people:
             return ""
         found = "" if known_spec(tool, site, doors) else _alike(tool, tools)
         found = found or ("" if requester in known.people else _alike(requester, known.odd_people))
     else:
         people = {each for user in known.people.values() for each in (user.name, user.email) if each}
-        tools = (*toolbox.all(doors.workspace), *site.settings.actions, *known.pins.by_name)
+        tools = (*site.registered.names(doors.workspace), *known.pins.by_name)
         found = _alike(tool, tools) or _alike(requester, people)
     return imitation(found) if found else ""
 
@@ -300,12 +306,12 @@ def _alike(name: str, known: Iterable[str]) -> str:
     return next((each for each in known if looks_like(name, each)), "")
 
 
-def _mixture(body: Proposed, principal: Principal, requester: str, site: Site, doors: Doors) -> str:
+def _mixture(body: Proposed, principal: Principal, requester: str, site: Process, doors: Place) -> str:
     """Why a name is refused that mixes alphabets within one word, unless somebody here gave that very name."""
     agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
     found = next(filter(None, map(mixture, agents)), "") or ("" if requester in doors.people else mixture(requester))
     if not found and not body.tool.isascii():
-        action = site.action(body.tool)
+        action = site.registered.action(body.tool)
         known = action or known_definition(body.tool, action, site, doors)
         found = "" if known else mixture(body.tool)
     return mixed_alphabets(found) if found else ""

@@ -9,9 +9,9 @@ from interlock.accounts.accounts import Accounts
 from interlock.assistant import Assistant
 from interlock.configuration import Action, Settings
 from interlock.core.attempts import Attempts
-from interlock.core.names import without_case
 from interlock.core.ports import Clock
 from interlock.reach import Reach
+from interlock.registered import Registered
 from interlock.stores.store import SqlStore
 from interlock.web.aside import Aside
 from interlock.web.logs import Log
@@ -34,20 +34,18 @@ class Site:
     reach: Reach
     code_asks: Attempts = field(default_factory=lambda: Attempts(CODE_ASKS))  # by address
     quotas: QuotaKeeper = field(init=False)
+    registered: Registered = field(init=False)
     aside: Aside = field(default_factory=Aside)
     meters: Meters = field(default_factory=Meters)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
 
     def __post_init__(self) -> None:
-        actions = self.settings.actions
-        self._actions = {without_case(name): actions[name] for name in reversed(list(actions))}
-        self.odd_actions = tuple(name for name in actions if not name.isascii())
+        self.registered = Registered(self.settings.actions, self.assistant.toolbox)
         self.quotas = QuotaKeeper(self.settings.server.quotas, self.store, self.clock)
 
     def action(self, name: str) -> Action | None:
-        """A configured action, by its name in any case."""
-        return self.settings.actions.get(name) or self._actions.get(without_case(name))
+        return self.registered.action(name)
 
     @property
     def public_url(self) -> str:
