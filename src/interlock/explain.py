@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Literal, NamedTuple
 
 from interlock.core import claims
-from interlock.core.call import Caller, ToolCall, ToolSpec, propose
-from interlock.core.errors import InvalidRequest
-from interlock.core.identity import ANY_REQUESTER, NO_REQUESTER
-from interlock.core.policy import Allow, Ask, Deny, Facts, Policy, Rule, Verdict, facts_of
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.policy import Allow, Ask, Deny, Facts, Policy, Rule, Verdict, facts_of, imitation
 from interlock.core.rule_index import Key
-from interlock.durations import parse_duration
-from interlock.reading.reader import nearest
 
 By = Literal["rule", "switch", "default"]
 NO_LINES: Mapping[str, int] = {}
-CALL_KEYS = (
-    *("tool", "args", "agent", "agent_path", "initiated_by", "teams", "priority", "setting", "expires_in", "thread_id"),
-    *("run_id", "call_id", "agent_says", "key"),
-)
-KEY_KEYS = ("name", "agents", "requester", "teams")
-SPEC_KEYS = ("effect", "schema", "description", "secret", "idempotent", "decisions", "confirm", "declared")
-# as `ToolSpec` calls them
-RENAMED = {"description": "describe"}
+WORDS = {"": "as an unknown tool", "read": "as a read", "write": "as a write", "destructive": "as destructive"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +36,33 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`by` is the rule that decided, or "" when none did and toggle or default spoke."""
+    """`by` is the rule that decided, or "" when none did and toggle or default spoke.
+
+    `judged_as` says whose call it was taken for, `notes` what else the verdict comes from.
+    """
 
     verdict: Verdict
     steps: tuple[Step, ...]
     by: str
     why: str
     notes: tuple[str, ...] = ()
+    judged_as: str = ""
 
     def lines(self) -> list[str]:
         return [*map(str, self.steps), self.why, *self.notes]
+
+
+class Way(NamedTuple):
+    """One of the ways in which a call is read and judged by one policy, and what comes of it."""
+
+    reading: ToolCall
+    effect: str
+    verdict: Verdict
+
+    @property
+    def key(self) -> Key:
+        call = self.reading
+        return Key(call.tool, self.effect, call.path, call.requester, call.teams, call.priority, call.aliases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +75,52 @@ class Prospect:
     conditional: bool = False
 
 
-def explain(policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, int] = NO_LINES) -> Explanation:
+def explain(
+    policy: Policy, call: ToolCall, spec: ToolSpec, lines: Mapping[str, int] = NO_LINES, fill: claims.Fill | None = None
+) -> Explanation:
     """By the reading of the call that decides: what its program says of it, or what is known of the key."""
-    judged = _as_if_asked_by_somebody(claims.judge(policy, call, spec), call)
-    reading, effect = _deciding(policy, judged, spec)
-    key = Key(reading.tool, effect, reading.path, reading.requester, reading.teams, reading.priority, reading.aliases)
-    facts = facts_of(reading, effect)
+    judged = claims.judge(policy, call, spec, fill)
+    if call.refusal:
+        return Explanation(judged.verdict, (), "", f"denied: {call.refusal}")
+    told = [_told(each, judged, spec, lines if each is policy else NO_LINES) for each in policy.both]
+    (way, steps, by, why), others = told[0], told[1:]
+    for other in others:
+        why = f"{why}. The process has an older policy file, by which it judges too; {other.why}. The stricter holds"
+    if call.doubt and not isinstance(judged.verdict, Deny):
+        why = f"{why}. Asked whatever the rules say, because the tool is declared otherwise than it is pinned"
+    notes = (*_doubts(policy, judged, spec, way), *_joined(policy, judged, spec, by), *_notes(judged))
+    decides = way.verdict.kind == judged.verdict.kind
+    return Explanation(judged.verdict, steps, by if decides else "", why, notes)
+
+
+class _Told(NamedTuple):
+    way: Way
+    steps: tuple[Step, ...]
+    by: str
+    why: str
+
+
+def _told(policy: Policy, judged: claims.Judgement, spec: ToolSpec, lines: Mapping[str, int]) -> _Told:
+    """What one policy makes of the call, by the first of the ways that is as strict as any."""
+    ways = _ways(policy, judged, spec)
+    way = max(ways, key=lambda each: claims.RANK[each.verdict.kind])
+    imitated = policy.imitated(way.reading)
+    if imitated:
+        return _Told(way, (), "", f"denied: {imitation(imitated)}")
     steps: list[Step] = []
+    facts = facts_of(way.reading, way.effect)
     for rule in policy.rules:
-        steps.append(_step(rule, key, facts, lines.get(rule.name)))
+        steps.append(_step(rule, way.key, facts, lines.get(rule.name)))
         if steps[-1].holds and not rule.shadow:
             break
     by = steps[-1].rule if steps and steps[-1].holds and not steps[-1].shadow else ""
-    imitated = claims.refusal_of(policy, call)
-    alone = claims.strictest(replace(policy, also=None), judged.readings, judged.effects, spec)
-    why = _conclusion(policy, alone, by, key) if imitated is None else f"denied: {imitated.reason}"
-    if policy.also is not None and imitated is None:
-        beside = explain(policy.also, call, spec).why
-        why = f"{why}. The process has an older policy file, by which it judges too; {beside}. The stricter holds"
-    return Explanation(judged.verdict, tuple(steps), "" if imitated else by, why, _notes(judged))
+    return _Told(way, tuple(steps), by, _conclusion(policy, way, by))
+
+
+def _ways(policy: Policy, judged: claims.Judgement, spec: ToolSpec) -> list[Way]:
+    alone = replace(policy, also=None)
+    pairs = [(reading, effect) for reading in judged.readings for effect in judged.effects]
+    return [Way(reading, effect, alone.judge(reading, spec, effect)) for reading, effect in pairs]
 
 
 def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[Prospect, ...]:
@@ -107,21 +140,35 @@ def outlook(policy: Policy, call: ToolCall, spec: ToolSpec) -> tuple[Prospect, .
     return (*found, Prospect(verdict, "switch" if switched else "default"))
 
 
-def _deciding(policy: Policy, judged: claims.Judgement, spec: ToolSpec) -> tuple[ToolCall, str]:
-    """The first reading and effect whose own verdict is as strict as the one that holds."""
-    ways = [(reading, effect) for reading in judged.readings for effect in judged.effects]
-    ranks = [claims.RANK[policy.judge(reading, spec, effect).kind] for reading, effect in ways]
-    return ways[ranks.index(max(ranks))]
+def _doubts(policy: Policy, judged: claims.Judgement, spec: ToolSpec, way: Way) -> Iterator[str]:
+    """Where what the program says of its tool does not count: why, and as what it was judged."""
+    if not spec.declared or len(judged.effects) == 1:
+        return
+    kinds = "It is judged as an unknown tool, as a read, as a write and as destructive, and the strictest holds"
+    here = f"{kinds}: here {WORDS[way.effect]}."
+    if spec.effect:
+        yield f"What the call says of its tool ({spec.effect}) does not count, because {_disbelief(policy)}. {here}"
+    else:
+        yield f"Nobody says what {spec.name} does. {here}"
 
 
-def _as_if_asked_by_somebody(judged: claims.Judgement, call: ToolCall) -> claims.Judgement:
-    """A call that is made up and names nobody: a real one has a requester, so that nobody is added for want of one."""
-    verdict = judged.verdict
-    if call.caller is not None or not isinstance(verdict, Ask) or claims.UNVOUCHED not in verdict.notes:
-        return judged
-    stages = tuple(replace(stage, quorum=stage.quorum - 1) for stage in verdict.stages)
-    notes = tuple(note for note in verdict.notes if note != claims.UNVOUCHED)
-    return judged._replace(verdict=replace(verdict, stages=stages, notes=notes))
+def _disbelief(policy: Policy) -> str:
+    if not all(each.defaults.trust_declared for each in policy.both):
+        return "the policy has trust_declared off"
+    if any(each.defaults.unknown_tools == "deny" for each in policy.both):
+        return "the policy refuses unknown tools"
+    return "a rule or a switch that asks or denies names the tool"
+
+
+def _joined(policy: Policy, judged: claims.Judgement, spec: ToolSpec, by: str) -> Iterator[str]:
+    """Which other rules ask as well, for another reading or effect: the terms are those of all."""
+    if not isinstance(judged.verdict, Ask):
+        return
+    found = [way.verdict for each in policy.both for way in _ways(each, judged, spec)]
+    names = dict.fromkeys(verdict.rule for verdict in found if isinstance(verdict, Ask) and verdict.rule != by)
+    if names:
+        others = ", ".join(f'the rule "{name}"' if name else "the default" for name in names)
+        yield f"By what is known of the call beside what it says, {others} would ask too: the terms are those of all."
 
 
 def _notes(judged: claims.Judgement) -> tuple[str, ...]:
@@ -163,6 +210,8 @@ def _condition(rule: Rule, facts: Facts) -> tuple[bool, str]:
         result = rule.when(facts)
     except Exception as error:  # noqa: BLE001  whatever went wrong is what the reader wants to know
         return holds, f"its condition failed ({_short(error)}), {counts}"
+    if isinstance(result, bool) and result != holds:  # another spelling of a name, or the person's e-mail address
+        return holds, f"its condition is {str(holds).lower()} for a name as people read it"
     if isinstance(result, bool):
         return holds, f"its condition is {str(result).lower()}"
     return holds, f"its condition gave {type(result).__name__} instead of true or false, {counts}"
@@ -173,8 +222,8 @@ def _short(error: Exception) -> str:
     return words[:200].rstrip(".")
 
 
-def _conclusion(policy: Policy, verdict: Verdict, by: str, key: Key) -> str:
-    match verdict:
+def _conclusion(policy: Policy, way: Way, by: str) -> str:
+    match way.verdict:
         case Allow():
             result = "allowed"
         case Deny(reason):
@@ -183,64 +232,17 @@ def _conclusion(policy: Policy, verdict: Verdict, by: str, key: Key) -> str:
             result = "asked"
     if by:
         rule = next(rule for rule in policy.rules if rule.name == by)
-        switched = isinstance(verdict, Ask) and rule.then == "allow"
-        return f'by the rule "{by}": {result}' + (", because the agent's tool_approvals say so" if switched else "")
-    toggled = any(key.tool in policy.toggles.get(agent, {}) for agent in key.path)
-    source = (
-        "the agent's tool_approvals" if toggled and key.effect else f"the default for {key.effect or 'unknown'} tools"
-    )
-    return f"no rule matched; by {source}: {result}"
+        switched = isinstance(way.verdict, Ask) and rule.then == "allow"
+        return f'by the rule "{by}": {result}' + (f", because {_switch(policy, way)} say so" if switched else "")
+    return f"no rule matched; by {_source(policy, way)}: {result}"
 
 
-# A call that is made up
+def _source(policy: Policy, way: Way) -> str:
+    toggled = any(way.key.tool in policy.toggles.get(agent, {}) for agent in way.key.path)
+    switched = toggled or way.reading.switch or policy.is_switched_on(way.key.path, way.key.tool)
+    return _switch(policy, way) if switched and way.effect else f"the default for {way.effect or 'unknown'} tools"
 
 
-def read_call(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
-    """A call that is made up to see what a policy makes of it."""
-    if not isinstance(body, Mapping) or not isinstance(body.get("tool"), str):
-        raise InvalidRequest('A call is an object such as {"tool": "pay", "args": {"amount": 5}}.')
-    for key in body:
-        if key not in (*CALL_KEYS, *SPEC_KEYS):
-            raise InvalidRequest(f"A call has no {key!r}{nearest(key, (*CALL_KEYS, *SPEC_KEYS))}")
-    more = {key: body[key] for key in ("agent", "thread_id", "priority", "setting", "agent_says") if key in body}
-    more |= {key: tuple(_texts(body, key)) for key in ("agent_path", "teams") if key in body}
-    more |= {"requester": body["initiated_by"]} if "initiated_by" in body else {}
-    more |= {"expires_in": parse_duration(str(body["expires_in"]))} if "expires_in" in body else {}
-    more |= {"caller": _caller(body["key"])} if "key" in body else {}
-    run_id, call_id = str(body.get("run_id", "explain")), str(body.get("call_id", "explain"))
-    return propose(body["tool"], body.get("args", {}), run_id, call_id, workspace=workspace, **more), _spec(body)
-
-
-def _caller(key: object) -> Caller:
-    """A key that the call is made with: its `name`, and the `agents` and the `requester` that it is bound to."""
-    if not isinstance(key, Mapping) or not isinstance(key.get("name", ""), str) or set(key) - set(KEY_KEYS):
-        raise InvalidRequest(f"key of a call is an object with {', '.join(KEY_KEYS)}.")
-    agents = tuple(_texts(key, "agents")) if "agents" in key else ()
-    teams = tuple(_texts(key, "teams")) if "teams" in key else ()
-    bound, owner = str(key.get("requester", "")), "key:explain"
-    person = "" if bound in (ANY_REQUESTER, NO_REQUESTER) else bound
-    named = agents or (str(key.get("name", "key")),)
-    return Caller(
-        owner=owner,
-        owners=frozenset({owner}),
-        agents=named,
-        requester=person,
-        teams=teams,
-        vouched=bool(bound),
-    )
-
-
-def _spec(body: Mapping[str, Any]) -> ToolSpec:
-    told = {RENAMED.get(key, key): body[key] for key in SPEC_KEYS if key in body}
-    told |= {key: tuple(_texts(body, key)) for key in ("secret", "decisions") if key in body}
-    for key, kind in (("schema", dict), ("idempotent", bool), ("declared", bool), ("describe", str)):
-        if key in told and not isinstance(told[key], kind):
-            raise InvalidRequest(f"{key} of a call is not what it should be: {kind.__name__}.")
-    return ToolSpec(body["tool"], **told)
-
-
-def _texts(body: Mapping[str, Any], key: str) -> list[str]:
-    value = body[key]
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise InvalidRequest(f"{key} of a call is a list of texts.")
-    return cast(list[str], value)
+def _switch(policy: Policy, way: Way) -> str:
+    on = policy.is_switched_on(way.key.path, way.key.tool)
+    return "the call's own switches" if way.reading.switch and not on else "the agent's tool_approvals"

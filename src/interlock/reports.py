@@ -122,12 +122,14 @@ def version_json(version: PolicyVersion) -> dict[str, object]:
 
 def explanation_json(explained: Explanation, origin: str, loaded: Loaded) -> dict[str, object]:
     return {
+        "judged_as": explained.judged_as,
         "verdict": explained.verdict.kind,
         "rule": explained.by,
         "why": explained.why,
         "terms": read(explained.verdict.snapshot) if isinstance(explained.verdict, Ask) else None,
         "reason": explained.verdict.reason if isinstance(explained.verdict, Deny) else None,
         "steps": [_step(step) for step in explained.steps],
+        "notes": list(explained.notes),
         "policy": {"origin": origin, "sha256": loaded.policy.sha256},
     }
 

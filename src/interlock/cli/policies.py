@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from interlock.cli.shared import Desk
@@ -57,9 +59,15 @@ def configured(settings: Settings) -> Source:
 
 
 def load(source: Source, settings: Settings, names: Names | None = None) -> Loaded:
+    with complaining(source):
+        return load_policy(source.text, compile_condition, names, settings.toggles(), settings.routing.reminders)
+
+
+@contextmanager
+def complaining(source: Source) -> Iterator[None]:
     """Complaints say in which policy, and each its line."""
     try:
-        return load_policy(source.text, compile_condition, names, settings.toggles(), settings.routing.reminders)
+        yield
     except Misconfigured as error:
         lines = [f"{source.origin}: {line}" for line in error.message.splitlines()]
         raise Misconfigured("\n".join(lines)) from None

@@ -12,8 +12,9 @@ import typer
 from rich.text import Text
 
 from interlock.cli import policy_rehearsal, policy_templates, policy_versions
+from interlock.cli.explaining import surroundings
 from interlock.cli.output import grid, print_json, say, show
-from interlock.cli.policies import Source, configured, current, load
+from interlock.cli.policies import Source, load
 from interlock.cli.shared import Options, command, given, kept
 from interlock.core.canonical import MAX_BYTES, parse
 from interlock.core.card import visible
@@ -21,10 +22,11 @@ from interlock.core.identity import Key
 from interlock.core.policy import Allow, Ask, Deny
 from interlock.core.unbound import unbound_keys
 from interlock.durations import show_duration
-from interlock.explain import Explanation, explain, read_call
+from interlock.explain import Explanation
 from interlock.policy_file import Names, read_policy
 from interlock.reports import explanation_json
 from interlock.settings import Settings
+from interlock.web.explaining import question_of
 from interlock.wiring import absent, names_of, reaching_of
 from interlock.words import counted, terms_lines
 
@@ -39,7 +41,7 @@ async def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
 ) -> None:
     """Does the file load, and is there anything odd about it? Teams are checked if there is a database."""
-    names, _, settings, keys = await _surroundings(options)
+    names, settings, keys = await _surroundings(options)
     loaded = load(Source(read_policy(file), str(file)), settings, names)
     loose = unbound_keys(loaded.policy, *keys)
     loaded = replace(loaded, warnings=(*loaded.warnings, loose)) if loose else loaded
@@ -62,8 +64,8 @@ async def explain_call(
         typer.Argument(
             metavar="CALL.json",
             show_default=False,
-            help='The call, such as {"tool": "pay", "args": {"amount": 5}}; also agent, initiated_by, priority, effect.'
-            " - reads standard input.",
+            help='The call, such as {"tool": "pay", "args": {"amount": 5}}; also agent, initiated_by, priority, effect,'
+            " key, embedded. - reads standard input.",
         ),
     ],
     policy: Annotated[
@@ -71,27 +73,27 @@ async def explain_call(
     ] = None,
 ) -> None:
     """Which rule does a call meet, why, and what does that mean? Nothing is recorded."""
-    names, source, settings, _ = await _surroundings(options)
-    source = Source(read_policy(policy), str(policy)) if policy else source
-    loaded = load(source, settings, names if policy else None)
-    proposed, spec = read_call(parse(_bytes(call)), options.workspace)
-    explained = explain(loaded.policy, proposed, spec, loaded.lines)
-    if options.json:
-        print_json(explanation_json(explained, source.origin, loaded))
-    else:
-        _tell(explained, source)
+    draft = Source(read_policy(policy), str(policy)) if policy else None
+    asked = parse(_bytes(call))
+    async with surroundings(options, draft) as here:
+        question = here.with_limits(question_of(asked, here, here))
+        explained = question.explained(here.loaded.policy, here.loaded.lines)
+        if options.json:
+            print_json(explanation_json(explained, here.source.origin, here.loaded))
+        else:
+            _tell(explained, here.source)
 
 
-async def _surroundings(options: Options) -> tuple[Names, Source, Settings, tuple[Sequence[Key], int]]:
-    """The workspace's teams, policy and keys of now, if there is a database; one that was named has to be there."""
+async def _surroundings(options: Options) -> tuple[Names, Settings, tuple[Sequence[Key], int]]:
+    """The workspace's teams and keys of now, if there is a database; one that was named has to be there."""
     settings = options.settings()
     own, reaching = settings.of(options.workspace), reaching_of(settings, options.workspace)
     if not options.database and absent(settings.storage.url) is not None:
-        return names_of([], reaching), configured(settings), own, ((), 0)
+        return names_of([], reaching), own, ((), 0)
     async with kept(options) as desk:
         users = await desk.parts.store.users(desk.workspace)
         keys = await desk.parts.accounts.keys(desk.workspace), desk.now()
-        return names_of(users, reaching), await current(desk), own, keys
+        return names_of(users, reaching), own, keys
 
 
 def _bytes(path: Path) -> bytes:
@@ -105,6 +107,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _tell(explained: Explanation, source: Source) -> None:
+    say(f"Judged {visible(explained.judged_as)}.")
     say(f"Policy: {visible(source.origin)}")
     for step in explained.steps:
         say(f"  {visible(str(step))}", style="" if step.holds else "dim")
@@ -117,3 +120,5 @@ def _tell(explained: Explanation, source: Source) -> None:
         case Ask() as terms:
             say("It waits for people, on these terms:")
             show(grid((label, Text(text)) for label, text in terms_lines(terms)))
+    for note in explained.notes:
+        say(f"Note: {visible(note)}")

@@ -16,13 +16,13 @@ from interlock.core.ports import PolicyVersion
 from interlock.core.unbound import unbound_keys
 from interlock.difference import compare, defaults_of
 from interlock.durations import parse_duration
-from interlock.explain import explain, read_call
 from interlock.own_policy import StalePolicy
 from interlock.reading.yaml_lines import plain, read_yaml
 from interlock.rehearse import rehearse
 from interlock.reports import difference_json, explanation_json, rehearsal_json, version_json
 from interlock.server.rules import PolicyDiff, RuleInfo, policy_diff, rules_in_words
 from interlock.web.asgi import Asked, Unsupported, as_invalid, encoded, is_json
+from interlock.web.explaining import question_of
 from interlock.web.routing import ADMINS, Caller, Given, Here, fails, may, recently
 from interlock.web.versions import check_match, etag
 
@@ -160,16 +160,20 @@ async def check_policy(site: Here, who: Caller, asked: Given) -> Checked:
 
 @router.post("/api/policy/explain", responses=fails(415), **taking("application/json"))
 async def explain_call(site: Here, who: Caller, asked: Given) -> dict[str, object]:
-    """Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing."""
-    body = _object(asked)
-    call, spec = read_call(body.get("call", body), who.workspace)
+    """Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
+
+    It is judged as a call with an agent key that is bound to nobody; `key` in it says another key, and
+    `"embedded": true` that it comes from a program that opens the database itself. `judged_as` says which it was.
+    """
+    body, doors = _object(asked), await site.workspaces.doors(who.workspace)
+    question = question_of(body.get("call", body), site, doors)
     if "call" in body and "policy" in body:
         with as_invalid("/policy"):
             loaded, origin = await site.workspaces.draft(who.workspace, _text(body["policy"])), "the draft"
     else:
-        doors, stored = await site.workspaces.doors(who.workspace), await site.store.policy(who.workspace)
+        stored = await site.store.policy(who.workspace)
         loaded, origin = doors.loaded, f"version {stored.version}" if stored else "the defaults"
-    explained = await asyncio.to_thread(explain, loaded.policy, call, spec, loaded.lines)
+    explained = await asyncio.to_thread(question.explained, loaded.policy, loaded.lines)
     return explanation_json(explained, origin, loaded)
 
 

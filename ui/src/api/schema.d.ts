@@ -1263,6 +1263,9 @@ export interface paths {
         /**
          * Which rule a call meets, and why
          * @description Which rule a call meets, and why: `{"call": {"tool", "args", …}, "policy"?}`. Changes nothing.
+         *
+         *     It is judged as a call with an agent key that is bound to nobody; `key` in it says another key, and
+         *     `"embedded": true` that it comes from a program that opens the database itself. `judged_as` says which it was.
          */
         post: operations["post_api_policy_explain"];
         delete?: never;

@@ -101,12 +101,15 @@ export function usePut(onPut: (now: Shapes["PutVersion"]) => void) {
 }
 
 export interface Explained {
+  /** Whose call it was taken for, such as "as a call with an agent key that is bound to nobody: …". */
+  judged_as: string;
   verdict: Verdict;
   rule: string;
   why: string;
   reason: string | null;
   terms: Record<string, unknown> | null;
   steps: Step[];
+  notes: string[];
   policy: { origin: string };
 }
 

@@ -17,6 +17,12 @@ const EFFECTS = [
   { value: "destructive", label: "destructive" },
 ];
 
+const MAKERS = [
+  { value: "key", label: "a key that is bound to nobody" },
+  { value: "bound", label: "a key that is bound to this agent and person" },
+  { value: "embedded", label: "a program that opens the database" },
+];
+
 /** A call that is made up: which rule it meets, and why the earlier ones let it go by. */
 export default function Explain({ desk }: TabProps) {
   const [params] = useSearchParams();
@@ -26,13 +32,15 @@ export default function Explain({ desk }: TabProps) {
   const [user, setUser] = useState("");
   const [chosen, setChosen] = useState<string>();
   const [which, setWhich] = useState("draft");
+  const [maker, setMaker] = useState("key");
   const known = useRegistered(tool);
   const explain = useExplain();
   const effect = chosen ?? known ?? "";
   const wrong = problemOf(args);
   const ask = () => {
     const made = { tool, args: parse(args), ...(agent && { agent }), ...(user && { initiated_by: user }) };
-    const asked: Asked = { call: effect ? { ...made, effect } : made };
+    const by = madeBy(maker, agent, user);
+    const asked: Asked = { call: effect ? { ...made, ...by, effect } : { ...made, ...by } };
     explain.mutate(desk.draft && which === "draft" ? { ...asked, policy: desk.text } : asked);
   };
   return (
@@ -53,7 +61,7 @@ export default function Explain({ desk }: TabProps) {
             />
             <NativeSelect
               label="Its effect"
-              description={chosen === undefined && known ? "as it is registered" : undefined}
+              description={chosen === undefined && known ? "as it is known here" : undefined}
               data={EFFECTS}
               value={effect}
               onChange={(event) => setChosen(event.currentTarget.value)}
@@ -69,6 +77,12 @@ export default function Explain({ desk }: TabProps) {
               inputWrapperOrder={["label", "input", "description", "error"]}
               value={user}
               onChange={(event) => setUser(event.currentTarget.value)}
+            />
+            <NativeSelect
+              label="It comes from"
+              data={MAKERS}
+              value={maker}
+              onChange={(event) => setMaker(event.currentTarget.value)}
             />
           </SimpleGrid>
           <Textarea
@@ -106,6 +120,13 @@ export default function Explain({ desk }: TabProps) {
       )}
     </Paper>
   );
+}
+
+/** With which key the call is made, if it has one. */
+function madeBy(maker: string, agent: string, user: string): Record<string, unknown> {
+  if (maker === "embedded") return { embedded: true };
+  if (maker === "key") return {};
+  return { key: { agents: agent ? [agent] : [], requester: user || "none" } };
 }
 
 /** What the tool is registered as, once somebody has typed all of its name. */

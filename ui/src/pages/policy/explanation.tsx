@@ -13,6 +13,7 @@ export function Explanation({ explained }: { explained: Explained }) {
         </Title>
         <Then verdict={explained.verdict} />
       </Group>
+      <Text size="sm">Judged {explained.judged_as}.</Text>
       <Text size="sm">
         According to {explained.policy.origin}, {explained.why}
       </Text>
@@ -28,6 +29,11 @@ export function Explanation({ explained }: { explained: Explained }) {
           ))}
         </List>
       )}
+      {explained.notes.map((note) => (
+        <Text size="sm" key={note}>
+          {note}
+        </Text>
+      ))}
     </Stack>
   );
 }

@@ -1,0 +1,150 @@
+"""What a call would meet, as the page asks it: the same that the call meets when an agent makes it. R56, R57"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from interlock.configuration import Action, Settings
+from interlock.core.call import ToolSpec
+from interlock.core.identity import Bindings
+from interlock.templates import template
+from interlock.web.site import Site
+from interlock.wiring import Parts
+from tests.server.conftest import As
+
+UNBOUND = "as a call with an agent key that is bound to nobody: what it says of its tool is a claim"
+EMBEDDED = "as a call of a program that opens the database itself: what it says of its tool is known"
+OUTCOMES = {"allow": "proceed", "ask": "waiting", "deny": "refused"}
+
+
+@pytest.fixture
+def settings() -> Settings:
+    schema = {"type": "object", "properties": {"amount": {"type": "number"}}}
+    return Settings(actions={"fund_transfer": Action(schema, "finance")})
+
+
+@pytest.fixture
+async def strict(site: Site) -> None:
+    await site.workspaces.put_policy("default", template("strict"), "ada")
+    specs = [ToolSpec("get_weather", "read"), ToolSpec("create_issue", "destructive")]
+    await site.workspaces.pin("default", specs, "", "ada")
+
+
+async def explained(admin: httpx2.AsyncClient, /, **call: Any) -> dict[str, Any]:
+    answer = await admin.post("/api/policy/explain", json=call)
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def proposed(agent: httpx2.AsyncClient, /, **call: Any) -> dict[str, Any]:
+    answer = await agent.post("/api/calls", json={"args": {}, "run_id": "run", "call_id": uuid4().hex, **call})
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+PAGE = {"slug": "page-1"}
+ROWS = {
+    "an unknown read": ({"tool": "look_up", "effect": "read", "agent": "mailer"}, "deny", "(read) does not count"),
+    "a pinned read": ({"tool": "get_weather"}, "allow", "get_weather is pinned as read."),
+    "a registered tool said to read": (
+        {"tool": "cms_delete_page", "effect": "read", "args": PAGE},
+        "ask",
+        "cms_delete_page is registered as destructive: that the call says read does not count.",
+    ),
+    "a pinned tool said to write": (
+        {"tool": "create_issue", "effect": "write"},
+        "ask",
+        "create_issue is pinned as destructive: that the call says write does not count.",
+    ),
+    "a registered tool": ({"tool": "cms_delete_page", "args": PAGE}, "ask", "registered as destructive."),
+    "a configured action": ({"tool": "fund_transfer"}, "ask", "fund_transfer is registered as write."),
+}
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("row", ROWS)
+async def test_a_call_is_explained_as_it_is_judged(client: As, keys: dict[str, str], row: str) -> None:
+    call, verdict, note = ROWS[row]
+    ada, bob = client(keys["admin"]), client(keys["reviewer"])
+    told = await explained(ada, **call)
+    assert (told["judged_as"], told["verdict"]) == (UNBOUND, verdict)
+    assert note in " ".join(told["notes"])
+    met = await proposed(client(keys["agent"]), **call)
+    assert met["outcome"] == OUTCOMES[verdict]
+    if verdict == "ask":
+        card = (await bob.get(f"/api/approvals/{met['approval_id']}")).json()
+        assert told["rule"] == card["rule"]
+    assert (await explained(ada, **call, key={"name": "mailer"}))["verdict"] == verdict
+
+
+@pytest.mark.usefixtures("strict")
+async def test_the_terms_are_those_of_the_card(client: As, keys: dict[str, str], site: Site) -> None:
+    """The team of an action, one person more where the requester is not known, what joins them for a changed tool."""
+    for call in ({"tool": "create_issue", "effect": "write"}, {"tool": "fund_transfer"}):
+        told = await explained(client(keys["admin"]), **call)
+        met = await proposed(client(keys["agent"]), **call)
+        stored = await site.store.get("default", met["approval_id"])
+        terms = stored.approval.terms
+        assert told["terms"]["stages"][0]["quorum"] == terms.stages[0].quorum
+        assert told["terms"]["notes"] if terms.notes else "notes" not in told["terms"]
+        people = terms.stages[0].approvers
+        assert told["terms"]["stages"][0]["approvers"] == (
+            None if people is None else {"users": sorted(people.users), "teams": sorted(people.teams)}
+        )
+
+
+@pytest.mark.usefixtures("strict")
+async def test_a_program_with_the_database_is_taken_at_its_word(client: As, keys: dict[str, str]) -> None:
+    ada = client(keys["admin"])
+    told = await explained(ada, tool="look_up", effect="read", embedded=True)
+    assert (told["judged_as"], told["verdict"], told["rule"]) == (EMBEDDED, "allow", "reads pass")
+    told = await explained(ada, tool="get_weather", embedded=True)
+    assert (told["verdict"], "pinned as read, and is judged as that" in told["notes"][0]) == ("allow", True)
+    told = await explained(ada, tool="get_weather", effect="write", embedded=True)
+    assert (told["rule"], "this program is taken at its own word: write" in told["notes"][0]) == ("changes ask", True)
+
+
+async def test_a_key_that_is_bound_is_explained_as_one(client: As, keys: dict[str, str], parts: Parts) -> None:
+    ada = client(keys["admin"])
+    rule = {"name": "billing pays", "agents": ["billing"], "then": "allow"}
+    await ada.put("/api/policy", json={"version": 1, "rules": [rule]})
+    call: dict[str, Any] = {"tool": "pay", "effect": "write", "agent": "billing"}
+    loose = await explained(ada, **call)
+    assert (loose["verdict"], "interlock keys create" in " ".join(loose["notes"])) == ("ask", True)
+    bound = await explained(ada, **call, key={"agents": ["billing"], "requester": "none"})
+    assert bound["verdict"] == "allow"
+    assert "bound to the agent billing and to no requester" in bound["judged_as"]
+    _, secret = await parts.accounts.create_key("default", "b", "agent", "ada", bindings=Bindings(("billing",)))
+    assert (await proposed(client(secret), **call))["outcome"] == "proceed"
+    refused = await ada.post("/api/policy/explain", json={**call, "key": {"agents": ["support"]}})
+    assert (refused.status_code, "refuses such a call" in refused.json()["message"]) == (400, True)
+
+
+async def test_arguments_that_do_not_fit_are_told(client: As, keys: dict[str, str]) -> None:
+    told = await explained(client(keys["admin"]), tool="fund_transfer", args={"amount": "much"})
+    assert "do not fit the schema of fund_transfer (/amount" in " ".join(told["notes"])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"key": None}, "without one: embedded"),
+        ({"key": {"agent": "x"}}, "key of a call is an object with name, agents"),
+        ({"key": {"name": 5}}, "name and requester of a key are texts"),
+        ({"key": {"teams": "x"}}, "teams of a call is a list"),
+        ({"key": {}, "embedded": True}, "has no key"),
+        ({"embedded": "yes"}, "embedded is true"),
+        ({"schema": []}, "schema of a call is not what it should be"),
+    ],
+)
+async def test_a_question_that_cannot_be_is_refused(
+    client: As, keys: dict[str, str], call: dict[str, Any], words: str
+) -> None:
+    answer = await client(keys["admin"]).post("/api/policy/explain", json={"tool": "x", **call})
+    assert (answer.status_code, words in answer.json()["message"]) == (400, True), answer.text
