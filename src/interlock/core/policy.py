@@ -235,8 +235,9 @@ class Policy:
     def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
         if rule.then == "deny":
             reason = rule.reason or f"The rule {rule.name!r} forbids {call.tool}."
-            vouching = unvouched(spec, key.effect, lambda effect: self._matching(call, effect).rules)
-            return Deny(f"{reason}{vouching}", rule.name)
+            if not rule.names(call.tool):  # else it is meant for this tool, whatever somebody vouches for
+                reason += unvouched(spec, key.effect, lambda effect: self._matching(call, effect).rules)
+            return Deny(reason, rule.name)
         if rule.then == "ask":
             return self._terms(rule.ask, rule, call, spec)
         if call.switch == "on" or self.is_switched_on(key.path, call.tool):
