@@ -318,7 +318,7 @@ class Interlock:
 
 def _proposed(call: ToolCall) -> ToolCall:
     """A ToolCall that was put together by hand, with a mapping as arguments, is checked like any other."""
-    fields: dict[str, Any] = {each.name: getattr(call, each.name) for each in dataclasses.fields(call)}
+    fields: dict[str, Any] = {each.name: getattr(call, each.name) for each in dataclasses.fields(call) if each.compare}
     return call if isinstance(fields["args"], bytes) else propose(**fields)
 
 
