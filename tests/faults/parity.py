@@ -26,7 +26,7 @@ import psycopg
 
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
-from interlock.core.errors import Error
+from interlock.core.errors import Error, NotFound
 from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import People
@@ -334,25 +334,33 @@ class Scenario:
         return view, await self.parts.gate.look(self.workspace, view.stored.approval.id)
 
     async def do_together(self) -> object:
-        """Submitted at once: they share a batch, whole or in parts."""
-        person, chance = self.person(), self.chance
+        """Submitted at once: they share a batch, whole or in parts.
+
+        What has to be read first would come after the others, on PostgreSQL alone: calls that are judged anew, and late
+        reports. So the former are judged before, and the latter are left out.
+        """
+        person, chance, done = self.person(), self.chance, Payload(result=b"1")
         works: list[Awaitable[object]] = []
         for _ in range(chance.randint(2, 5)):
             approval_id = self.one()
-            works.append(
-                chance.choice(
-                    (
-                        lambda i=approval_id: self.parts.inbox.decide(self.workspace, i, Approve(), person),
-                        lambda i=approval_id: self.parts.gate.start(self.workspace, i, "runner"),
-                        lambda i=approval_id: self.parts.gate.finish(
-                            self.workspace, i, 1, ok=True, payload=Payload(result=b"1")
-                        ),
-                        lambda i=approval_id: self.parts.gate.cancel(self.workspace, i, "agent"),
-                        lambda i=approval_id: self.parts.inbox.undo(self.workspace, i, person),
-                    )
-                )()
-            )
+            verbs: list[Callable[[], Awaitable[object]]] = [
+                lambda i=approval_id: self.parts.inbox.decide(self.workspace, i, Approve(), person),
+                lambda i=approval_id: self.parts.gate.start(self.workspace, i, "runner"),
+                lambda i=approval_id: self.parts.gate.cancel(self.workspace, i, "agent"),
+                lambda i=approval_id: self.parts.inbox.undo(self.workspace, i, person),
+            ]
+            if not await self.would_be_late(approval_id):
+                verbs.append(lambda i=approval_id: self.parts.gate.finish(self.workspace, i, 1, ok=True, payload=done))
+            works.append(chance.choice(verbs)())
         return [plain(each) for each in await asyncio.gather(*works, return_exceptions=True)]
+
+    async def would_be_late(self, approval_id: str) -> bool:
+        try:
+            await self.parts.gate.stops.judged(self.parts.gate.policy, self.workspace, approval_id)
+            approval = (await self.parts.store.get(self.workspace, approval_id)).approval
+        except NotFound:
+            return False
+        return approval.status == "unknown" or (approval.lease_until or self.clock() + 1) <= self.clock()
 
     async def do_wait(self) -> object:
         self.clock.forward(self.chance.choice((0, 1, 999, 5_000, 8_000, 30_000, 60_000, 200_000)))
