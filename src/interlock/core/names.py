@@ -28,14 +28,14 @@ _CAPITALS = _twins(
 )
 _SMALL = _twins(
     "a:430,3b1,251,1d00 b:299 c:441,3f2,1d04 d:501,1d05 e:435,1d07 f:a730 g:581,261,262 h:4bb,570,29c "
-    "i:456,3b9,131,269,26a j:458,3f3,1d0a k:43a,3ba,1d0b l:4cf,1c0,29f m:1d0d n:578,274 o:43e,3bf,585,1d0f "
-    "p:440,3c1,1d18 q:51b,566 r:491,280,433 s:455,a731 t:3c4,1d1b u:3c5,57d,1d1c v:3bd,1d20 w:51d,3c9,1d21 "
+    "i:456,3b9,131,269,26a j:458,3f3,1d0a k:43a,3ba,1d0b l:4cf,1c0,29f m:1d0d n:578,274 o:43e,3bf,585,1d0f,1d11,275 "
+    "p:440,3c1,1d18,1bf q:51b,566 r:491,280,433,27e s:455,a731 t:3c4,1d1b u:3c5,57d,1d1c v:3bd,1d20 w:51d,3c9,1d21 "
     "x:445,3c7 y:443,4af,3b3,28f z:1d22 "
     "a:2c81 b:432,2c83 c:2ca5,1043d e:2c89,ab32 h:43d,2c8f i:2c93 k:2c95 m:43c,2c99 n:2c9b o:2c9f,1042c,ab3d p:2ca3 "
     "q:a7af r:2c85,ab47 s:10448 t:442,2ca7 w:2cb1 x:2cad y:2ca9 z:2c8d "
     "l:4e28,10443 o:7cb,d20,3007"
 ) | {point: letter for point, letter in _CAPITALS.items() if 0x13A0 <= point < 0x1400}  # Cherokee folds to its capitals
-_LINES = dict.fromkeys((0x2CD, 0x2017), "_")
+_LINES = dict.fromkeys((0x2CD, 0x2017, 0x203F), "_")  # before all else: a compatible form of U+2017 has no line left
 _DASHES = dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212, 0xFE58, 0xFE63, 0xFF0D), "-")
 # What has no width of its own although its category does not say so: marks that belong to no letter, fillers,
 # variation selectors.
@@ -56,8 +56,8 @@ def fold(name: str) -> str:
     """
     if name.isascii() and name.isprintable():
         return name.strip().lower()
-    seen = _without_unseen(normalize("NFKC", name)).translate(_CAPITALS)
-    small = normalize("NFKC", seen.casefold()).translate(_SMALL).translate(_DASHES).translate(_LINES)
+    seen = _without_unseen(normalize("NFKC", name.translate(_LINES))).translate(_CAPITALS)
+    small = normalize("NFKC", seen.casefold()).translate(_SMALL).translate(_DASHES)
     return _without_unseen(small).strip()
 
 
