@@ -309,7 +309,7 @@ class TestConfigured:
         assert (await submit(client(keys["admin"]), request_id, "approved")).status_code == 403
 
 
-HEADERS = {"url": "https://api.example.com/x", "headers": {"Authorization": "Bearer hunter2"}}
+HEADERS = {"url": "https://api.example.com/x", "headers": {"Authorization": "Bearer hunter2"}, "body": "x"}
 
 
 @pytest.mark.parametrize("tool", ["http_post", "HTTP_Post"])
@@ -321,8 +321,9 @@ async def test_what_is_registered_of_a_tool_counts_for_a_request(
     card = await vic.get(f"/api/approvals/{request_id}")
     assert "hunter2" not in card.text
     assert card.json()["effect"] == "write"
-    odd = (await send(agent, {"address": "nowhere"}, tool)).json()
-    assert odd["flags"], "it does not fit the registered schema"
+    for odd in ({"address": "nowhere"}, {**HEADERS, "headers": [["Authorization", "Bearer hunter2"]]}):
+        refused = await send(agent, odd, tool)
+        assert refused.status_code == 400, "in what does not fit, a secret could stand anywhere"
     await site.workspaces.put_policy("default", "version: 1\nrules:\n  - {name: no, then: deny}\n", "ada")
     assert (await send(agent, HEADERS, tool)).json()["status"] == "denied"
     entries = [entry async for page in parts.store.entries("default", 0) for entry in page]

@@ -128,7 +128,8 @@ async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
 
     async def ask() -> Outcome:
         fill = _terms(site, doors, body.actionType)
-        return await gate.check(call, spec, approval_id=body.requestId, take_misfits=True, fill=fill)
+        taken = not spec.secret  # in what does not fit, a secret could stand anywhere, and people would read it
+        return await gate.check(call, spec, approval_id=body.requestId, take_misfits=taken, fill=fill)
 
     outcome = await site.quotas.spend(caller, gate, call, None, ask)
     if isinstance(outcome, Refused) and not outcome.approval_id:
