@@ -314,6 +314,13 @@ def test_deadlines_that_a_freeze_moved_are_compared_with_where_it_moved_them() -
     }
 
 
+def test_the_fence_of_a_late_report_is_not_that_of_the_row() -> None:
+    life = whole(Life())
+    report = Event("finished_late", "runner", {"fence": 0}, life.row.id, {"ok": True})
+    life.then(Change(life.row, (report,)))
+    assert differences(life.entries, life.stored) == []
+
+
 def test_what_ended_with_somebody_who_was_removed_does_not_come_back() -> None:
     before, life = left(Life()).entries[:-1], left(Life())
     assert len(before) == len(life.entries) - 1

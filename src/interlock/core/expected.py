@@ -95,6 +95,8 @@ class Expected:
         erased = content is None and bool(entry.digest)
         if entry.kind in BIRTHS:
             self._said = dict.fromkeys(AT_FIRST, (None, entry.seq))
+        if entry.kind == "finished_late":  # its fence is the one that a lost runner showed, and no row changed
+            return
         for name in SAID_BY_DATA.intersection(data):
             self._said[name] = (data[name], entry.seq)
         step = _STEPS.get(entry.kind)
