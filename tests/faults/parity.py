@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import People
 from interlock.core.ports import Query, User
-from interlock.stores.writer import NOTHING
+from interlock.stores.writer import NOTHING, Work
 from interlock.wiring import Parts, wire
 from tests.places import migrated
 from tests.postgres import Server
@@ -144,6 +145,49 @@ def follow(clock: Clock, side: psycopg.Connection[Any]) -> None:
             side.execute("update clock_for_tests set now = %s", (now,))
 
     clock.lead(Follower())  # type: ignore[arg-type]
+
+
+class Together:
+    """Operations that are submitted at once, in the order in which they are given, whatever each has to read before.
+
+    A read takes longer on one database than on the other. So what is to be written waits until every operation that
+    is not done yet has something to write, and then all of it goes into one batch.
+    """
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self._undone: set[int] = set()
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._place: ContextVar[int] = ContextVar("place")
+
+    async def done(self, works: list[Callable[[], Awaitable[object]]]) -> list[object]:
+        submit, self._undone = self._writer.submit, set(range(len(works)))
+
+        async def in_turn(work: Work) -> object:
+            turn = self._waiting[self._place.get()] = asyncio.get_running_loop().create_future()
+            self._let_go()
+            await turn
+            return await submit(work)
+
+        self._writer.submit = in_turn
+        try:
+            return await asyncio.gather(*map(self._do, range(len(works)), works), return_exceptions=True)
+        finally:
+            del self._writer.submit
+
+    async def _do(self, place: int, work: Callable[[], Awaitable[object]]) -> object:
+        self._place.set(place)
+        try:
+            return await work()
+        finally:
+            self._undone.remove(place)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._waiting.keys() == self._undone:
+            for _, turn in sorted(self._waiting.items()):
+                turn.get_loop().call_soon(turn.set_result, None)  # not at once: the last to come would go first
+            self._waiting.clear()
 
 
 class Scenario:
@@ -334,13 +378,9 @@ class Scenario:
         return view, await self.parts.gate.look(self.workspace, view.stored.approval.id)
 
     async def do_together(self) -> object:
-        """Submitted at once: they share a batch, whole or in parts.
-
-        What has to be read first would come after the others, on PostgreSQL alone: calls that are judged anew, and late
-        reports. So the former are judged before, and the latter are left out.
-        """
+        """Submitted at once: they share a batch. Late reports are left out: they wait for each other."""
         person, chance, done = self.person(), self.chance, Payload(result=b"1")
-        works: list[Awaitable[object]] = []
+        works: list[Callable[[], Awaitable[object]]] = []
         for _ in range(chance.randint(2, 5)):
             approval_id = self.one()
             verbs: list[Callable[[], Awaitable[object]]] = [
@@ -351,12 +391,11 @@ class Scenario:
             ]
             if not await self.would_be_late(approval_id):
                 verbs.append(lambda i=approval_id: self.parts.gate.finish(self.workspace, i, 1, ok=True, payload=done))
-            works.append(chance.choice(verbs)())
-        return [plain(each) for each in await asyncio.gather(*works, return_exceptions=True)]
+            works.append(chance.choice(verbs))
+        return [plain(each) for each in await Together(self.parts.store._database._writer).done(works)]
 
     async def would_be_late(self, approval_id: str) -> bool:
         try:
-            await self.parts.gate.stops.judged(self.parts.gate.policy, self.workspace, approval_id)
             approval = (await self.parts.store.get(self.workspace, approval_id)).approval
         except NotFound:
             return False
