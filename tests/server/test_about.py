@@ -28,3 +28,10 @@ async def test_about_says_which_version_runs_on_which_database(client: As, keys:
 async def test_a_wrong_method_is_told_which_ones_there_are(app: Entrance) -> None:
     got = await ask(app, "PATCH", "/api/users")
     assert (got.status, got.error, got.headers["allow"]) == (405, "wrong_method", "GET, POST")
+
+
+async def test_a_parameter_in_the_place_of_a_written_address_offers_no_methods_there(app: Entrance) -> None:
+    got = await ask(app, "OPTIONS", "/api/approvals/bulk")
+    assert (got.status, got.headers["allow"]) == (405, "POST")
+    other = await ask(app, "OPTIONS", "/api/approvals/some-id")
+    assert (other.status, other.headers["allow"]) == (405, "GET")

@@ -213,10 +213,15 @@ async def _unknown_route(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Of all routes at this address; the framework names those of the first only."""
+    """Of all routes at this address; the framework names those of the first only.
+
+    Where the address is that of a route as it is written, those with a parameter in its place do not count:
+    /api/pins/all is not the pin of a tool.
+    """
     app: FastAPI = request.app
     found = [route for route in iter_route_contexts(app.routes) if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for route in found for method in route.methods or ()})
+    exact = [route for route in found if route.path == request.url.path]
+    return sorted({method for route in exact or found for method in route.methods or ()})
 
 
 async def _broken(request: Request, _: Exception) -> Response:
