@@ -17,7 +17,7 @@ from interlock.core.event import Stored
 from interlock.core.ports import Query
 from interlock.wiring import Parts, wire
 from tests.faults import histories
-from tests.faults.clients import DID, PATIENCE, terms_of, tool_of
+from tests.faults.clients import DID, terms_of, tool_of
 from tests.faults.linearizable import NEVER, Life, Recorded, explain
 from tests.models.model import Answer, Op
 
@@ -162,7 +162,7 @@ def check(path: Path, rows: Mapping[int, Row], killed: Mapping[str, int]) -> Che
         last = Recorded(Op("look"), NEVER - 2, NEVER - 2, NEVER - 1, NEVER - 1)
         row = rows.get(number)
         whole = [*histories.taken_apart(history), last._replace(answer=row.answer if row else Answer("not_found"))]
-        problem = explain(whole, Life(terms_of(number), killed, PATIENCE))
+        problem = explain(whole, Life(terms_of(number), killed))
         explained += 0 if problem else len(history)
         if problem:
             checked.wrong.append(f"history: approval {number} ({tool_of(number)}): {problem}")

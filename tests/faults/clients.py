@@ -36,7 +36,6 @@ PEOPLE = (*map(Reviewer, ("ann", "bob", "cid", "dan")), Reviewer("ada", "admin")
 VIEWER = Reviewer("vic", "viewer")
 CROWD = tuple(f"person{p}.{n}" for p in range(20) for n in range(50))  # reviewers as well
 NAMES = frozenset((*(person.name for person in PEOPLE), *CROWD))
-PATIENCE = 3_000  # milliseconds that the policy waits for a start, and so for an idempotent one's next
 LEASES = (20, 2_000, 2_000, 2_000)  # milliseconds
 DID = b'"did"'
 LINGER = 10  # operations of one client at one approval

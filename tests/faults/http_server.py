@@ -79,15 +79,21 @@ def started_for_all() -> None:
 
 def counts_all() -> None:
     """Before it opens, it looks at every approval once: what grows with the database."""
-    real = SqlStore.open
+    real = SqlStore.__init__
 
-    async def open_(self: SqlStore) -> None:
-        await real(self)
-        cursor: str | None = ""
-        while cursor is not None:
-            cursor = (await self.list("default", Query(limit=500, cursor=cursor))).next
+    def init(self: SqlStore, *rest: Any, **more: Any) -> None:
+        real(self, *rest, **more)
+        opened = self.open
 
-    SqlStore.open = open_  # type: ignore[method-assign]
+        async def open_() -> None:
+            await opened()
+            cursor: str | None = ""
+            while cursor is not None:
+                cursor = (await self.list("default", Query(limit=500, cursor=cursor))).next
+
+        self.open = open_
+
+    SqlStore.__init__ = init  # type: ignore[method-assign]
 
 
 def recorded_first() -> None:

@@ -41,11 +41,10 @@ class Recorded(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What is known beside the history: the terms, when runners were killed, how long a retry is waited for."""
+    """What is known beside the history: the terms, and when runners were killed."""
 
     terms: Terms
     killed: Mapping[str, int] = {}
-    patience: int = 0
 
 
 class Node(NamedTuple):
@@ -128,7 +127,7 @@ def may_lapse(state: State, each: Recorded, life: Life) -> bool:
     retried = life.terms.idempotent and state.status == "running"
     if state.status == "running" and not retried and life.killed.get(state.runner, NEVER) <= each.late:
         return True
-    return (deadline(state) or 0) + (life.patience if retried else 0) <= each.late
+    return max(deadline(state) or 0, state.start_by if retried else 0) <= each.late
 
 
 def dated(state: State, answer: Answer) -> State:
@@ -137,6 +136,8 @@ def dated(state: State, answer: Answer) -> State:
         state = state._replace(expires_at=answer.expires_at)
     if answer.until is not None:
         state = state._replace(until=answer.until)
+        if state.status == "approved":
+            state = state._replace(start_by=answer.until)
     return state
 
 

@@ -14,10 +14,13 @@ TOP = Path(__file__).resolve().parents[2]
 TRIES = 6  # of a red control: a race that is lost now and then is not lost six times in a row
 
 
-def caught(name: str, *options: str, noticed: str = "") -> bool:
-    """Whether a copy that is broken on purpose is noticed, by these words. What breaks by chance gets several tries."""
-    for _ in range(TRIES):
-        said = report(name, *options)
+def caught(name: str, *options: str, noticed: str = "", seeds: bool = False) -> bool:
+    """Whether a copy that is broken on purpose is noticed, by these words. What breaks by chance gets several tries.
+
+    With `seeds` each try draws other faults than the one before.
+    """
+    for number in range(1, TRIES + 1):
+        said = report(name, *options, *(("--seed", str(number)) if seeds else ()))
         assert said["operations"] > 0, "what falls over before it has done anything has not been noticed"
         if any(noticed in str(each) for each in said["wrong"]):
             return True

@@ -61,4 +61,4 @@ def test_a_broken_agent_is_caught(copy: str) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("broken", CONTROLS)
 def test_a_broken_agent_does_not_weather_a_storm(broken: str) -> None:
-    assert caught("chat_storm", "--kills", "25", "--broken", broken)
+    assert caught("chat_storm", "--kills", "25", "--broken", broken, seeds=True)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.smoke  # no process is started
 PEOPLE = frozenset({"ann", "bob"})
 ONE = Life(Terms(deciders=PEOPLE))
 TWO = Life(Terms(quorum=2, deciders=PEOPLE))
-AGAIN = Life(Terms(idempotent=True, deciders=PEOPLE), patience=1000)
+AGAIN = Life(Terms(idempotent=True, deciders=PEOPLE))
 SOON = 10_000
 PENDING = Answer("ok", "pending", 1, "a", "", 0, SOON)
 
