@@ -8,6 +8,7 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never, cast
 
 from interlock.beside import LARGE
@@ -34,7 +35,7 @@ from interlock.core.request import Proposal
 from interlock.core.routing import tick
 from interlock.core.thread import is_thread
 from interlock.granting import Held, Unheld, covering, held_of
-from interlock.stops import Basis, Outdated, Stops
+from interlock.stops import Basis, Stops
 
 TOOLS = 1_000  # of whose grants the conditions are known
 LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself
@@ -181,6 +182,12 @@ class Gate:
         self, workspace: str, approval_id: str, runner: str, lease: int = execution.DEFAULT_LEASE, spec_sha256: str = ""
     ) -> Execution:
         """One winner; everybody else is told why not. What is frozen or denied now does not start."""
+        work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
+        stored = await self.stops.again(approval_id, work)
+        approval, args = stored.approval, stored.payload.args or b"{}"
+        return Execution(approval.id, approval.fence, args, approval.id, approval.lease_until or 0)
+
+    async def _start(self, workspace: str, approval_id: str, runner: str, lease: int, spec_sha256: str) -> Stored:
         judged = await self.stops.judged(self.policy, workspace, approval_id)
 
         def step(stored: Stored, moment: Moment, freezes: Sequence[Freeze]) -> Change[Approval]:
@@ -189,14 +196,7 @@ class Gate:
             stopped = self.stops.at_start(stored.approval, runner, freezes, judged)
             return execution.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, stopped=stopped)
 
-        try:
-            stored = await self._store.transition_stored(workspace, approval_id, step)
-        except Outdated:  # edited since it was judged; now that it is approved it is edited no more
-            self.stops.forget(approval_id)
-            return await self.start(workspace, approval_id, runner, lease, spec_sha256)
-        approval = stored.approval
-        args = stored.payload.args or b"{}"
-        return Execution(approval.id, approval.fence, args, approval.id, approval.lease_until or 0)
+        return await self._store.transition_stored(workspace, approval_id, step)
 
     async def renew(
         self, workspace: str, approval_id: str, fence: int, lease: int = execution.DEFAULT_LEASE

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 from interlock.beside import beside
@@ -32,7 +33,7 @@ from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
 from interlock.core.voting import Delegation
-from interlock.stops import Outdated, Specs, Stops, denial, no_specs
+from interlock.stops import Specs, Stops, denial, no_specs
 
 QUESTION = "request_human_input"
 ERASED = "The content of this call was erased."
@@ -108,29 +109,30 @@ class Inbox:
         return View(stored, status, await self._card(stored, spec), timeline, spec)
 
     async def decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
-        prepare = await self._prepared(workspace, approval_id, decision)
         try:
-            return await self._store.transition_by(
-                workspace,
-                approval_id,
-                reviewer,
-                lambda approval, moment, who: approvals.decide(approval, decision, who, moment, prepare(approval)),
+            return await self.stops.again(
+                approval_id, partial(self._decide, workspace, approval_id, decision, reviewer)
             )
-        except Outdated:  # edited since it was judged
-            self.stops.forget(approval_id)
-            return await self.decide(workspace, approval_id, decision, reviewer)
         except TOO_LATE as error:
             return await self.refuse(workspace, approval_id, decision, reviewer, error)
 
+    async def _decide(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> Approval:
+        prepare = await self._prepared(workspace, approval_id, decision)
+        return await self._store.transition_by(
+            workspace,
+            approval_id,
+            reviewer,
+            lambda approval, moment, who: approvals.decide(approval, decision, who, moment, prepare(approval)),
+        )
+
     async def foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         """Raises what `decide` would raise now; nothing is kept of it."""
+        await self.stops.again(approval_id, partial(self._foresee, workspace, approval_id, decision, reviewer))
+
+    async def _foresee(self, workspace: str, approval_id: str, decision: Decision, reviewer: Reviewer) -> None:
         stored = await self._store.get(workspace, approval_id)
         prepare = await self._prepared(workspace, approval_id, decision)
-        try:
-            prepared = prepare(stored.approval)
-        except Outdated:  # edited since it was judged
-            self.stops.forget(approval_id)
-            return await self.foresee(workspace, approval_id, decision, reviewer)
+        prepared = prepare(stored.approval)
         moment = Moment(self._clock(), behind=False)
         approval = self.stops.deferred(stored.approval, moment.now)
         if error := approvals.decide(approval, decision, reviewer, moment, prepared).error:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from interlock.core import freeze
 from interlock.core.approval import Approval
@@ -23,7 +23,10 @@ from interlock.core.policy import Deny, Policy, Verdict
 from interlock.core.ports import Page, Store
 
 KEPT = 10_000  # calls that are known to have been judged
+EDITS = 10  # of one call between judging it and writing, after which whoever wrote last is told to look again
 NAMES = 200  # agents' names of one key; one that uses more is covered by every agent's freeze
+
+T = TypeVar("T")
 
 
 class Outdated(Stale):
@@ -158,6 +161,17 @@ class Stops:
 
     def forget(self, approval_id: str) -> None:
         self._judged.pop(approval_id, None)
+
+    async def again(self, approval_id: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Repeats what found the call edited since it was judged, as often as it was. Raises Outdated after that."""
+        for left in reversed(range(EDITS)):
+            try:
+                return await work()
+            except Outdated:
+                self.forget(approval_id)
+                if not left:
+                    raise
+        raise AssertionError("not reached")
 
     def forget_all(self) -> None:
         """People changed, and rules look at their teams; or pins did, and rules look at effects."""

@@ -5,9 +5,10 @@ import pytest
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Seen
-from interlock.core.errors import DeniedNow
+from interlock.core.errors import DeniedNow, Stale
 from interlock.core.outcome import Finished, Refused
 from interlock.core.ports import User
+from interlock.stops import EDITS, Judged
 from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
@@ -185,3 +186,24 @@ async def test_a_known_call_that_was_cancelled_so_is_told_as_refused(parts: Part
     outcome = await parts.gate.check(call(), WRITE)
     assert isinstance(outcome, Refused)
     assert outcome.approval_id == approval_id
+
+
+async def test_a_call_that_is_never_found_as_it_was_judged_is_given_up_on(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller is told to look again. It was tried without an end once, each time deeper than the last."""
+    tried: list[str] = []
+
+    async def judged(_: object, __: str, approval_id: str) -> Judged:
+        tried.append(approval_id)
+        return Judged("0" * 64)
+
+    first, second = await pending(parts), await pending(parts, 2)
+    await approve(parts, first)
+    monkeypatch.setattr(parts.gate.stops, "judged", judged)
+    with pytest.raises(Stale, match="Look again"):
+        await parts.gate.start("default", first, "runner")
+    assert (tried, await status(parts, first)) == ([first] * EDITS, "approved")
+    with pytest.raises(Stale, match="Look again"):
+        await approve(parts, second)
+    assert (tried[EDITS:], await status(parts, second)) == ([second] * EDITS, "pending")
