@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.faults.chat_agent import ANN, POLICY, Chat, Outside, chat_of, person
 from tests.places import migrated
 from tests.postgres import Server

@@ -10,13 +10,13 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.floors import Bench, Postgres
+from interlock.app.bootstrap import Parts, wire_store
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.event import Payload
 from interlock.core.outcome import Proceed, Waiting
 from interlock.stores.store import SqlStore
-from interlock.wiring import Parts, wire_store
 
 SPEC = ToolSpec("delete_file", "destructive", describe="Delete {path!r}")
 BOB = Reviewer("bob")

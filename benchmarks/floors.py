@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import psycopg
 
+from interlock.app.bootstrap import wall_clock
 from interlock.stores.postgres.database import WRITING, PostgresDatabase
 from interlock.stores.postgres.link import Link
 from interlock.stores.postgres.pipe import Answer, Pipe
 from interlock.stores.sqlite import SqliteDatabase
-from interlock.wiring import wall_clock
 from tests.places import migrated
 from tests.postgres import Server
 

@@ -19,11 +19,11 @@ from pathlib import Path
 import psycopg
 
 from benchmarks import cycles, report
+from interlock.app.bootstrap import Parts, wall_clock, wire_store
 from interlock.core.ports import Query
 from interlock.stores.postgres.database import PostgresDatabase
 from interlock.stores.sqlite import SqliteDatabase
 from interlock.stores.store import Database, SqlStore
-from interlock.wiring import Parts, wall_clock, wire_store
 from tests.places import migrated
 from tests.postgres import Server
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from interlock import audit
+from interlock.app import audit
+from interlock.app.bootstrap import wire
 from interlock.cli.processes import Processes
 from interlock.core.approval import Approval, decide
 from interlock.core.call import ToolSpec, propose, redact
@@ -27,7 +28,6 @@ from interlock.core.stamps import stamped
 from interlock.ledger_file import Source, export, verify_exports
 from interlock.stores import rows
 from interlock.stores.queries import load_queries
-from interlock.wiring import wire
 
 SPEC = ToolSpec("delete_file", "destructive", describe="Delete {path!r}")
 TERMS = Ask("files are deleted by people")

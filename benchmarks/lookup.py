@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from interlock.conditions import compile_condition
 from interlock.core.call import ToolSpec, propose
 from interlock.core.policy import Ask
-from interlock.policy_file import load_policy
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import load_policy
 
 
 def policy_text(rules: int, condition: str) -> str:

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benchmarks.cycles import SPEC, cycle
+from interlock.app.bootstrap import Parts, wall_clock, wire
 from interlock.core.call import propose
 from interlock.core.outcome import Waiting
-from interlock.wiring import Parts, wall_clock, wire
 
 AGENTS = 64  # how many the busy process serves at once
 

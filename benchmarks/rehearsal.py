@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.conditions import compile_condition
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.rehearsal import Recorded, rehearse
-from interlock.policy_file import load_policy
-from interlock.rehearse import rehearse as rehearse_store
-from interlock.templates import template
-from interlock.wiring import Parts, wire
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import load_policy
+from interlock.policy.rehearsal import rehearse as rehearse_store
+from interlock.policy.templates import template
 
 IN_FORCE = load_policy(template("money"), compile_condition).policy
 DRAFT = load_policy(template("money").replace("<= 100.0", "<= 250.0"), compile_condition).policy

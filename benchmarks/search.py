@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.approval import Approval, Decided
 from interlock.core.call import Subject, ToolSpec, propose
 from interlock.core.canonical import plain_json
@@ -36,7 +37,6 @@ from interlock.core.search import words_of
 from interlock.stores import rows
 from interlock.stores.queries import load_queries
 from interlock.stores.searching import LOT
-from interlock.wiring import Parts, wire
 from tests.postgres import Server
 
 BEGAN = 1_700_000_000_000

@@ -10,13 +10,13 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from interlock.app.bootstrap import wire
 from interlock.chat.stream import Position
+from interlock.config.load import load_settings
 from interlock.core.identity import Principal
 from interlock.server.serve import site_of
-from interlock.settings import load_settings
 from interlock.web.running import working
 from interlock.web.site import Site
-from interlock.wiring import wire
 
 MESSAGES = ("list objectives", 'create an objective "Answer within a day"', "ask me which colour to use")
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import httpx2
 
+from interlock.app.bootstrap import Parts
+from interlock.app.gate import Execution
 from interlock.client import Client, Standing
 from interlock.client.shapes import afar
-from interlock.configuration import Settings
+from interlock.config.models import Settings
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import read
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Outcome
 from interlock.core.policy import Policy
-from interlock.gate import Execution
 from interlock.server.app import build
 from interlock.server.serve import site_of
 from interlock.web.site import Site
-from interlock.wiring import Parts
 
 URL = "http://127.0.0.1:8321"
 

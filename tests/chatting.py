@@ -9,14 +9,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from interlock.app.bootstrap import wire
+from interlock.app.gate import Gate
+from interlock.app.inbox import Inbox
+from interlock.app.workspaces import Doors, Workspaces
 from interlock.chat.agents import Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Toolbox
 from interlock.chat.turn import Parts as TurnParts
-from interlock.conditions import compile_condition
-from interlock.configuration import Agent
+from interlock.config.models import Agent
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
@@ -26,13 +29,10 @@ from interlock.core.policy import Policy
 from interlock.core.ports import Query, User
 from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.core.thread import Line, Thread
-from interlock.gate import Gate
-from interlock.inbox import Inbox
-from interlock.schemas import validate
+from interlock.policy.conditions import compile_condition
+from interlock.runtime.json_schema import validate
 from interlock.stores.store import SqlStore
 from interlock.tools.tool import Kit, Tool, Use, schema
-from interlock.wiring import wire
-from interlock.workspaces import Doors, Workspaces
 from tests.places import Place
 from tests.support import BOB, Clock
 

@@ -10,9 +10,9 @@ import json
 import sys
 import threading
 
+from interlock.app.bootstrap import wire
 from interlock.core.ports import Shelf
 from interlock.faults import plan
-from interlock.wiring import wire
 
 
 async def main(url: str, keys: str, fault: str = "") -> None:

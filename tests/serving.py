@@ -20,11 +20,11 @@ from typing import Any
 
 import httpx2
 
-from interlock.configuration import Quotas, Settings
-from interlock.configuration import Server as Serving
+from interlock.app.bootstrap import Parts, wire
+from interlock.config.models import Quotas, Settings
+from interlock.config.models import Server as Serving
 from interlock.server.serve import Server, site_of
 from interlock.web.logs import Log
-from interlock.wiring import Parts, wire
 from tests.audit_events import SERVER_STARTED
 
 INTERLOCK = (sys.executable, "-m", "interlock")

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.event import Payload
@@ -15,7 +16,6 @@ from interlock.core.ledger import Fault, Verifier
 from interlock.core.outcome import Waiting
 from interlock.stores.migrate import migrate_sqlite
 from interlock.stores.sqlite import connect
-from interlock.wiring import Parts, wire
 from tests.places import File, Place
 
 START = 1_800_000_000_000

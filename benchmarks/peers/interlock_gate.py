@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks.durability import PRAGMAS, SETTINGS, sqlite_durability
 from benchmarks.peers import TOOL, Place, Tool, arguments
+from interlock.app.bootstrap import database_of, wire_store
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
 from interlock.core.decision import Approve, Reviewer, Seen
@@ -16,7 +17,6 @@ from interlock.stores.postgres.database import WRITING
 from interlock.stores.postgres.link import Link
 from interlock.stores.sqlite import SqliteDatabase
 from interlock.stores.store import SqlStore
-from interlock.wiring import database_of, wire_store
 
 TITLE = "Interlock"
 DATABASES = ("sqlite", "postgresql")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import ASSISTANT, BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
@@ -16,18 +17,17 @@ from interlock.chat.stream import Follower, Position, Told
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Source, Toolbox
 from interlock.chat.turn import OpenModel, Parts
-from interlock.configuration import DEFAULT_WORKSPACE, Agent, Settings
+from interlock.config.models import DEFAULT_WORKSPACE, Agent, Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.prompt import Model
 from interlock.core.thread import Thread
 from interlock.demo.script import ScriptedModel
 from interlock.folders import Folders
-from interlock.runner import is_dead, this_runner
-from interlock.schemas import check_schema
+from interlock.runtime.json_schema import check_schema
+from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.stores.store import SqlStore
 from interlock.stores.threads import NO_END
 from interlock.tools.tool import Kit
-from interlock.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from interlock.tools.mcp.servers import McpServers

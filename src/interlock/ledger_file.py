@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import BinaryIO
 
-from interlock.audit import Progress, Report, head_at, report_of
+from interlock.app.audit import Progress, Report, head_at, report_of
 from interlock.core.canonical import parse, plain_json
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
 from interlock.core.heads import SignedHead, read_head

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple, cast
 
+from interlock.app.inbox import View, covers_of
+from interlock.app.workspaces import Doors, Workspaces
 from interlock.channels.channel import Answering, Channel, Listening, Proving, Reply
-from interlock.configuration import DEFAULT_WORKSPACE, Settings
+from interlock.config.models import DEFAULT_WORKSPACE, Settings
 from interlock.core.binding import LIVES, Claim, read, signed
 from interlock.core.card import visible
 from interlock.core.decision import Decision, Reviewer
@@ -26,13 +28,11 @@ from interlock.core.ports import User
 from interlock.core.routes import Contact, Routes
 from interlock.courier import Courier, Log, Office
 from interlock.faults import plan as faulty
-from interlock.inbox import View, covers_of
-from interlock.runner import is_dead, this_runner
+from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.stores.answering import Place
 from interlock.stores.store import SqlStore
 from interlock.stores.transaction import TOLD
 from interlock.workspace_channels import WorkspaceChannels, channels_of
-from interlock.workspaces import Doors, Workspaces
 
 Chore = Callable[[asyncio.Event], Awaitable[None]]
 LINK_LIVES = 7 * 24 * 3_600_000  # milliseconds that a link lets somebody look at a call that has ended

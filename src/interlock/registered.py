@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from interlock.chat.toolbox import Toolbox
-from interlock.configuration import Action, is_ready
+from interlock.config.models import Action, is_ready
 from interlock.core.call import ToolSpec
 from interlock.core.names import without_case
 

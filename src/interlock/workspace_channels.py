@@ -7,8 +7,9 @@ from datetime import time
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from interlock.channels.channel import Channel, Kit, opened
-from interlock.configuration import QuietHours, Settings
+from interlock.app.bootstrap import Reaching
+from interlock.channels.channel import Channel, Kit, kind_of, opened
+from interlock.config.models import DASHBOARD, QuietHours, Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.routes import PLACE, Means, Quiet, Routes, gaps
 
@@ -30,6 +31,22 @@ def channels_of(settings: Settings, public_url: str) -> WorkspaceChannels:
     if missing := gaps(routes):
         raise Misconfigured("Some calls would reach nobody: " + "; ".join(missing) + ". See: interlock doctor")
     return WorkspaceChannels(channels, routes)
+
+
+def reaching_of(settings: Settings, workspace: str = "default") -> Reaching:
+    """Channels are checked once any workspace has some, as teams are. Raises Misconfigured for an unknown kind."""
+    own = settings.of(workspace)
+    if not settings.with_channels():
+        return Reaching(own.routing.reminders)
+    places = True in {_has_places(name, channel.kind) for name, channel in own.channels.items()}
+    return Reaching(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), places)
+
+
+def _has_places(name: str, kind: str) -> bool:
+    try:
+        return kind_of(kind).MEANS.has_places
+    except Misconfigured as error:
+        raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
 
 def routes_of(settings: Settings, means: Mapping[str, Means]) -> Routes:

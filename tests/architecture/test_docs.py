@@ -13,8 +13,8 @@ import typer
 
 import interlock
 from interlock.cli import app
-from interlock.conditions import compile_condition
-from interlock.policy_file import load_policy
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import load_policy
 
 TOP = Path(__file__).resolve().parents[2]
 DOCS = TOP / "docs"

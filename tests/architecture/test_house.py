@@ -86,12 +86,12 @@ def test_core_has_no_io_no_clock_no_chance_and_no_async() -> None:
 
 
 def test_only_the_settings_read_the_environment() -> None:
-    assert users_of(ENVIRONMENT) <= {"src/interlock/settings.py"}
+    assert users_of(ENVIRONMENT) <= {"src/interlock/config/load.py"}
 
 
 def test_only_wiring_reads_the_wall_clock() -> None:
     """All others, the command line too, are given a clock."""
-    assert users_of(WALL_CLOCK) <= {"src/interlock/wiring.py"}
+    assert users_of(WALL_CLOCK) <= {"src/interlock/app/bootstrap.py"}
 
 
 def test_requirement_files_hold_hashes_and_no_address() -> None:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Reviewer
 from interlock.core.outcome import Waiting
-from interlock.wiring import Parts, wire
 
 SPEC = ToolSpec("send_mail", "write", describe="Send {subject!r} to {to!r}")
 BOB = Reviewer("bob")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from interlock.app.bootstrap import wall_clock
 from interlock.core.binding import LIVES, Claim, signed
-from interlock.wiring import wall_clock
 from tests.browser.people import READY, Site, Visit
 from tests.browser.test_axe import barriers
 from tests.standins.hooks import Answer, Receiver, receiving

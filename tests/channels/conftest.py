@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from interlock.wiring import Parts
+from interlock.app.bootstrap import Parts
 from tests.places import Place
 from tests.server.conftest import app, client, keys, settings, site
 from tests.standins.mail_server import MailServer, mail_server

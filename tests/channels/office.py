@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.configuration import Channel, Escalation, Routing, Settings
+from interlock.app.bootstrap import Parts, doors_of
+from interlock.app.workspaces import Workspaces
+from interlock.config.models import Channel, Escalation, Routing, Settings
 from interlock.core.delivery import Status
 from interlock.reach import reach_of
 from interlock.web.logs import Log
-from interlock.wiring import Parts, doors_of
-from interlock.workspaces import Workspaces
 
 URL = "https://interlock.example"
 STATUSES: tuple[Status, ...] = ("due", "sending", "sent", "parked", "dropped", "grouped")

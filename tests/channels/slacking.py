@@ -10,16 +10,15 @@ from typing import Any
 
 import httpx2
 
-from interlock.configuration import Channel, Routing, Server, Settings
-from interlock.core.call import ToolSpec
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Channel, Routing, Server, Settings
+from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.outcome import Waiting
 from interlock.core.ports import User
 from interlock.courier import Courier
-from interlock.inbox import QUESTION
 from interlock.server.app import build
 from interlock.server.serve import site_of
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.standins.slack import APP, BOT, SECRET, Json, Open, Post, Slack, served
 from tests.support import Clock, call, opened, pending, status

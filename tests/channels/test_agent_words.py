@@ -11,8 +11,8 @@ from interlock.channels.parts.letter import letter, plain_text
 from interlock.channels.parts.mail_html import html_of
 from interlock.channels.teams import _envelope
 from interlock.channels.webhook import _full
+from interlock.core.call import QUESTION
 from interlock.core.message import Topic
-from interlock.inbox import QUESTION
 from tests.channels.messages import message, topic
 
 DESCRIPTION, PREVIEW = "Look at the weather", "It will be sunny"

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from interlock.addresses import Egress
 from interlock.channels import apprise
 from interlock.channels.channel import Answering, Channel, Kit, Later, opened
 from interlock.channels.parts.telling import Job, guard
 from interlock.core.errors import Misconfigured
+from interlock.net.address_policy import Egress
 from tests.channels.messages import HOSTILE, LINK, message, topic
 from tests.standins.hooks import TROUBLES, Receiver, receiving
 from tests.standins.longtail import discord, ntfy

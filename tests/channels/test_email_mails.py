@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from interlock.app.bootstrap import Parts, doors_of
+from interlock.app.workspaces import Workspaces
 from interlock.channels.channel import Kit, opened
-from interlock.configuration import Channel, Routing, Settings
+from interlock.config.models import Channel, Routing, Settings
 from interlock.core.decision import Reject, Seen
 from interlock.core.message import Recipient
 from interlock.core.ports import User
 from interlock.reach import Reach, reach_of
 from interlock.web.logs import Log
-from interlock.wiring import Parts, doors_of
-from interlock.workspaces import Workspaces
 from tests.standins.mail_server import Mail, MailServer, valid
 from tests.support import BOB, OK, WRITE, Clock, approve, pending
 from tests.support import opened as opened_parts

@@ -11,15 +11,15 @@ from typing import cast
 import pytest
 
 from interlock import channels
+from interlock.app.bootstrap import Parts
 from interlock.channels.channel import COMMON, KINDS, Channel, DeliveryFailed, Kit, Later, kind_of, opened
-from interlock.configuration import Channel as Configured
+from interlock.config.models import Channel as Configured
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Purpose, Recipient
 from interlock.core.ports import User
 from interlock.core.routes import Means
-from interlock.wiring import Parts
 from tests.channels.every import STANDS, WORDS, Stand
 from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
 from tests.channels.office import Office

@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from interlock.app.bootstrap import wire
 from interlock.core.ports import User
-from interlock.wiring import wire
 from tests.serving import make_keys, serving
 from tests.standins.slack import APP, BOT, SECRET, Slack, buttons, served
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook as Standard
 
-from interlock.configuration import Channel, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Channel, Settings
 from interlock.core.outcome import Waiting
 from interlock.core.ports import User
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.asking import Got, ask
 from tests.serving import make_keys
 from tests.support import WRITE, Clock, call, kinds, pending, status

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.configuration import Channel
-from interlock.wiring import Parts
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Channel
 from tests.channels.office import Office
 from tests.standins.hooks import TROUBLES, Receiver, receiving
 from tests.support import OK, Clock, approve, kinds, pending

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from interlock.configuration import Settings
+from interlock.app.bootstrap import Parts, Reaching, doors_of
+from interlock.app.workspaces import Workspaces
+from interlock.config.models import Settings
 from interlock.core.message import Message
 from interlock.core.routes import Routes
 from interlock.courier import Courier
 from interlock.reach import Reach
 from interlock.web.logs import Log
-from interlock.wiring import Parts, Reaching, doors_of
-from interlock.workspaces import Workspaces
 
 
 class Told:

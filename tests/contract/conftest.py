@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.wiring import Parts, wire
+from interlock.app.bootstrap import Parts, wire
 from tests.places import Place
 from tests.serving import make_keys, serving_here
 from tests.support import Clock, opened

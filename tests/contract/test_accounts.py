@@ -12,14 +12,14 @@ import pytest
 from interlock.accounts.accounts import ANSWERS, HOUR, KEPT, OF_A_NAME, OF_AN_ADDRESS, SESSION, USED, Accounts
 from interlock.accounts.keys import NEVER, OF_PEOPLE
 from interlock.accounts.members import SESSIONS
+from interlock.app.bootstrap import Parts
+from interlock.app.worker import TIDY_EVERY
 from interlock.core.erasure import Erasure
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
 from interlock.core.event import TIME
 from interlock.core.identity import Bindings, Principal
 from interlock.core.policy import People
 from interlock.core.ports import AccountStore, User
-from interlock.wiring import Parts
-from interlock.worker import TIDY_EVERY
 from tests.places import Place
 from tests.support import ADA, START, Clock, every_kind, faults, opened
 

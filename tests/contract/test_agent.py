@@ -23,12 +23,12 @@ from interlock import (
     ToolSpec,
     Waiting,
 )
+from interlock.app.bootstrap import Parts
 from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidRequest
 from interlock.core.identity import Bindings
 from interlock.core.outcome import Proceed
 from interlock.library.agent import LONG, Agent, Ran, short, told
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB
 

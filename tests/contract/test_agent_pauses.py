@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from interlock import Interlock, Waiting
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.pause import MAX_STATE, Pause
 from interlock.library.agent import Agent, Ran
-from interlock.wiring import Parts
 from tests.support import approve
 
 SEND = ToolSpec("send", "write")

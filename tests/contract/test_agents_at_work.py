@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts, doors_of
+from interlock.app.workspaces import Doors, Workspaces
 from interlock.chat.agents import BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Toolbox
 from interlock.chat.turn import Parts as TurnParts
-from interlock.configuration import Agent
+from interlock.config.models import Agent
 from interlock.core.decision import Approve, Seen
 from interlock.core.identity import Principal
 from interlock.core.ports import Query, Stored
 from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
-from interlock.runner import is_dead, this_runner
+from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.tools.tool import Kit
-from interlock.wiring import Parts, doors_of
-from interlock.workspaces import Doors, Workspaces
 from tests.support import ADA
 
 ANN = Principal("default", "ann", "reviewer")

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import parse
 from interlock.core.decision import Approve, Edit, Reject, Seen, read_decision
 from interlock.core.errors import InvalidDecision, InvalidRequest, Misconfigured, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB, WRITE, Clock, call, faults, kinds, opened, pending, status
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.configuration import Agent
+from interlock.config.models import Agent
 from interlock.core import thread as threads
 from interlock.core.prompt import Replied, Said, Wish
 from interlock.core.thread import Thread

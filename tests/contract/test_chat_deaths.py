@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.configuration import Agent
+from interlock.config.models import Agent
 from interlock.core.decision import Approve, Seen
 from interlock.core.prompt import Prompt, Replied
 from interlock.core.thread import Thread

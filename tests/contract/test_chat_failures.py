@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.chat.agents import Agents
-from interlock.configuration import Agent
+from interlock.config.models import Agent
 from interlock.core.approval import Approval
 from interlock.core.errors import Conflict, ModelFailed, NotFound, StoreUnavailable
 from interlock.core.ports import Query

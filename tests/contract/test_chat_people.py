@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interlock.chat.threads import Said
-from interlock.configuration import Agent
+from interlock.config.models import Agent
 from interlock.core.decision import Approve, Seen
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
 from interlock.core.prompt import Delta, Prompt, Replied, Wish

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import pytest
 
 from interlock import Edit, Interlock, Reject, Seen
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Stored
 from interlock.core.ports import Query
 from interlock.integrations.claude_code import GRACE, hooks
-from interlock.wiring import Parts, wire
 from tests.places import Place
 
 COMMAND = {"command": "make deploy"}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts
+from interlock.app.gate import preview_of
 from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import POSTS, fill
-from interlock.gate import preview_of
 from interlock.stores.records import SqlRecords
 from interlock.tools import cms
 from interlock.tools.tool import Kit, Tool, Use
-from interlock.wiring import Parts
 from tests.support import approve, call
 
 FOUR = ["story", "team", "values", "find-us"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from interlock import audit
+from interlock.app import audit
+from interlock.app.bootstrap import Parts
 from interlock.channels.channel import Never
 from interlock.core.decision import Reject
 from interlock.core.erasure import Erasure
 from interlock.core.ports import Query, User
 from interlock.core.routes import Means, Routes
-from interlock.wiring import Parts
 from tests.contract.test_courier import Set, Told
 from tests.places import Place
 from tests.support import ADA, BOB, START, Clock, approve, pending

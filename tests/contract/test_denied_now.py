@@ -2,14 +2,14 @@
 
 import pytest
 
+from interlock.app.bootstrap import Parts
+from interlock.app.stops import EDITS, Judged
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Seen
 from interlock.core.errors import DeniedNow, Stale
 from interlock.core.outcome import Finished, Refused
 from interlock.core.ports import User
-from interlock.stops import EDITS, Judged
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB, OK, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 

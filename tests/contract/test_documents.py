@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from interlock import folders as module
+from interlock.app.bootstrap import Parts
 from interlock.core.errors import ToolFailed
 from interlock.folders import Folders, Looked, passages_of
 from interlock.stores.documents import SqlDocuments
 from interlock.tools.documents import PAGE, reads
 from interlock.tools.tool import Kit, Use
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import Clock, opened
 from tests.tools.small import until

@@ -7,7 +7,10 @@ from typing import TypeVar
 
 import pytest
 
-from interlock import Interlock, audit
+from interlock import Interlock
+from interlock.app import audit
+from interlock.app.bootstrap import Parts, wire, wire_store
+from interlock.app.worker import Worker
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Approve, Reject, Respond, Reviewer, Seen
 from interlock.core.erasure import Erased, Erasure
@@ -17,8 +20,6 @@ from interlock.core.ledger import Entry
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
 from interlock.core.ports import Query
 from interlock.stores import erasing
-from interlock.wiring import Parts, wire, wire_store
-from interlock.worker import Worker
 from tests.places import Place
 from tests.support import ADA, BOB, OK, START, WRITE, Clock, approve, call, kinds, opened, pending, status
 
@@ -498,7 +499,7 @@ async def test_much_is_forgotten_in_lots_and_a_sweep_does_only_so_many(
     patient: Parts, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(erasing, "LOT", 2)
-    monkeypatch.setattr("interlock.worker.FORGET_MOST", 5)
+    monkeypatch.setattr("interlock.app.worker.FORGET_MOST", 5)
     for number in range(25):
         await succeeded(patient, number)
     clock.forward(2 * DAY)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
 from interlock.core.decision import Edit, Reject, Respond, Reviewer, Seen
@@ -22,7 +23,6 @@ from interlock.core.event import Payload
 from interlock.core.execution import MAX_LATE
 from interlock.core.grant import Grant
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
-from interlock.wiring import Parts
 from tests.afar import from_afar, is_afar, known_as
 from tests.places import Place
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.condition_work import MOST
+from interlock.app.bootstrap import Parts
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Reviewer
@@ -22,8 +22,8 @@ from interlock.core.ledger import Entry
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy import Condition
 from interlock.core.ports import Begin, Grants
+from interlock.policy.condition_cost import MOST
 from interlock.stores.store import SqlStore
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
 
@@ -217,7 +217,7 @@ async def test_conditions_of_grants_share_the_time_of_the_call(parts: Parts) -> 
 
 
 async def test_conditions_are_known_of_so_many_tools_only(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.gate.TOOLS", 1)
+    monkeypatch.setattr("interlock.app.gate.TOOLS", 1)
     for tool in ("pay", "move", "pay"):
         spec = ToolSpec(tool, "write")
         number = len(parts.gate._granting) + len(await kinds(parts))

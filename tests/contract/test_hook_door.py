@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.app.bootstrap import wire
 from interlock.cli.hook_door import Local
 from interlock.core.call import ToolSpec
 from interlock.core.errors import AlreadyStarted, Misconfigured
 from interlock.core.event import Payload
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
-from interlock.wiring import wire
 from tests.places import Place
 from tests.support import call
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import (
@@ -21,7 +22,6 @@ from interlock.core.errors import (
 from interlock.core.grant import Grant
 from interlock.core.outcome import Finished, Proceed
 from interlock.core.policy import People
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 

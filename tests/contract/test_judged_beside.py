@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Seen
 from interlock.core.outcome import Refused, Waiting
 from interlock.core.policy import Facts, Policy, Rule
 from interlock.core.ports import User
-from interlock.wiring import Parts
 from tests.support import BOB, WRITE, approve, call, pending
 
 LONG, SHORT = {"path": "x" * 10_000}, {"path": "x"}

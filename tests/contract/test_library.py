@@ -28,11 +28,11 @@ from interlock import (
     Waiting,
     propose,
 )
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Decision
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.event import Stored
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.places import Place
 from tests.support import BOB, faults
 

@@ -11,15 +11,15 @@ from uuid import UUID
 import httpx2
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.errors import Misconfigured, ToolFailed
 from interlock.core.ports import Records
 from interlock.demo.linear.content import fill
 from interlock.demo.linear.standin import StandIn
-from interlock.schemas import validate
+from interlock.runtime.json_schema import validate
 from interlock.tools import linear
 from interlock.tools.linear_api.talk import access_of, id_of
 from interlock.tools.tool import Kit, Tool, Use
-from interlock.wiring import Parts
 from tests.standins.linear import Line, served
 from tests.support import Clock
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.ports import Records
 from interlock.demo.linear.content import fill
 from interlock.demo.linear.kinds import KINDS
@@ -16,7 +17,6 @@ from interlock.demo.linear.standin import StandIn
 from interlock.tools import linear
 from interlock.tools.linear_api.talk import id_of
 from interlock.tools.tool import Kit, Use
-from interlock.wiring import Parts
 from tests.standins.linear import drive, sdk_is_installed, served, whole
 
 CREATE = "mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier } } }"

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from interlock.app.bootstrap import wire
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.errors import Expired
-from interlock.wiring import wire
 from tests.places import Place
 from tests.support import BOB, faults, pending, status
 

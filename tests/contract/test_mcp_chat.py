@@ -10,23 +10,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from interlock.app.bootstrap import Parts
 from interlock.assistant import Assistant
 from interlock.chat.agents import Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.toolbox import Toolbox
 from interlock.chat.turn import Parts as Chat
-from interlock.configuration import Agent, McpServer, Settings
+from interlock.config.models import Agent, McpServer, Settings
 from interlock.core.identity import Principal
 from interlock.core.ports import Query
 from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
-from interlock.runner import is_dead, this_runner
-from interlock.schemas import check_schema
+from interlock.runtime.json_schema import check_schema
+from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.server.serve import site_of
 from interlock.tools.mcp.connection import Pace
 from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Kit
-from interlock.wiring import Parts
 from tests.support import approve, every_kind, status
 from tests.tools.small import QUICK, ROOT, command, small
 

@@ -1,6 +1,6 @@
 """What people want to know of a database, on both of them."""
 
-from interlock.wiring import Parts
+from interlock.app.bootstrap import Parts
 from tests.support import WRITE, Clock, call
 
 DAY = 86_400_000

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import fill
-from interlock.schemas import validate
+from interlock.runtime.json_schema import validate
 from interlock.stores.records import SqlRecords
 from interlock.tools import okr
 from interlock.tools.tool import Kit, Tool, Use
-from interlock.wiring import Parts
 from tests.support import call
 
 NOW = "2027-Q1"  # where the tests' clock stands

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from interlock import faults as plans
+from interlock.app.bootstrap import Parts, wire
 from interlock.channels.channel import Gone, Later, Unsure
 from interlock.core.decision import Reject, Seen
 from interlock.core.delivery import Way, trial_of
@@ -22,7 +23,6 @@ from interlock.core.ports import User
 from interlock.core.routes import Means, Routes
 from interlock.courier.lane import AHEAD, AT_ONCE
 from interlock.faults import Point
-from interlock.wiring import Parts, wire
 from tests.contract.test_courier import Set, Told
 from tests.places import Place
 from tests.support import BOB, Clock, approve, faults, kinds, pending
@@ -304,7 +304,7 @@ async def test_what_a_dead_runner_held_is_told_at_once(parts: Parts) -> None:  #
     there = await begun(parts)
     await pending(parts)
     await there.courier.route()
-    program = "from interlock.runner import this_runner; print(this_runner())"
+    program = "from interlock.runtime.process_identity import this_runner; print(this_runner())"
     done = await asyncio.to_thread(
         subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -12,11 +12,11 @@ from typing import cast
 import pytest
 
 import interlock.tools
-from interlock.configuration import PACK_SETTINGS
+from interlock.app.bootstrap import wire
+from interlock.config.models import PACK_SETTINGS
 from interlock.core.call import Args
-from interlock.schemas import validate
+from interlock.runtime.json_schema import validate
 from interlock.tools.tool import Kit, Tool
-from interlock.wiring import wire
 
 SECRET = "a-secret-of-the-settings"
 SETTINGS: Mapping[str, object] = {"key": SECRET, "token": SECRET}

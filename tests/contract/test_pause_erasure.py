@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from interlock import audit
+from interlock.app import audit
+from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reject
 from interlock.core.erasure import Erasure
 from interlock.stores.pauses import Holder, Whose
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import ADA, BOB, Clock, approve, pending
 

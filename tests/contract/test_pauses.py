@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reject, Seen
 from interlock.core.errors import Conflict, LeaseLost
 from interlock.core.pause import MAX_STATE, Pause
 from interlock.stores.pauses import Holder, Whose
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB, Clock, approve, opened, pending
 

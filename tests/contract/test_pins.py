@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from interlock import audit
+from interlock.app import audit
+from interlock.app.bootstrap import Parts
 from interlock.core.call import Caller, ToolSpec
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.pins import MAX_DECLARED, MAX_PINS, Pin
 from interlock.core.ports import SeenTool, UsedTool
 from interlock.stores.counting import MAX_NAMES, MAX_WAITING
 from interlock.stores.steps import MINUTE
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import READ, START, Clock, call, faults, kinds, opened, pending
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.cli.doctor import examine
 from interlock.cli.hook_door import Local
 from interlock.cli.shared import Options
-from interlock.configuration import InlinePolicy, PolicyFile, Settings
+from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting
-from interlock.explain import explain
 from interlock.library.interlock import Interlock
-from interlock.own_policy import OwnPolicy
+from interlock.policy.explain import explain
+from interlock.policy.own_file import OwnPolicy
 from interlock.server.serve import site_of
 from interlock.web.site import Site
-from interlock.wiring import Parts, wire
 from tests.places import Place
 from tests.support import WRITE, Clock, call, opened
 

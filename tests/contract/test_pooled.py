@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from interlock.app.bootstrap import wire
 from interlock.core.errors import AlreadyDecided
 from interlock.core.outcome import Proceed
-from interlock.wiring import wire
 from tests.support import OK, approve, faults, pending, status
 
 

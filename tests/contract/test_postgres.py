@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from interlock.app.bootstrap import Parts, hidden, wire, wire_store
 from interlock.core.errors import AlreadyDecided, BindingBroken, Expired, Misconfigured, StoreUnavailable
 from interlock.stores.migrate import load_migrations
 from interlock.stores.postgres.batches import Batches
@@ -18,7 +19,6 @@ from interlock.stores.postgres.link import Link
 from interlock.stores.postgres.migrate import migrate
 from interlock.stores.postgres.pipe import Pipe
 from interlock.stores.store import SqlStore
-from interlock.wiring import Parts, hidden, wire, wire_store
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
 from tests.support import OK, Clock, approve, faults, kinds, opened, pending, status

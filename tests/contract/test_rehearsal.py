@@ -3,15 +3,15 @@
 import json
 from typing import Any
 
-from interlock.conditions import compile_condition
+from interlock.app.bootstrap import Parts
 from interlock.core.call import SECRET, Caller, ToolSpec
 from interlock.core.decision import Edit, Seen
 from interlock.core.event import Event
 from interlock.core.policy import Policy
 from interlock.core.rehearsal import Recorded
-from interlock.policy_file import load_policy
-from interlock.rehearse import Rehearsed, activity, rehearse, shadowed
-from interlock.wiring import Parts
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import load_policy
+from interlock.policy.rehearsal import Rehearsed, activity, rehearse, shadowed
 from tests.support import BOB, READ, WRITE, Clock, call, pending
 
 PAY = ToolSpec("pay", "write", describe="Pay {amount}", secret=("key",))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
@@ -17,7 +18,6 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.core.policy import People
 from interlock.core.removal import RemovalEffects
 from interlock.stores.transaction import Transaction
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import START, Clock, faults, kinds, opened
 

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
 from interlock.core.outcome import Proceed, Refused, Waiting
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB, READ, WRITE, Clock, approve, call, faults, kinds, opened, status
 

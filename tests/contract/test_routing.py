@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from interlock.app.bootstrap import Parts, Reaching
 from interlock.channels.parts import words
 from interlock.core.canonical import canonical
 from interlock.core.decision import Edit, Reject, Reviewer, Seen
@@ -17,8 +18,7 @@ from interlock.core.outcome import Proceed, Refused
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.core.routes import Means, Quiet, Routes
-from interlock.explain import explain
-from interlock.wiring import Parts, Reaching
+from interlock.policy.explain import explain
 from tests.channels.told import Set, Told
 from tests.support import START, WRITE, Clock, approve, call, faults, kinds, pending
 

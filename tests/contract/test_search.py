@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Seen
 from interlock.core.erasure import Erasure, Scope
@@ -22,7 +23,6 @@ from interlock.stores import finding, searching
 from interlock.stores.finding import Lot
 from interlock.stores.postgres import finding as postgres_finding
 from interlock.stores.queries import make_cursor
-from interlock.wiring import Parts
 from tests.journeys.programs import wait_until
 from tests.places import Base, Place, migrated
 from tests.postgres import Server

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.stores.migrate import migrate_sqlite
-from interlock.wiring import Parts
 from tests.places import File, Place
 from tests.support import OK, WRITE, Clock, approve, call, faults, opened, pending, status
 

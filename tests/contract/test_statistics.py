@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.approval import cancel
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
 from interlock.core.errors import Forbidden
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.server import plots
 from interlock.server.plots import DAY, HOUR, plotted
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, READ, START, Clock, approve, call, pending
 

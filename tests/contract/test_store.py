@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.approval import STATUSES, TRANSITIONS
 from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
 from interlock.core.event import Change, Event, Moment
@@ -15,7 +16,6 @@ from interlock.core.ports import Query, User
 from interlock.core.run import Run, close_run, open_run
 from interlock.stores.migrate import load_migrations
 from interlock.stores.writer import Work
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB, OK, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.chat.drafts import Drafts
 from interlock.chat.stream import Follower, Position, Told, position_of
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Moment
 from interlock.core.thread import Move, New, Place, Thread, claim, mirror, open_thread, park
 from interlock.stores.threads import Draft
-from interlock.wiring import Parts
 
 ID = "thread-1"
 BEGIN = Position()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core import thread as threads
 from interlock.core.call import ToolSpec, propose
 from interlock.core.confirmation import Confirmation
@@ -19,7 +20,6 @@ from interlock.core.thread import Move, New, Place, Thread, open_thread
 from interlock.stores.queries import load_queries
 from interlock.stores.threads import Draft
 from interlock.stores.transaction import DUE
-from interlock.wiring import Parts
 from tests.faults.contenders import claimed, thread_of
 from tests.places import Place as Where
 from tests.support import BOB, OK, START, Clock, faults, opened

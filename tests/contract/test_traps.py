@@ -3,10 +3,10 @@
 import asyncio
 import threading
 
+from interlock.app.bootstrap import Parts
 from interlock.core.decision import Respond
 from interlock.core.outcome import Answered, Proceed
 from interlock.core.ports import Watch
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.support import BOB, WRITE, Clock, approve, call, opened, pending
 

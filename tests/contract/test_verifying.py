@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from interlock import audit
+from interlock.app import audit
+from interlock.app.bootstrap import Parts, wire
+from interlock.app.freezes import Freezes
 from interlock.cli.hook_door import Local
 from interlock.core.call import Caller, ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
@@ -21,9 +23,7 @@ from interlock.core.grant import Grant
 from interlock.core.identity import Bindings
 from interlock.core.laws import Fault
 from interlock.core.policy import People
-from interlock.freezes import Freezes
 from interlock.stores import transaction
-from interlock.wiring import Parts, wire
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, opened, pending
 

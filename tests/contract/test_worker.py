@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.outcome import Proceed
-from interlock.runner import this_runner
-from interlock.wiring import Parts
+from interlock.runtime.process_identity import this_runner
 from tests.places import Place
 from tests.support import BOB, START, WRITE, Clock, approve, faults, kinds, opened, pending, status
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.channels.channel import Gone, Later, Reception
-from interlock.configuration import Channel, Settings
+from interlock.config.models import Channel, Settings
 from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.ports import User
@@ -18,7 +19,6 @@ from interlock.courier import Courier
 from interlock.reach import Reach
 from interlock.web.channel_states import send_again
 from interlock.web.logs import Log
-from interlock.wiring import Parts
 from interlock.workspace_channels import WorkspaceChannels
 from tests.channels.told import Set, Told
 from tests.support import Clock, approve, kinds, pending

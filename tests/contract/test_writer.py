@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.errors import StoreUnavailable
 from interlock.stores.sqlite import QUICK
 from interlock.stores.writer import FEW, Done, Work, Writer
-from interlock.wiring import Parts
 from tests.places import File, Place
 from tests.support import approve, faults, pending, status
 

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from interlock.configuration import Channel, Settings
+from interlock.app.bootstrap import Parts, doors_of, wire
+from interlock.app.workspaces import Workspaces
+from interlock.config.models import Channel, Settings
 from interlock.core.approval import Approval
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.reach import reach_of
 from interlock.web.logs import Log
-from interlock.wiring import Parts, doors_of, wire
-from interlock.workspaces import Workspaces
 from tests.frameworks.desk import Desk
 from tests.frameworks.outside import PATIENCE, Effects
 from tests.journeys.programs import wait_until

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.approval import FINAL
 from interlock.core.event import Stored
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.faults import histories
 from tests.faults.clients import DID, terms_of, tool_of
 from tests.faults.linearizable import NEVER, Life, Recorded, explain

@@ -12,14 +12,14 @@ from typing import IO, Any
 
 import psycopg
 
-from interlock import worker
+from interlock.app import worker
+from interlock.app.gate import Execution, Gate
+from interlock.app.inbox import Inbox
 from interlock.core import execution
 from interlock.core.approval import Approval
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import Outcome, Proceed
 from interlock.faults import FaultyConnection
-from interlock.gate import Execution, Gate
-from interlock.inbox import Inbox
 from interlock.stores.postgres.batches import Batches
 from interlock.stores.postgres.pipe import Answer
 from interlock.stores.postgres.session import Session

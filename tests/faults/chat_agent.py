@@ -15,27 +15,26 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from interlock.agents import AGENT
+from interlock.app.bootstrap import doors_of
+from interlock.app.workspaces import Workspaces
 from interlock.chat.agents import ASSISTANT, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.threads import Threads
 from interlock.chat.toolbox import Toolbox
 from interlock.chat.turn import Parts
-from interlock.configuration import Agent
-from interlock.core.call import ToolSpec
+from interlock.config.agents import AGENT
+from interlock.config.models import Agent
+from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import ModelFailed
 from interlock.core.identity import Principal
 from interlock.core.ports import User
 from interlock.core.prompt import Delta, Message, Prompt, Replied, Result, Said, Wish
 from interlock.faults import Point
-from interlock.inbox import QUESTION
-from interlock.runner import is_dead, this_runner
+from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.stores.store import SqlStore
 from interlock.tools.tool import Kit, Tool, Use, schema
-from interlock.wiring import doors_of
-from interlock.workspaces import Workspaces
 from tests.faults.lives import lines, note
 
 POLICY = """version: 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from interlock.app.gate import Execution
 from interlock.chat import turn
 from interlock.chat.calls import Calls
 from interlock.chat.held import Held
@@ -13,7 +14,6 @@ from interlock.core import thread as threads
 from interlock.core.outcome import Proceed
 from interlock.core.run import CallModel, Limits, Step, next_step
 from interlock.core.thread import Line, Move, New
-from interlock.gate import Execution
 from interlock.stores.transaction import Transaction
 from tests.faults.broken import EFFECT, Copy
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from interlock.agents import AGENT
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.config.agents import AGENT
 from interlock.core.canonical import digest
 from interlock.core.event import Stored
 from interlock.core.log import LOST, messages_of

@@ -18,12 +18,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from interlock.app.bootstrap import Parts, wire
+from interlock.app.gate import uuid7
 from interlock.core import thread as threads
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.ports import Query
 from interlock.core.thread import PREFIX, Place
-from interlock.gate import uuid7
-from interlock.wiring import Parts, wire
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.serving import Served, serving

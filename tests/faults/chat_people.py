@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from interlock.app.bootstrap import Parts
 from interlock.core.approval import Approval
+from interlock.core.call import QUESTION
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error
 from interlock.core.ports import Query
-from interlock.inbox import QUESTION
-from interlock.wiring import Parts
 from tests.faults.chat_agent import ANN, POLICY, Outside, chat_of
 from tests.faults.chat_laws import every_thread
 from tests.faults.lives import Life

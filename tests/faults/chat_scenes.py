@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from interlock import faults
+from interlock.app.bootstrap import wire
 from interlock.core.ports import Query
 from interlock.core.thread import Line, Thread
 from interlock.stores.store import SqlStore
-from interlock.wiring import wire
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
 from tests.faults.lives import Life, note
 

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import interlock.stores.postgres.database  # noqa: F401  loaded once: all processes run the same code
+from interlock.app.bootstrap import Parts, wire
+from interlock.core.call import QUESTION
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error
 from interlock.core.event import Stored
 from interlock.core.ports import Query
-from interlock.inbox import QUESTION
-from interlock.wiring import Parts, wire
 from tests.faults import chat_broken, chat_people
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
 from tests.faults.chat_laws import broken_laws

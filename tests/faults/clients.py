@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.app.bootstrap import Parts
+from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error
 from interlock.core.event import Payload
 from interlock.core.outcome import Refused
-from interlock.gate import Execution
-from interlock.wiring import Parts
 from tests.faults.histories import LOST, Recorder, of_approval, of_outcome, short
 from tests.models.model import Answer, Op, Terms
 

@@ -23,12 +23,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Approve, Reject, Seen
 from interlock.core.errors import Error
-from interlock.wiring import Parts, wire
 from tests.faults import weakened
 from tests.places import Base, File, Place, migrated
 from tests.postgres import Server

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from interlock.app.bootstrap import wire
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.outcome import Refused, Waiting
 from interlock.core.ports import Query
-from interlock.runner import this_runner
-from interlock.wiring import wire
+from interlock.runtime.process_identity import this_runner
 from tests.faults import chat_laws, chat_people, chat_scenes
 from tests.faults.laws import broken_files, broken_laws
 from tests.faults.lives import Life

@@ -20,13 +20,13 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.app.bootstrap import Parts, wire
 from interlock.core import thread as threads
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
 from interlock.core.errors import AlreadyDecided, AlreadyStarted, Conflict
 from interlock.core.event import Event, Moment
 from interlock.stores.postgres import batches as batching
-from interlock.wiring import Parts, wire
 from tests.support import WRITE, approve, pending
 
 LEASE = 30_000

@@ -28,10 +28,10 @@ from typing import Any
 
 import yaml
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import propose
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.outcome import Proceed, Waiting
-from interlock.wiring import Parts, wire
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.standins.hooks import Heard, Receiver, receiving

@@ -21,10 +21,10 @@ from typing import Any
 
 import httpx2
 
+from interlock.app.bootstrap import wire
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, StoreUnavailable
-from interlock.durations import parse_time
-from interlock.wiring import wire
+from interlock.runtime.durations import parse_time
 from tests.faults import clients, http_server
 from tests.faults.aftermath import judge
 from tests.faults.clients import DID, PEOPLE, POLICY, SPECS, Life, terms_of, tool_of

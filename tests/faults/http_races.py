@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from benchmarks.http.wire import Connection, connect, post
-from interlock.wiring import Parts, wire
+from interlock.app.bootstrap import Parts, wire
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.serving import serving

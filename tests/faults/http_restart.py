@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import httpx2
 
 from benchmarks.growth import fill_postgres, fill_sqlite
-from interlock.wiring import wire
+from interlock.app.bootstrap import wire
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.postgres import Server

@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from interlock.app.gate import Execution, Gate
+from interlock.app.inbox import Inbox
 from interlock.chat.turn import Turn
 from interlock.cli import main
 from interlock.core import delivery as deliveries
 from interlock.core.delivery import Delivery
 from interlock.core.ports import Query
 from interlock.courier import Lane
-from interlock.gate import Execution, Gate
-from interlock.inbox import Inbox
 from interlock.stores import claiming
 from interlock.stores.store import SqlStore
 from tests.faults import sabotage

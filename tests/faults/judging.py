@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 
 TOP = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0  # seconds after which something counts as stuck

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interlock.wiring import file_of
+from interlock.app.bootstrap import file_of
 from tests.faults import chat_scenes, lives
 from tests.faults.companion import accompany
 from tests.faults.jobs import Job

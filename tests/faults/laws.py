@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.canonical import digest
 from interlock.core.event import Stored
 from interlock.core.ledger import Entry
 from interlock.core.ports import Query
 from interlock.ledger_file import Source, verify_exports
-from interlock.wiring import Parts, wire
 from tests.faults.lives import Life, lines
 
 RAN = {"succeeded", "failed", "unknown"}

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, Error, StoreUnavailable
-from interlock.wiring import Parts, wire
 from tests.faults import weakened
 from tests.support import OK, approve, pending, status
 

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.app.bootstrap import wire
 from interlock.stores import migrate as migrations
 from interlock.stores.migrate import Migration
-from interlock.wiring import wire
 from tests.faults.grounds import Bases, Files, Ground
 from tests.postgres import Server
 from tests.support import OK, approve, pending

@@ -25,6 +25,7 @@ from typing import Any
 
 import psycopg
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error, NotFound
@@ -33,7 +34,6 @@ from interlock.core.grant import Grant
 from interlock.core.policy import People
 from interlock.core.ports import Query, User
 from interlock.stores.writer import NOTHING, Work
-from interlock.wiring import Parts, wire
 from tests.places import migrated
 from tests.postgres import Server
 from tests.support import START, Clock

@@ -9,10 +9,10 @@ import asyncio
 import sys
 import threading
 
+from interlock.app.bootstrap import wire
 from interlock.faults import plan
-from interlock.runner import is_dead, this_runner
+from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.stores.pauses import Holder, Whose
-from interlock.wiring import wire
 
 MINE = Whose("default", "mailer")
 

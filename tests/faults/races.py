@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Reviewer
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.faults import histories, sabotage
 from tests.faults.aftermath import judge
 from tests.faults.clients import PEOPLE, POLICY, Client, Life, tool_of

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from interlock.app.gate import Execution, Gate
+from interlock.app.inbox import Inbox
 from interlock.core import approval as approvals
 from interlock.core import execution
-from interlock.gate import Execution, Gate
-from interlock.inbox import Inbox
 from interlock.stores.sqlite import SqliteDatabase
 
 PENDING_TASKS: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be collected before it ran

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from interlock import CallUnknown, Interlock, faults, ledger_file
+from interlock.app.bootstrap import Parts, file_of, wire
 from interlock.cli.audit import _whole_file
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Approve, Edit, Reject, Reviewer, Seen
@@ -20,9 +21,8 @@ from interlock.core.heads import SignedHead
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.ports import Query
 from interlock.faults import Point
-from interlock.runner import this_runner
+from interlock.runtime.process_identity import this_runner
 from interlock.stores.backup import copy
-from interlock.wiring import Parts, file_of, wire
 from tests.faults import chat_scenes
 from tests.faults.lives import Life, note
 

@@ -11,8 +11,8 @@ import sys
 import threading
 from typing import Any
 
+from interlock.app.bootstrap import wire
 from interlock.stores.postgres.pipe import Pipe
-from interlock.wiring import wire
 from tests.support import approve
 
 

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import interlock.stores.postgres.database  # noqa: F401  loaded once: all processes run the same code
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.errors import StoreUnavailable
-from interlock.runner import this_runner
-from interlock.wiring import Parts, wire
+from interlock.runtime.process_identity import this_runner
 from tests.faults import sabotage
 from tests.faults.aftermath import judge
 from tests.faults.clients import POLICY, Client, forbidden

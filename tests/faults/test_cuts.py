@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
+from interlock.app.bootstrap import wire
 from interlock.core.errors import StoreUnavailable
 from interlock.stores.postgres.link import persist
-from interlock.wiring import wire
 from tests.faults.cuts import SOCKET, Wire
 from tests.faults.reports import caught, report
 from tests.postgres import Server

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.runner import is_dead
+from interlock.app.bootstrap import wire
+from interlock.runtime.process_identity import is_dead
 from interlock.stores.pauses import Holder
-from interlock.wiring import wire
 from tests.faults.pausing import MINE
 from tests.places import Place
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
+from interlock.app.bootstrap import wire
 from interlock.core.errors import StoreUnavailable
 from interlock.stores.postgres.link import persist
-from interlock.wiring import wire
 from tests.faults.cuts import SOCKET, Wire
 from tests.faults.readonly import follower
 from tests.faults.reports import caught, report
@@ -24,7 +24,7 @@ TOP = Path(__file__).resolve().parents[2]
 LOOK = """
 import asyncio, sys
 from interlock.core.errors import StoreUnavailable
-from interlock.wiring import wire
+from interlock.app.bootstrap import wire
 try:
     asyncio.run(wire(sys.argv[1]).store.open())
 except StoreUnavailable as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.wiring import wire
+from interlock.app.bootstrap import wire
 from tests.counting import count_up
 from tests.places import Place
 

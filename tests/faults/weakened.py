@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.app.gate import Execution, Gate
 from interlock.core.approval import Approval
 from interlock.core.decision import Reviewer
 from interlock.core.errors import StoreUnavailable
 from interlock.core.event import Moment
 from interlock.core.ports import ReviewerStep, Step
-from interlock.gate import Execution, Gate
 from interlock.stores.store import SqlStore
 from interlock.stores.transaction import Transaction
 

@@ -7,10 +7,10 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 
 T = TypeVar("T")
 ANN = Reviewer("ann")

@@ -21,10 +21,10 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.approval import Approval
 from interlock.core.decision import Approve, Decision, Seen
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.support import ADA
 
 ROOT = Path(__file__).parents[2]

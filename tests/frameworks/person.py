@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.errors import Error
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.support import approve
 
 LOOK = 0.02  # seconds between two looks

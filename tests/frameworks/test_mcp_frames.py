@@ -16,12 +16,12 @@ import mcp_types as types
 import pytest
 
 from interlock import Interlock
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.core.decision import Approve
 from interlock.integrations.mcp import Door, McpGate, Offer, Waits, hear, mcp_gate
 from interlock.integrations.parts.mcp_inbound import BadFrame, read_frame
 from interlock.integrations.parts.mcp_session import Session
-from interlock.schemas import check_schema
+from interlock.runtime.json_schema import check_schema
 from tests.frameworks.gating import PATIENCE, ROOT
 from tests.support import ADA
 from tests.tools.mcp_recorder import Recorder

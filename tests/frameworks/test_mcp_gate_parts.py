@@ -11,7 +11,7 @@ import mcp_types as types
 import pytest
 
 from interlock import Interlock
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
 from interlock.core.errors import InvalidRequest

@@ -11,10 +11,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Reject
 from interlock.core.event import Stored
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.frameworks.conformance import process
 from tests.frameworks.mcp_servers import MAKERS, Call, Real, everything_over_http, listed
 from tests.journeys.programs import Shell

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from interlock import Approve, Edit, Interlock, Reject, Seen, ToolSpec
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Decision
 from interlock.core.ports import Query
 from interlock.library.agent import Agent
-from interlock.wiring import Parts, wire
 from tests.frameworks.outside import ROOT
 from tests.places import File
 from tests.standins.checking import misfits

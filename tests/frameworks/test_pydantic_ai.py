@@ -36,12 +36,12 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, ToolsetTool
 
 from interlock import Approve, Edit, Interlock, Misconfigured, Reject, Respond, Seen, ToolSpec
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidDecision, StoreUnavailable
 from interlock.core.event import Stored
 from interlock.core.ports import Query
 from interlock.integrations.pydantic_ai import Gate, gated, keep, resume
-from interlock.wiring import Parts, wire
 from tests.frameworks.outside import PROGRAMS, ROOT, Effects, finished, started
 from tests.places import File
 from tests.support import BOB

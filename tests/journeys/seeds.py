@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.core.call import ToolSpec
+from interlock.app.bootstrap import wall_clock
+from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.outcome import Waiting
-from interlock.inbox import QUESTION
 from interlock.library import ASK
-from interlock.wiring import wall_clock
 from tests.journeys.programs import Shell
 from tests.support import Clock, approve, call, opened, pending
 

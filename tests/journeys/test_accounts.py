@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from interlock.app.bootstrap import wall_clock
 from interlock.core.errors import Unauthenticated
-from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.support import Clock, opened
 

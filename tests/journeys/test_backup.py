@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock import audit
+from interlock.app import audit
+from interlock.app.bootstrap import wall_clock, wire
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.stores import backup
-from interlock.wiring import wall_clock, wire
 from tests.journeys.programs import Shell
 from tests.journeys.seeds import MAIL, mail
 from tests.places import migrated

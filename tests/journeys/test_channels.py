@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from interlock.app.bootstrap import wall_clock
 from interlock.core.delivery import Way, parked, trial_of
-from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail
 from tests.journeys.test_accounts import assert_refused

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.wiring import wire
+from interlock.app.bootstrap import wire
 from tests.journeys.programs import PATIENCE
 from tests.places import Place
 from tests.serving import keys_at, serving

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec
-from interlock.templates import template
-from interlock.wiring import wall_clock
+from interlock.policy.templates import template
 from tests.journeys.programs import Done, Shell
 from tests.support import Clock, opened
 

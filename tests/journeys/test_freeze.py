@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.wiring import wall_clock
+from interlock.app.bootstrap import wall_clock
 from tests.journeys.programs import Shell
 from tests.support import Clock, opened, pending
 

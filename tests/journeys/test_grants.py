@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec, propose
 from interlock.core.outcome import Proceed
 from interlock.core.ports import User
-from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.support import Clock, opened
 

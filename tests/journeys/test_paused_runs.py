@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from interlock import Interlock, ToolSpec, Waiting
-from interlock.wiring import wire
+from interlock.app.bootstrap import wire
 from tests.journeys.programs import PATIENCE, Done, Shell, end_group, wait_until
 from tests.serving import make_keys, serving
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import os_user, wall_clock
 from interlock.core.call import ToolSpec
 from interlock.core.ports import User
-from interlock.templates import NAMES, template
-from interlock.wiring import os_user, wall_clock
+from interlock.policy.templates import NAMES, template
 from tests.journeys.programs import Done, Shell
 from tests.support import BOB, Clock, approve, call, opened
 

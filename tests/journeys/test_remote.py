@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Approve, Seen
 from interlock.core.event import Stored
 from interlock.core.ports import Query
-from interlock.wiring import Parts, wire
 from tests.journeys.programs import PATIENCE, end_group
 from tests.places import Place
 from tests.serving import make_keys, serving

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.app.bootstrap import wall_clock
 from interlock.cli.filters import Given
 from interlock.core.errors import InvalidRequest
-from interlock.wiring import wall_clock
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail, pay
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import httpx2
 import pytest
 
+from interlock.app.bootstrap import wire
 from interlock.core.ports import User
-from interlock.wiring import wire
 from tests.places import Place
 from tests.serving import make_keys, serving
 from tests.standins.mail_server import MailServer, mail_server

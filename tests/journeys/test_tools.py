@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from interlock.app.bootstrap import wall_clock
 from interlock.core.call import ToolSpec, propose
-from interlock.wiring import wall_clock
 from tests.journeys.programs import Shell
 from tests.support import Clock, opened
 

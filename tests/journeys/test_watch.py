@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import wall_clock
 from interlock.core.decision import Reject, Reviewer, Seen
-from interlock.wiring import wall_clock
 from tests.journeys.programs import PATIENCE, Shell, Terminal, wait_until
 from tests.journeys.seeds import DECEIT, mail, pay
 from tests.support import Clock, approve, opened, pending

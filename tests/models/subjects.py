@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from interlock.audit import verify
-from interlock.conditions import compile_condition
+from interlock.app.audit import verify
+from interlock.app.bootstrap import Parts, Reaching, names_of, wire
 from interlock.core import approval as approvals
 from interlock.core import execution, request
 from interlock.core.approval import Approval, Edited
@@ -27,8 +27,8 @@ from interlock.core.policy import Allow, Ask, Deny, People, Policy
 from interlock.core.ports import Query, Step, StoredStep
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
-from interlock.policy_file import load_policy
-from interlock.wiring import Parts, Reaching, names_of, wire
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import load_policy
 from tests.faults.histories import of_approval, of_error, of_outcome, short
 from tests.models.model import Answer, Op
 from tests.support import Clock

@@ -12,7 +12,7 @@ from interlock.chat.loop import Loop
 from interlock.chat.turn import Parts
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Delta, Prompt, Replied, Wish
-from interlock.runner import is_dead, this_runner
+from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.web.asgi import App, Message
 from interlock.web.site import Site
 from tests.server.asking import scope_of

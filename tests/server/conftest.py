@@ -8,7 +8,8 @@ from copy import deepcopy
 import httpx2
 import pytest
 
-from interlock.configuration import Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Settings
 from interlock.protocols import found
 from interlock.server.app import build, hot_routes
 from interlock.server.document.openapi import Document
@@ -16,7 +17,6 @@ from interlock.server.serve import site_of
 from interlock.web.auth import Auth
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.server import matrix
 from tests.server.asking import ask

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
+from interlock.app.bootstrap import Parts
 from interlock.core import thread
 from interlock.core.binding import LIVES, Claim, signed
 from interlock.core.delivery import Way, parked, trial_of
@@ -24,7 +25,6 @@ from interlock.stores.deliveries import Identity
 from interlock.web.asgi import App
 from interlock.web.channel_states import identity_id
 from interlock.web.front import Hot, Live
-from interlock.wiring import Parts
 from tests.server.asking import HOST, Got, ask
 from tests.serving import make_keys
 

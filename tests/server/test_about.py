@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from interlock import __version__
-from interlock.configuration import Storage
+from interlock.config.models import Storage
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from tests.server.asking import ask

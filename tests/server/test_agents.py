@@ -7,14 +7,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.configuration import Agent, Settings
+from interlock.app.bootstrap import Parts
+from interlock.app.workspaces import FOLLOW_EVERY
+from interlock.config.models import Agent, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import User
 from interlock.server.serve import site_of
 from interlock.web.site import Site
-from interlock.wiring import Parts
-from interlock.workspaces import FOLLOW_EVERY
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.serving import make_keys

@@ -7,7 +7,7 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.server.models import Page, Shown
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.configuration import Server, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Server, Settings
 from interlock.server.app import build
 from interlock.server.serve import site_of
-from interlock.wiring import Parts
 from tests.places import File
 from tests.server import matrix
 from tests.server.asking import HOST, Got, ask

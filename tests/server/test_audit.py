@@ -13,13 +13,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.configuration import Audit, Settings, Storage
-from interlock.durations import rfc3339
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Audit, Settings, Storage
+from interlock.runtime.durations import rfc3339
 from interlock.server import audit, verifying
 from interlock.server.audit import Verifications
 from interlock.signing import make_key
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose

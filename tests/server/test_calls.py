@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.wiring import Parts
+from interlock.app.bootstrap import Parts
 from tests.server.conftest import As
 from tests.support import Clock
 

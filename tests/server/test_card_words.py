@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec, redact
 from interlock.core.policy import Ask
 from interlock.core.ports import Begin
 from interlock.core.request import Proposal, request
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.support import Clock, call

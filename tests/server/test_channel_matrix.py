@@ -17,12 +17,12 @@ from urllib.parse import urlencode
 import pytest
 from standardwebhooks import Webhook as Standard
 
+from interlock.app.bootstrap import Parts
 from interlock.channels.channel import KINDS, kind_of
-from interlock.configuration import Channel, Settings, WorkspaceSettings
+from interlock.config.models import Channel, Settings, WorkspaceSettings
 from interlock.core.delivery import Way, new
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.asking import Got, ask
 from tests.serving import make_keys
 from tests.standins.slack import signed

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.channels.channel import Gone, Later, Never
-from interlock.configuration import Channel, Routing, Settings
+from interlock.config.models import Channel, Routing, Settings
 from interlock.core.errors import DeliveryFailed
 from interlock.core.message import Message
 from interlock.courier import Courier

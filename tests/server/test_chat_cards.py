@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.prompt import Result, Wish
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.chats import Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import Clock

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Wish
 from interlock.web import entrance, readers
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.chats import PATIENCE, Event, Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import ADA, Clock, approve

@@ -11,11 +11,11 @@ from uuid import uuid4
 import httpx2
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.identity import Bindings
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import Clock
 

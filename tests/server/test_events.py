@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.erasure import Erasure
 from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger import Entry
-from interlock.shape import entry_json
+from interlock.presenters.approval import entry_json
 from interlock.web import sse, tail
 from interlock.web.asgi import App, Message
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.chats import PATIENCE
 from tests.serving import make_keys
 from tests.support import ADA, approve, pending

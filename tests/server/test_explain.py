@@ -8,12 +8,12 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from interlock.configuration import Action, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Action, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.identity import Bindings
-from interlock.templates import template
+from interlock.policy.templates import template
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 
 UNBOUND = "as a call with an agent key that is bound to nobody: what it says of its tool is a claim"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx2
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from interlock.app.gate import Gate
 from interlock.core.call import propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
 from interlock.core.outcome import Proceed, Waiting
-from interlock.gate import Gate
 from interlock.web.asgi import encoded
 from interlock.web.proposing import Proposed, declared_spec
 from interlock.web.site import Site
@@ -52,7 +52,7 @@ async def test_a_kept_gate_judges_by_the_policy_of_now(site: Site) -> None:
 
 
 async def test_kept_gates_do_not_grow_without_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.workspaces.GATES", 3)
+    monkeypatch.setattr("interlock.app.workspaces.GATES", 3)
     doors = await site.workspaces.doors("default")
     made: list[Gate] = [doors.gate_for(replace(ONE, credential=f"ilk_{n}")) for n in range(10)]
     assert len({id(gate) for gate in made}) == 10

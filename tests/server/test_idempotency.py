@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.configuration import Quotas, Server, Settings
+from interlock.config.models import Quotas, Server, Settings
 from interlock.core.erasure import Erasure
 from interlock.stores.answering import PATIENCE, Place
 from interlock.web.site import Site

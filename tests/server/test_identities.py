@@ -7,10 +7,10 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from interlock.configuration import Channel, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Channel, Settings
 from interlock.reach import FrontDesk
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import Clock
 

@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from interlock.accounts import codes
-from interlock.configuration import Channel, Routing, Server, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Channel, Routing, Server, Settings
 from interlock.core.ports import User
 from interlock.reach import LINK_LIVES
 from interlock.server import links
@@ -22,7 +23,6 @@ from interlock.server.serve import site_of
 from interlock.web.entrance import Entrance
 from interlock.web.logs import Log
 from interlock.web.site import CODE_ASKS, Site
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.server.conftest import As
 from tests.standins.mail_server import MailServer, mail_server

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.configuration import Server, Settings
+from interlock.config.models import Server, Settings
 from interlock.web.asgi import Receive, Scope, Send
 from interlock.web.entrance import Entrance
 from interlock.web.logs import MOST, Log, Passed

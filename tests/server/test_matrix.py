@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.configuration import Channel, Settings, WorkspaceSettings
+from interlock.config.models import Channel, Settings, WorkspaceSettings
 from interlock.web.asgi import App, Header, Receive, Scope, Send
 from tests.server import matrix
 from tests.server.asking import ask

@@ -15,7 +15,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
-from interlock.configuration import Oidc, Server, Settings
+from interlock.config.models import Oidc, Server, Settings
 from interlock.web.site import Site
 from tests import identity as identities
 from tests.identity import CLIENT, SECRET, Identity, identity, new_key

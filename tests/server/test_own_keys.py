@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.web.site import Site
 from tests.server.conftest import As
 from tests.support import Clock

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.durations import rfc3339
+from interlock.app.bootstrap import Parts
+from interlock.runtime.durations import rfc3339
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.serving import make_keys
 from tests.support import Clock

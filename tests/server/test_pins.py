@@ -8,13 +8,13 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from interlock.configuration import Action, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Action, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, DeniedNow
 from interlock.core.pins import MAX_DECLARED
 from interlock.server.serve import site_of
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import Clock, faults, kinds
 

@@ -8,11 +8,11 @@ import json
 import httpx2
 import pytest
 
-from interlock.configuration import InlinePolicy, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import InlinePolicy, Settings
 from interlock.server.app import build
 from interlock.server.serve import site_of
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from interlock.configuration import Quotas, Server, Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.load import load_settings
+from interlock.config.models import Quotas, Server, Settings
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import TooManyRequests
 from interlock.core.execution import MAX_LATE
 from interlock.core.identity import Bindings, Principal
-from interlock.settings import load_settings
 from interlock.web.quotas import QuotaKeeper
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import Clock, kinds
 

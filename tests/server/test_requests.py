@@ -9,11 +9,11 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from interlock.configuration import Action, Settings, Verification
+from interlock.app.gate import uuid7
+from interlock.config.models import Action, Settings, Verification
 from interlock.core.call import ToolSpec
 from interlock.core.freeze import Freeze
-from interlock.durations import rfc3339
-from interlock.gate import uuid7
+from interlock.runtime.durations import rfc3339
 from interlock.server.requests import Resumed
 from interlock.web.site import Site
 from tests.server.conftest import As

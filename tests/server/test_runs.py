@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.identity import Bindings
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import Clock, kinds
 

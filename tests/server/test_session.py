@@ -7,7 +7,7 @@ from dataclasses import replace
 import httpx2
 import pytest
 
-from interlock.configuration import Server, Settings
+from interlock.config.models import Server, Settings
 from interlock.server.app import build
 from interlock.web.site import Site
 from tests.server.conftest import As

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.configuration import Server, Settings
+from interlock.config.models import Server, Settings
 from interlock.server.app import build
 from interlock.server.serve import site_of
 from interlock.web.entrance import Entrance

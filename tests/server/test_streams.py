@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 import pytest
 import uvloop
 
-from interlock.configuration import Settings
+from interlock.app.bootstrap import Parts
+from interlock.config.models import Settings
 from interlock.core.decision import Reject
 from interlock.server.serve import Server, site_of
 from interlock.web import stream, tail
-from interlock.wiring import Parts
 from tests.places import Place
 from tests.serving import Served, keys_at, make_keys, serving
 from tests.support import BOB, Clock, opened, pending

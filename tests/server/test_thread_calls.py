@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec, propose
 from interlock.core.outcome import Waiting
 from interlock.core.thread import PREFIX
 from interlock.web.site import Site
-from interlock.wiring import Parts
 from tests.server.conftest import As
 from tests.support import ADA, approve
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from interlock.configuration import Agent, Settings
+from interlock.config.models import Agent, Settings
 from interlock.core.identity import Principal
 from interlock.web.site import Site
 from tests.server.conftest import As

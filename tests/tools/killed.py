@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from interlock.app.bootstrap import wire
 from interlock.tools import github
 from interlock.tools.tool import Kit, Use
-from interlock.wiring import wire
 
 
 async def main(database: str, url: str, token: str) -> None:

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from interlock.configuration import McpServer
-from interlock.schemas import check_schema
+from interlock.config.models import McpServer
+from interlock.runtime.json_schema import check_schema
 from interlock.tools.mcp.connection import Pace
 from interlock.tools.mcp.servers import McpServers
 from interlock.tools.tool import Tool, Use

@@ -9,7 +9,7 @@ from interlock.core.decision import Respond, Seen
 from interlock.core.errors import InvalidDecision, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Waiting
 from interlock.core.ports import Query
-from interlock.schemas import validate
+from interlock.runtime.json_schema import validate
 from interlock.tools import ask_human
 from interlock.tools.tool import Kit, Use
 from tests.places import Place

@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from interlock.addresses import Egress
 from interlock.core.call import redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
-from interlock.pinned import Pinned
+from interlock.net.address_policy import Egress
+from interlock.net.ssrf import Pinned
 from interlock.tools import http
 from interlock.tools.tool import Kit, Tool, Use
 from tests.tools.web import OK, Names, Network, authority, page, redirect, web

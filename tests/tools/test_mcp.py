@@ -13,10 +13,10 @@ import mcp_types as types
 import pytest
 import pytest_asyncio
 
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.core.call import ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
-from interlock.schemas import check_schema
+from interlock.runtime.json_schema import check_schema
 from interlock.tools.mcp.answer import MAX_ANSWER, answer_of
 from interlock.tools.mcp.definition import Definitions, define, named, tool_name
 from interlock.tools.mcp.servers import McpServers

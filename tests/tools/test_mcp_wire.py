@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.core.errors import ToolFailed
 from tests.tools.small import ROOT, command, connected, run, until
 

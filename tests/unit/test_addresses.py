@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.addresses import Address, Egress, Target, check_address, may_reach, target_of
 from interlock.core.errors import InvalidRequest
+from interlock.net.address_policy import Address, Egress, Target, check_address, may_reach, target_of
 from tests.properties import examples
 
 ANYWHERE = Egress()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.agents import KnownTool, callers_of, fits, limits_of, overlaid, problems_of, warnings_of
 from interlock.chat.guidance import ACTING, ALWAYS, CONFIRMING, instructions
 from interlock.chat.toolbox import agent_tool, always_asks
-from interlock.configuration import Agent
+from interlock.config.agents import KnownTool, callers_of, fits, limits_of, overlaid, problems_of, warnings_of
+from interlock.config.models import Agent
 from interlock.core.call import ToolSpec
 from interlock.core.run import DEFAULT_LIMITS, Limits
 from interlock.tools import ask_human

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.wiring import approval_link, database_option
+from interlock.app.bootstrap import approval_link, database_option
 
 
 def test_a_file_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

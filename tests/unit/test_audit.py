@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from interlock import row_check
-from interlock.audit import Progress, Report, head_at, verify, verify_part
+from interlock.app import row_check
+from interlock.app.audit import Progress, Report, head_at, verify, verify_part
+from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.erasure import Erasure
 from interlock.core.errors import Conflict, InvalidRequest
@@ -22,7 +23,6 @@ from interlock.core.ledger import Entry, Head, Verifier, skeleton
 from interlock.core.ports import CheckedPage, Checking, Store
 from interlock.ledger_file import Source, export, verify_exports
 from interlock.stores import store as stores
-from interlock.wiring import Parts
 from tests.places import File
 from tests.support import OK, START, Clock, approve, opened, pending
 

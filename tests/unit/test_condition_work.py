@@ -8,8 +8,6 @@ from functools import cache
 import cel
 import pytest
 
-from interlock.condition_work import MAX_COMPILE, MOST, TooMuch, Weight, Work, is_flat, read_pattern, weigh
-from interlock.conditions import compile_condition
 from interlock.core import claims
 from interlock.core.call import Caller, ToolCall, ToolSpec, propose
 from interlock.core.changing import but
@@ -17,6 +15,8 @@ from interlock.core.effort import effort_of
 from interlock.core.errors import Misconfigured
 from interlock.core.grant import Grant, covers, covers_all
 from interlock.core.policy import Allow, Ask, Condition, Deny, Policy, Rule, Then, facts_of
+from interlock.policy.condition_cost import MAX_COMPILE, MOST, TooMuch, Weight, Work, is_flat, read_pattern, weigh
+from interlock.policy.conditions import compile_condition
 
 # seen(…) is called with what a step looks at, and gives it back. Conditions without it have it taken out.
 NASTY = (

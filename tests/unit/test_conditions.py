@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.conditions import compile_condition
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Allow, Ask, Policy, Rule, facts_of
+from interlock.policy.conditions import compile_condition
 
 LIST = {"items": list(range(1_000))}
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from interlock.app.bootstrap import doors_of, wire
+from interlock.app.workspaces import Workspaces
 from interlock.assistant import assistant_of, equipment_of
 from interlock.cli.equipment import equipment
-from interlock.configuration import Agent, McpServer, Settings, WorkspaceSettings
+from interlock.config.models import Agent, McpServer, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
 from interlock.stores.health import Check
 from interlock.web.logs import Log
-from interlock.wiring import doors_of, wire
-from interlock.workspaces import Workspaces
 
 SCRIPTED = "demo:scripted"
 SECRET = "sk-never-shown"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interlock.core.call import Caller, ToolSpec, propose
 from interlock.core.claims import judge
 from interlock.core.policy import Ask, Defaults, Policy, Rule, Stage
-from interlock.explain import Explanation, explain
+from interlock.policy.explain import Explanation, explain
 from tests.properties import examples
 from tests.unit.test_claims import (
     READS_ARE_FREE,

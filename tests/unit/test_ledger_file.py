@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import ledger_file
-from interlock.audit import Report
+from interlock.app.audit import Report
 from interlock.core.errors import Misconfigured
 from interlock.core.event import Event
 from interlock.core.heads import sign

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
 from interlock.core.policy import Defaults, Policy, Rule, Then
-from interlock.explain import outlook
+from interlock.policy.explain import outlook
 
 WRITE, READ, UNKNOWN = ToolSpec("pay", "write"), ToolSpec("look", "read"), ToolSpec("pay")
 RULES = st.builds(

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from interlock.conditions import compile_condition
 from interlock.core.policy import Policy
-from interlock.difference import Difference, Facet, RuleDifference, compare
-from interlock.policy_file import load_policy
-from interlock.templates import NAMES, template
+from interlock.policy.conditions import compile_condition
+from interlock.policy.diff import Difference, Facet, RuleDifference, compare
+from interlock.policy.file import load_policy
+from interlock.policy.templates import NAMES, template
 
 
 def policy(text: str) -> Policy:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.conditions import compile_condition
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.policy import HALF_TIME, Allow, Ask, Defaults, Deny, People, Policy, Rung, Stage
-from interlock.durations import MAX_DURATION, parse_duration, show_duration
-from interlock.explain import explain
-from interlock.policy_file import Loaded, Names, load_policy
+from interlock.policy.conditions import compile_condition
+from interlock.policy.explain import explain
+from interlock.policy.file import Loaded, Names, load_policy
+from interlock.runtime.durations import MAX_DURATION, parse_duration, show_duration
 
 DOCS = Path(__file__).parents[2] / "docs" / "policy.md"
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", DOCS.read_text(), re.MULTILINE | re.DOTALL)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import InvalidRequest
-from interlock.schema_work import MAX_PATTERNS, MAX_SCHEMA, MOST, Shape, TooMuch, shape_of, steps
-from interlock.schemas import TOO_MUCH, UNSAID, check_schema, check_size, validate
+from interlock.runtime.json_schema import TOO_MUCH, UNSAID, check_schema, check_size, validate
+from interlock.runtime.schema_cost import MAX_PATTERNS, MAX_SCHEMA, MOST, Shape, TooMuch, shape_of, steps
 
 Schema = dict[str, Any]
 LOOK_AHEAD = "(?=a)a.*b.*c.*d.*e$"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import InvalidRequest
-from interlock.schemas import check_schema, validate
+from interlock.runtime.json_schema import check_schema, validate
 
 TRANSFER = {
     "type": "object",

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.conditions import compile_condition
-from interlock.configuration import Action, Channel, McpServer, Oidc, PolicyFile, QuietHours
+from interlock.config.load import InlinePolicy, Settings, fault_plan, load_settings
+from interlock.config.models import Action, Channel, McpServer, Oidc, PolicyFile, QuietHours
 from interlock.core.errors import Misconfigured
-from interlock.policy_file import load_policy
-from interlock.schemas import check_schema, validate
-from interlock.settings import InlinePolicy, Settings, fault_plan, load_settings
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import load_policy
+from interlock.runtime.json_schema import check_schema, validate
 
 TOP = Path(__file__).parents[2]
 PAGES = [TOP / "docs" / f"{name}.md" for name in ("configuration", "agents", "models")]

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from interlock.config.load import load_settings
 from interlock.core.errors import Misconfigured
 from interlock.core.heads import SignedHead, fingerprint, sign
 from interlock.core.ledger import Head
-from interlock.settings import load_settings
 from interlock.signing import Ed25519Signer, distrust, genuine, load_signer, make_key, read_public_key
 
 HEAD = Head("default", 3, "a" * 64, 9)

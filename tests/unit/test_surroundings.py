@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from interlock.cli.surroundings import is_local, surroundings
-from interlock.configuration import Oidc, Server, Settings, Storage
+from interlock.config.models import Oidc, Server, Settings, Storage
 from interlock.stores.health import Check
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import interlock.templates
-from interlock.conditions import compile_condition
+import interlock.policy.templates
 from interlock.core.call import ToolSpec, propose
 from interlock.core.claims import judge
 from interlock.core.errors import NotFound
 from interlock.core.policy import HALF_TIME, Ask, Defaults, People, Policy, Verdict
-from interlock.policy_file import Names, load_policy
-from interlock.templates import NAMES, summary, template
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import Names, load_policy
+from interlock.policy.templates import NAMES, summary, template
 from tests.properties import examples
 from tests.unit.builders import any_text, json_values
 
@@ -53,7 +53,7 @@ def test_a_template_loads_without_a_warning_and_says_what_it_is_for(name: str) -
 
 
 def test_every_file_of_the_folder_is_a_template() -> None:
-    folder = Path(interlock.templates.__file__).parent
+    folder = Path(interlock.policy.templates.__file__).parent
     assert sorted(path.stem for path in folder.glob("*.yaml")) == sorted(NAMES)
 
 

@@ -7,20 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from interlock.app.bootstrap import doors_of, names_of, wire
+from interlock.app.workspaces import Workspaces
 from interlock.cli.ways import reaching, workspaces
-from interlock.conditions import compile_condition
-from interlock.configuration import Channel, Escalation, Routing, Settings, WorkspaceSettings
+from interlock.config.load import load_settings
+from interlock.config.models import Channel, Escalation, Routing, Settings, WorkspaceSettings
 from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import User
-from interlock.policy_file import load_policy
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import load_policy
 from interlock.reach import Reach, reach_of
-from interlock.settings import load_settings
 from interlock.stores.health import Check
 from interlock.web.logs import Log
-from interlock.wiring import doors_of, names_of, reaching_of, wire
-from interlock.workspaces import Workspaces
+from interlock.workspace_channels import reaching_of
 
 SECRET = "xoxb-never-shown"
 SLACK = Channel("slack", {"token": SECRET, "signing_secret": "s" * 32})

@@ -23,7 +23,7 @@ from interlock.core.decision import Reviewer, read_seen
 from interlock.core.errors import Error, Forbidden, InvalidRequest, Misconfigured, NotFound
 from interlock.core.message import Message, Topic
 from interlock.core.routes import Means
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 
 SETTINGS = ("url", "secret", "secrets", "full", "acts_as", "allow_private")
 # The standard's, and many more within the first hours: a call does not wait for days.

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from interlock.agents import overlaid
-from interlock.configuration import Agent
+from interlock.app.gate import Gate
+from interlock.app.inbox import Inbox
+from interlock.config.agents import overlaid
+from interlock.config.models import Agent
 from interlock.core.errors import NotFound
 from interlock.core.ports import AgentVersion, User
-from interlock.gate import Gate
-from interlock.inbox import Inbox
 
 ASSISTANT = "assistant"
 INSTRUCTIONS = "You are a careful assistant that can act through tools."

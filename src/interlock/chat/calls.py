@@ -7,14 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
-from interlock.agents import AGENT
+from interlock.app.gate import Execution
 from interlock.chat import results
 from interlock.chat.agents import Desk
 from interlock.chat.children import Children
 from interlock.chat.confirming import Confirming
 from interlock.chat.held import Held
 from interlock.chat.toolbox import Selection
-from interlock.core.call import Args, ToolCall, propose, secret_texts
+from interlock.config.agents import AGENT
+from interlock.core.call import QUESTION, Args, ToolCall, propose, secret_texts
 from interlock.core.canonical import canonical, parse, read
 from interlock.core.errors import (
     BindingBroken,
@@ -33,9 +34,7 @@ from interlock.core.log import Call
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.ports import Clock
 from interlock.core.thread import New
-from interlock.gate import Execution
-from interlock.inbox import QUESTION
-from interlock.schemas import validate
+from interlock.runtime.json_schema import validate
 from interlock.tools.tool import Tool, Use
 
 TOOL_LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import NAMESPACE_OID, uuid5
 
-from interlock.agents import AGENT
 from interlock.chat.held import Held
 from interlock.chat.results import Edit, with_edit
+from interlock.config.agents import AGENT
 from interlock.core import thread as threads
 from interlock.core.call import Args
 from interlock.core.errors import NotFound, ToolFailed

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from interlock.app.gate import preview_of
+from interlock.app.inbox import covers_of
 from interlock.chat import results
 from interlock.chat.agents import Desk
 from interlock.chat.held import Held
@@ -18,8 +20,6 @@ from interlock.core.outcome import Outcome, Waiting
 from interlock.core.policy import Ask
 from interlock.core.ports import Clock
 from interlock.core.thread import New
-from interlock.gate import preview_of
-from interlock.inbox import covers_of
 
 CONFIRMED = "confirmed"
 HOW = (

@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, get_args
 
+from interlock.config.yaml import nearest
 from interlock.core.errors import Misconfigured
 from interlock.core.prompt import Delta, Prompt, Replied
-from interlock.reading.reader import nearest
 
 if TYPE_CHECKING:
     from pydantic_ai.providers import Provider

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
+from interlock.app.gate import uuid7
 from interlock.chat.agents import ASSISTANT, Agents, Desk
 from interlock.chat.calls import REASONS
 from interlock.chat.children import Children
@@ -18,7 +19,6 @@ from interlock.core.event import Moment
 from interlock.core.identity import ADMIN, Principal
 from interlock.core.ports import Clock, Query
 from interlock.core.thread import Line, Move, Thread
-from interlock.gate import uuid7
 from interlock.stores.answering import Kept, Place
 from interlock.stores.threads import NO_END, NO_THREAD, SqlThreads
 

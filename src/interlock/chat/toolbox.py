@@ -10,12 +10,11 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from interlock import tools as packs
-from interlock.agents import AGENT, KnownTool, fits
-from interlock.configuration import Agent
-from interlock.core.call import ToolSpec
+from interlock.config.agents import AGENT, KnownTool, fits
+from interlock.config.models import Agent
+from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.errors import ToolFailed
 from interlock.core.names import differs_only_in_case, without_case
-from interlock.inbox import QUESTION
 from interlock.tools.tool import Kit, Tool, Use, schema
 
 NOT_PACKS = frozenset({"tool"})

@@ -8,7 +8,6 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.agents import limits_of
 from interlock.chat.agents import Agents, Desk
 from interlock.chat.calls import TOOL_LEASE, Calls
 from interlock.chat.children import Children
@@ -17,7 +16,8 @@ from interlock.chat.drafts import Drafts
 from interlock.chat.guidance import instructions
 from interlock.chat.held import LEASE, Held
 from interlock.chat.toolbox import Toolbox
-from interlock.configuration import Agent
+from interlock.config.agents import limits_of
+from interlock.config.models import Agent
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import Error, InvalidRequest, LeaseLost, Misconfigured, ModelFailed, NotFound
 from interlock.core.event import TIME

@@ -20,7 +20,7 @@ from interlock.core.card import risk_of, visible
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.ports import Page, Query
-from interlock.shape import item_json, sentence_of, view_json
+from interlock.presenters.approval import item_json, sentence_of, view_json
 
 HEADS = ("ID", "RISK", "WHAT", "TOOL", "AGENT", "STATUS", "AGE", "LEFT", "VOTES")
 NOTHING = "There is nothing to show."

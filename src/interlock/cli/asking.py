@@ -11,16 +11,16 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from interlock.app.inbox import View
 from interlock.cli.cards import findings_of
 from interlock.cli.output import show
 from interlock.core import declared
-from interlock.core.call import Args
+from interlock.core.call import QUESTION, Args
 from interlock.core.canonical import MAX_BYTES, canonical, parse
 from interlock.core.card import Finding, head_and_tail, visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest
-from interlock.inbox import QUESTION, View
-from interlock.shape import shown_args
+from interlock.presenters.approval import shown_args
 
 Change = tuple[str, object, object]  # pointer, before, after
 MISSING = object()
@@ -54,7 +54,7 @@ def bounded(name: str, text: str) -> str:
 
 def as_data(view: View, message: str) -> object | None:
     """For a question with a schema: a text that fits is taken as it is, else as JSON; None means as a text."""
-    from interlock.schemas import validate
+    from interlock.runtime.json_schema import validate
 
     asked = shown_args(view.stored.payload)
     if view.stored.approval.subject.tool != QUESTION or not isinstance(asked, Mapping) or not asked.get("schema"):

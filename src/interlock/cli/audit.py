@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from interlock import audit, ledger_file
+from interlock import ledger_file
+from interlock.app import audit
 from interlock.cli.output import print_json, say
 from interlock.cli.report import Seen, tell_report
 from interlock.cli.shared import Desk, Options, command, given, kept
@@ -23,7 +24,7 @@ from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
 from interlock.core.heads import SignedHead, fingerprint, read_head, sign
 from interlock.core.ledger import Head
 from interlock.core.ports import Signer
-from interlock.words import counted
+from interlock.presenters.text import counted
 
 app = typer.Typer()
 

@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from interlock.app.bootstrap import absent, database_of, file_of
 from interlock.cli.output import print_json, say
 from interlock.cli.shared import Options
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.stores.backup import Copy, copy
-from interlock.wiring import absent, database_of, file_of
 
 SECRETS = frozenset({"password", "sslpassword"})
 

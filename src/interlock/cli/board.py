@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from rich.console import RenderableType
 
+from interlock.app.inbox import View
 from interlock.cli.shared import Desk
 from interlock.core.approval import Approval
 from interlock.core.decision import Reviewer
@@ -16,7 +17,6 @@ from interlock.core.event import Stored
 from interlock.core.options import waits_for
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
-from interlock.inbox import View
 
 LINGERS = 6_000  # milliseconds that a decided call stays in the list, greyed
 MOST = 200

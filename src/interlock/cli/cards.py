@@ -11,16 +11,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from interlock.app.inbox import View
 from interlock.cli.output import clock_time, grid, short, short_id, span
 from interlock.core.approval import Approval, Decided
 from interlock.core.card import Card, Field, Finding, head_and_tail, visible
 from interlock.core.event import Payload
 from interlock.core.ledger import Entry
 from interlock.core.voting import quorum
-from interlock.durations import rfc3339
-from interlock.inbox import View
-from interlock.shape import content_of, seats
-from interlock.words import counted, needs
+from interlock.presenters.approval import content_of, seats
+from interlock.presenters.text import counted, needs
+from interlock.runtime.durations import rfc3339
 
 RISKS: Mapping[str, str] = {"high": "bold white on red", "medium": "bold yellow", "low": "green"}
 STATUSES: Mapping[str, str] = {

@@ -9,7 +9,7 @@ import typer
 from interlock.cli.output import clock_time, print_json, say, show, table
 from interlock.cli.reaching import reaching
 from interlock.cli.shared import Desk, command
-from interlock.configuration import DASHBOARD
+from interlock.config.models import DASHBOARD
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
 from interlock.reach import Reach

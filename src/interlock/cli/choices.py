@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console, Group
 
+from interlock.app.inbox import View
 from interlock.cli import asking
 from interlock.cli.board import Board, Question
 from interlock.cli.cards import findings_of
@@ -22,9 +23,8 @@ from interlock.core.canonical import parse
 from interlock.core.card import Finding, visible
 from interlock.core.decision import read_decision
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.inbox import View
-from interlock.shape import shown_args
-from interlock.words import counted
+from interlock.presenters.approval import shown_args
+from interlock.presenters.text import counted
 
 EDITOR = 'exec ${VISUAL:-${EDITOR:-vi}} "$0"'  # the shell looks it up, so that we need not read the environment
 

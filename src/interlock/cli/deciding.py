@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from interlock.app.inbox import View
 from interlock.cli import asking, told
 from interlock.cli.cards import card_of
 from interlock.cli.lookup import view_of
@@ -16,7 +17,6 @@ from interlock.core.approval import Approval
 from interlock.core.decision import MAX_COMMENT, read_decision
 from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
 from interlock.core.policy import People
-from interlock.inbox import View
 
 app = typer.Typer()
 

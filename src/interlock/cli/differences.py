@@ -9,7 +9,7 @@ from rich.text import Text
 
 from interlock.cli.output import show
 from interlock.core.card import visible
-from interlock.difference import Difference, Facet, RuleDifference
+from interlock.policy.diff import Difference, Facet, RuleDifference
 
 KINDS = ("added", "removed", "changed", "renamed", "moved")
 MARKS = {"added": "+", "removed": "-", "changed": "~", "renamed": "~", "moved": ">"}

@@ -12,7 +12,9 @@ import typer
 from rich.text import Text
 
 from interlock import __version__
-from interlock.audit import GLANCE, glance
+from interlock.app.audit import GLANCE, glance
+from interlock.app.bootstrap import absent, database_option, names_of, wire
+from interlock.app.workspaces import DEFAULT
 from interlock.cli.equipment import equipment
 from interlock.cli.output import clock_time, print_json, say, show, span
 from interlock.cli.policies import current, load
@@ -20,16 +22,15 @@ from interlock.cli.shared import Desk, Options, kept
 from interlock.cli.surroundings import surroundings
 from interlock.cli.tools import catalog_of, on_word_of
 from interlock.cli.ways import reaching, workspaces
+from interlock.config.load import Settings
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
 from interlock.core.unbound import unbound_keys
-from interlock.own_policy import configured_policy
-from interlock.settings import Settings
+from interlock.policy.own_file import configured_policy
+from interlock.presenters.text import counted
 from interlock.stores.health import Check, State
-from interlock.wiring import absent, database_option, names_of, reaching_of, wire
-from interlock.words import counted
-from interlock.workspaces import DEFAULT
+from interlock.workspace_channels import reaching_of
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from shutil import which
 
-from interlock.agents import warnings_of
 from interlock.assistant import NO_MODEL, SCRIPTED, Equipment, equipment_of
 from interlock.chat.agents import Known
 from interlock.chat.providers import open_model
 from interlock.chat.toolbox import known_tools
-from interlock.configuration import DEFAULT_WORKSPACE, PACK_SETTINGS, McpServer, Settings, is_safe
+from interlock.config.agents import warnings_of
+from interlock.config.models import DEFAULT_WORKSPACE, PACK_SETTINGS, McpServer, Settings, is_safe
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
+from interlock.presenters.text import counted
 from interlock.stores.health import Check
 from interlock.stores.store import SqlStore
-from interlock.words import counted
 
 
 def equipment(

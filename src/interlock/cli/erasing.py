@@ -19,8 +19,8 @@ from interlock.core.decision import Reviewer
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.thread import PREFIX
-from interlock.durations import show_duration
-from interlock.words import counted
+from interlock.presenters.text import counted
+from interlock.runtime.durations import show_duration
 
 MOST_NAMED = 20
 

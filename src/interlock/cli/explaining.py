@@ -7,21 +7,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from interlock.app.bootstrap import absent, doors_of, names_of, wire
+from interlock.app.workspaces import Known, Workspaces
 from interlock.assistant import equipment_of
 from interlock.cli.policies import Source, complaining, configured, current, load
 from interlock.cli.shared import Options, kept
-from interlock.configuration import DEFAULT_WORKSPACE
+from interlock.config.load import Settings
+from interlock.config.models import DEFAULT_WORKSPACE
 from interlock.core.pins import Pins
 from interlock.core.ports import User
-from interlock.own_policy import configured_policy
-from interlock.policy_file import Loaded
+from interlock.policy.file import Loaded
+from interlock.policy.own_file import configured_policy
 from interlock.registered import Registered
-from interlock.settings import Settings
 from interlock.stores.store import SqlStore
 from interlock.web.explaining import Question
 from interlock.web.proposing import known_spec
-from interlock.wiring import absent, doors_of, names_of, reaching_of, wire
-from interlock.workspaces import Known, Workspaces
+from interlock.workspace_channels import reaching_of
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from interlock.core.approval import STATUSES
 from interlock.core.canonical import parse
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Query
-from interlock.durations import parse_duration
+from interlock.runtime.durations import parse_duration
 
 PENDING = ("pending",)
 Status = Annotated[

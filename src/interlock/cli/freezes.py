@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from shlex import quote
 
+from interlock.app.freezes import Freezes, doubts_about
 from interlock.cli.output import print_json, say
 from interlock.cli.shared import Desk
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.names import fold
-from interlock.freezes import Freezes, doubts_about
-from interlock.reports import freeze_json
+from interlock.presenters.policy import freeze_json
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from interlock.app.inbox import Definition, GrantView
 from interlock.cli.cards import styled_status
 from interlock.cli.output import clock_time, grid, print_json, say, short, short_id, show, span, table
 from interlock.cli.shared import Desk
 from interlock.core.card import visible
 from interlock.core.grant import Grant, state_at
 from interlock.core.outcome import status_at
-from interlock.inbox import Definition, GrantView
-from interlock.reports import grant_amount, grant_doubts, grant_json
-from interlock.shape import content_of, sentence_of
-from interlock.words import counted
+from interlock.presenters.approval import content_of, sentence_of
+from interlock.presenters.policy import grant_amount, grant_doubts, grant_json
+from interlock.presenters.text import counted
 
 HEADS = ("ID", "TOOL", "AGENT", "WHEN", "LEFT", "USES LEFT", "BUDGET LEFT", "BY", "REASON")
 SPARE = ("WHEN", "BY", "AGENT", "BUDGET LEFT", "USES LEFT")

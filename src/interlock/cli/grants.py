@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from interlock.app.gate import uuid7
+from interlock.app.inbox import Definition
 from interlock.cli import granted
 from interlock.cli.lookup import LEAST, NAMED
 from interlock.cli.output import nearest, print_json, say, show
@@ -15,10 +17,8 @@ from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.grant import Grant
 from interlock.core.ports import Query
-from interlock.durations import parse_duration
-from interlock.gate import uuid7
-from interlock.inbox import Definition
-from interlock.reports import grant_json, grant_view_json
+from interlock.presenters.policy import grant_json, grant_view_json
+from interlock.runtime.durations import parse_duration
 
 app = typer.Typer()
 

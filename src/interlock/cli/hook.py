@@ -15,19 +15,19 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from interlock.app.bootstrap import absent, approval_link, database_option, in_working_folder, os_user
 from interlock.cli.hook_door import Local
 from interlock.cli.notes import Notes
 from interlock.core.canonical import parse
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
-from interlock.durations import parse_duration
 from interlock.integrations.claude_code import GRACE, UNDECIDED, Door, Hook, Wanted, Who
 from interlock.integrations.parts.claude_code_words import AFTER, Answer, Event, event_of, reads_of, said
-from interlock.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
-from interlock.wiring import absent, approval_link, database_option, in_working_folder, os_user
+from interlock.runtime.durations import parse_duration
+from interlock.runtime.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
 
 if TYPE_CHECKING:
-    from interlock.configuration import Settings
-    from interlock.own_policy import OwnPolicy
+    from interlock.config.models import Settings
+    from interlock.policy.own_file import OwnPolicy
 
 NOT_TOLD = 1  # after the tool there is nothing to block: shown to the user, and not to the model
 NO_RECORD = "Interlock has no record of how this call ended."
@@ -127,7 +127,7 @@ def _reaching(setup: Setup) -> Setup:
     """Where nothing is said, a server that the environment names comes before any database."""
     if setup.database and not setup.url:
         return setup
-    from interlock.settings import key_of_agent, server_url
+    from interlock.config.load import key_of_agent, server_url
 
     return replace(setup, url=setup.url or server_url(), key=setup.key or key_of_agent())
 
@@ -177,16 +177,16 @@ def _own_policy(setup: Setup, settings: Settings) -> OwnPolicy | None:
     """The configuration's, which is the default workspace's."""
     if settings.policy is None or setup.workspace != "default":
         return None
-    from interlock.own_policy import configured_policy
+    from interlock.policy.own_file import configured_policy
 
     return configured_policy(settings)
 
 
 @asynccontextmanager
 async def _server(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
-    from interlock.bridge import Bridge
     from interlock.library.choosing import Options, side_of
     from interlock.library.sides import Program
+    from interlock.runtime.loop_thread import Bridge
 
     program = Program(setup.workspace, setup.agent, os_user(), "hook", lease)
     side = side_of(setup.url, program, Options(key=setup.key or None, insecure=setup.insecure), None)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock.app.bootstrap import database_of, gate_of, stored_policy
+from interlock.app.gate import Execution, Gate
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.policy import Policy
-from interlock.gate import Execution, Gate
 from interlock.stores.store import SqlStore
-from interlock.wiring import database_of, gate_of, stored_policy
 
 if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own
-    from interlock.own_policy import OwnPolicy
+    from interlock.policy.own_file import OwnPolicy
 
 RUNNER = "hook"  # no process, since this one is gone while the tool runs: the lease alone says that it lives
 

@@ -13,8 +13,8 @@ from interlock.cli.shared import Desk, command, kept, made
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
 from interlock.core.identity import AGENT, ANY_REQUESTER, MAX_QUOTA, NO_REQUESTER, Bindings, Key
-from interlock.durations import optional_rfc3339, parse_duration, rfc3339
-from interlock.words import listed
+from interlock.presenters.text import listed
+from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
 
 app = typer.Typer()
 

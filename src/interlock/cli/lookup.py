@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from interlock.app.inbox import View
 from interlock.cli.shared import Desk
 from interlock.core.card import visible
 from interlock.core.errors import Error, InvalidRequest, NotFound
-from interlock.inbox import View
 
 LEAST = 4
 NAMED = 5

@@ -13,16 +13,16 @@ import typer
 from interlock.cli.output import say
 from interlock.cli.shared import Options
 from interlock.cli.sources import trusted_database, trusted_settings
-from interlock.configuration import InlinePolicy, McpServer, PolicyFile
+from interlock.config.load import gate_token, handed_on, key_of_agent
+from interlock.config.models import InlinePolicy, McpServer, PolicyFile
 from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp import PATH, Door, McpGate, Offer, Waits, mcp_gate
 from interlock.library.interlock import Interlock
-from interlock.schemas import check_schema
-from interlock.settings import gate_token, handed_on, key_of_agent
+from interlock.runtime.json_schema import check_schema
 from interlock.web.running import on_signal
 
 if TYPE_CHECKING:
-    from interlock.settings import Settings
+    from interlock.config.load import Settings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

@@ -10,17 +10,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from interlock.app.bootstrap import absent, hidden
 from interlock.cli.output import clock_time, print_json, say, short, show, span, table
 from interlock.cli.shared import Desk, Options
+from interlock.config.load import key_of_agent
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.pause import Pause
-from interlock.durations import rfc3339
 from interlock.library.interlock import Interlock
-from interlock.settings import key_of_agent
+from interlock.runtime.durations import rfc3339
 from interlock.stores.pauses import Whose
 from interlock.web.running import on_signal
-from interlock.wiring import absent, hidden
 
 RUN = "interlock-resume"  # of this process, which makes no calls itself
 Body = Callable[[Pause], Awaitable[object]]

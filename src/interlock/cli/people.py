@@ -19,8 +19,8 @@ from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_email, check_name
 from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
-from interlock.durations import parse_duration, rfc3339
-from interlock.words import counted, listed
+from interlock.presenters.text import counted, listed
+from interlock.runtime.durations import parse_duration, rfc3339
 
 app = typer.Typer()
 

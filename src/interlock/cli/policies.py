@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from interlock.cli.shared import Desk
-from interlock.conditions import compile_condition
+from interlock.config.load import Settings
 from interlock.core.errors import Misconfigured, NotFound
 from interlock.core.ports import PolicyVersion
-from interlock.own_policy import configured_policy
-from interlock.policy_file import Loaded, Names, load_policy
-from interlock.settings import Settings
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import Loaded, Names, load_policy
+from interlock.policy.own_file import configured_policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,25 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from interlock.app.bootstrap import absent, names_of
 from interlock.cli import policy_rehearsal, policy_templates, policy_versions
 from interlock.cli.explaining import surroundings
 from interlock.cli.output import grid, print_json, say, show
 from interlock.cli.policies import Source, load
 from interlock.cli.shared import Options, command, given, kept
+from interlock.config.load import Settings
 from interlock.core.canonical import MAX_BYTES, parse
 from interlock.core.card import visible
 from interlock.core.identity import Key
 from interlock.core.policy import Allow, Ask, Deny
 from interlock.core.unbound import unbound_keys
-from interlock.durations import show_duration
-from interlock.explain import Explanation
-from interlock.policy_file import Names, read_policy
-from interlock.reports import explanation_json
-from interlock.settings import Settings
+from interlock.policy.explain import Explanation
+from interlock.policy.file import Names, read_policy
+from interlock.presenters.policy import explanation_json
+from interlock.presenters.text import counted, terms_lines
+from interlock.runtime.durations import show_duration
 from interlock.web.explaining import question_of
-from interlock.wiring import absent, names_of, reaching_of
-from interlock.words import counted, terms_lines
+from interlock.workspace_channels import reaching_of
 
 app = typer.Typer()
 for part in (policy_templates, policy_versions, policy_rehearsal):

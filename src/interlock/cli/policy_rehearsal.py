@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from interlock.app.bootstrap import names_of
 from interlock.cli.differences import show_difference, summed_up
 from interlock.cli.output import print_json, say, show, table
 from interlock.cli.policies import Source, current, load
@@ -19,13 +20,13 @@ from interlock.cli.shared import Desk, command, kept
 from interlock.core.card import visible
 from interlock.core.policy import Policy
 from interlock.core.shadowing import Shadow, Shadows
-from interlock.difference import compare
-from interlock.durations import parse_duration, rfc3339, show_duration
-from interlock.policy_file import read_policy
-from interlock.rehearse import Told, rehearse, shadowed
-from interlock.reports import difference_json, rehearsal_json
-from interlock.wiring import names_of, reaching_of
-from interlock.words import counted
+from interlock.policy.diff import compare
+from interlock.policy.file import read_policy
+from interlock.policy.rehearsal import Told, rehearse, shadowed
+from interlock.presenters.policy import difference_json, rehearsal_json
+from interlock.presenters.text import counted
+from interlock.runtime.durations import parse_duration, rfc3339, show_duration
+from interlock.workspace_channels import reaching_of
 
 app = typer.Typer()
 

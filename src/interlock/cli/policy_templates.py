@@ -9,7 +9,7 @@ import typer
 
 from interlock.cli.output import print_json, show, table
 from interlock.cli.shared import Options, command, given
-from interlock.templates import NAMES, summary, template
+from interlock.policy.templates import NAMES, summary, template
 
 app = typer.Typer()
 

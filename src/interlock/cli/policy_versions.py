@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from interlock.app.bootstrap import names_of
 from interlock.cli.differences import show_difference, summed_up
 from interlock.cli.output import clock_time, print_json, printable, say, short, show, table
 from interlock.cli.policies import Source, current, load, version_of
@@ -17,11 +18,11 @@ from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.ports import PolicyVersion
-from interlock.difference import Difference, compare
-from interlock.policy_file import Loaded, read_policy
-from interlock.reports import difference_json, version_json
-from interlock.wiring import names_of, reaching_of
-from interlock.words import counted
+from interlock.policy.diff import Difference, compare
+from interlock.policy.file import Loaded, read_policy
+from interlock.presenters.policy import difference_json, version_json
+from interlock.presenters.text import counted
+from interlock.workspace_channels import reaching_of
 
 app = typer.Typer()
 

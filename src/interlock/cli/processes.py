@@ -13,11 +13,11 @@ from itertools import pairwise
 from multiprocessing.connection import Connection
 from typing import Any
 
-from interlock.audit import Progress, verify_part
+from interlock.app.audit import Progress, verify_part
+from interlock.app.bootstrap import wire
 from interlock.core.errors import Error
 from interlock.core.ledger import Head, Verifier
 from interlock.core.ports import Store
-from interlock.wiring import wire
 
 LEAST = 100_000  # entries for which a process is worth its start
 LOOK_EVERY = 0.1  # seconds between two looks at the progress

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from interlock.app.bootstrap import doors_of, wall_clock
+from interlock.app.workspaces import Workspaces
 from interlock.cli.shared import Desk, Options, kept
 from interlock.reach import Reach, reach_of
 from interlock.web.logs import Log
-from interlock.wiring import doors_of, wall_clock
-from interlock.workspaces import Workspaces
 
 
 @asynccontextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.text import Text
 
 from interlock.cli.output import clock_time, say, short, short_id, show, table
-from interlock.configuration import Storage
+from interlock.config.models import Storage
 from interlock.core.card import visible
 from interlock.core.policy import Then
 from interlock.core.rehearsal import Cause, Changed, Report
-from interlock.rehearse import Rehearsed
-from interlock.reports import KINDS, answers_a_day, recorded_sentence
-from interlock.words import counted
+from interlock.policy.rehearsal import Rehearsed
+from interlock.presenters.policy import KINDS, answers_a_day, recorded_sentence
+from interlock.presenters.text import counted
 
 MAX_CAUSES = 20
 MAX_RULE = 60  # characters of its name in a row

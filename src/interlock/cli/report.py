@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from interlock.audit import Report
+from interlock.app.audit import Report
 from interlock.cli.output import clock_time, print_json, say
 from interlock.core.card import visible
 from interlock.core.gaps import Taken
 from interlock.core.heads import SignedHead, fingerprint
-from interlock.words import counted
+from interlock.presenters.text import counted
 
 MAX_SHOWN = 100  # faults; one altered entry breaks every link behind it
 

@@ -15,8 +15,8 @@ from interlock.cli.output import printable, short, short_id, span
 from interlock.core.card import risk_of, visible
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
-from interlock.shape import sentence_of
-from interlock.words import counted
+from interlock.presenters.approval import sentence_of
+from interlock.presenters.text import counted
 
 HELP = """
   J K, arrows   move; in a card, scroll        O, Enter   open the card

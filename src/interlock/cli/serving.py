@@ -8,15 +8,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from interlock.app.bootstrap import Parts, doors_of, wall_clock, wire
 from interlock.cli.output import say
 from interlock.cli.shared import Options
 from interlock.web.logs import Log
 from interlock.web.running import on_signal, take_logs, working
-from interlock.wiring import Parts, doors_of, reaching_of, wall_clock, wire
+from interlock.workspace_channels import reaching_of
 
 if TYPE_CHECKING:
     from interlock.assistant import Chore
-    from interlock.configuration import Settings
+    from interlock.config.models import Settings
 
 
 async def run(options: Options, host: str, port: int | None, *, worker: bool, demo: bool) -> None:
@@ -50,11 +51,11 @@ async def work(options: Options, *, demo: bool) -> None:
 @asynccontextmanager
 async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -> AsyncIterator[list[Chore]]:
     """What advances threads and reaches people, under the policy that is in force at each moment."""
+    from interlock.app.workspaces import Workspaces
     from interlock.assistant import assistant_of
-    from interlock.own_policy import configured_policy
+    from interlock.policy.own_file import configured_policy
     from interlock.reach import reach_of
     from interlock.server.serve import tell_stale
-    from interlock.workspaces import Workspaces
 
     own = configured_policy(settings)
     toggles, reaching = settings.toggles(), partial(reaching_of, settings)

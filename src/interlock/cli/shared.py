@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
+    from interlock.app.bootstrap import Parts
+    from interlock.config.load import Settings
     from interlock.core.decision import Reviewer
-    from interlock.settings import Settings
-    from interlock.wiring import Parts
 
 T = TypeVar("T")
 Work = TypeVar("Work", bound=Callable[..., Awaitable[None]])
@@ -78,7 +78,7 @@ class Options:
 
     def settings(self, **overrides: object) -> Settings:
         """`server_port=…` is the option that says more than the file's server.port."""
-        from interlock.settings import load_settings
+        from interlock.config.load import load_settings
 
         given = {name.replace("_", ".", 1): value for name, value in overrides.items()}
         return load_settings(self.config, overrides={"storage.url": self.database or None, **given})
@@ -110,7 +110,7 @@ class Desk:
 
     async def person(self, name: str) -> Reviewer:
         """Whoever can open a local database owns it, so somebody whom the workspace does not know is an admin."""
-        from interlock.wiring import os_user
+        from interlock.app.bootstrap import os_user
 
         found = await self.parts.inbox.reviewer(self.workspace, name or os_user(), "cli", role="admin")
         return replace(found, credential=f"os user {os_user()}")
@@ -125,8 +125,8 @@ async def given(options: Options) -> AsyncIterator[Options]:
 @asynccontextmanager
 async def kept(options: Options) -> AsyncIterator[Desk]:
     """Opens a database that is there: a misspelt name must not look like an empty inbox or a sound record."""
+    from interlock.app.bootstrap import absent, database_option
     from interlock.core.errors import Misconfigured
-    from interlock.wiring import absent, database_option
 
     url = options.settings().storage.url
     gone = absent(url)
@@ -140,7 +140,7 @@ async def kept(options: Options) -> AsyncIterator[Desk]:
 @asynccontextmanager
 async def made(options: Options) -> AsyncIterator[Desk]:
     """Opens a database, and makes it first if need be."""
-    from interlock.wiring import wire
+    from interlock.app.bootstrap import wire
 
     settings = options.settings()
     parts = wire(settings.storage.url)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from interlock.configuration import Settings
+from interlock.app.bootstrap import in_working_folder
+from interlock.config.load import FILE, handed_on, load_settings
+from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
-from interlock.settings import FILE, handed_on, load_settings
-from interlock.wiring import in_working_folder
 
 
 def trusted_settings(config: Path | None, database: str) -> Settings:

@@ -14,8 +14,8 @@ from interlock.core.errors import Error, NotFound
 from interlock.core.event import Stored
 from interlock.core.ledger import Entry
 from interlock.core.ports import Query
-from interlock.durations import rfc3339
-from interlock.shape import entry_json, item_json, sentence_of
+from interlock.presenters.approval import entry_json, item_json, sentence_of
+from interlock.runtime.durations import rfc3339
 
 
 async def stream(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from interlock.configuration import Server, Settings, Storage
+from interlock.config.models import Server, Settings, Storage
 from interlock.stores.health import Check
 
 FEW_FILES = 4_096  # every connection is an open file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interlock.app.inbox import View
 from interlock.cli.cards import votes_of
 from interlock.cli.output import clock_time, print_json, say, short_id, span
 from interlock.cli.shared import Desk
@@ -10,9 +11,8 @@ from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.policy import People
 from interlock.core.voting import quorum
-from interlock.inbox import View
-from interlock.shape import seats, view_json
-from interlock.words import counted, who
+from interlock.presenters.approval import seats, view_json
+from interlock.presenters.text import counted, who
 
 
 async def decided(desk: Desk, before: View, after: Approval) -> None:

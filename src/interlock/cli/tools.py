@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from interlock.app.tool_catalog import Catalog, KnownTool, on_word
 from interlock.assistant import equipment_of
-from interlock.catalog import Catalog, KnownTool, on_word
 from interlock.cli import asking
 from interlock.cli.output import clock_time, nearest, print_json, say, show, table
 from interlock.cli.policies import current, load
@@ -19,9 +19,9 @@ from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.names import spelled
 from interlock.core.pins import Pin, believes
+from interlock.presenters.policy import pin_json, tool_json
+from interlock.presenters.text import counted
 from interlock.registered import Registered
-from interlock.reports import pin_json, tool_json
-from interlock.words import counted
 
 app = typer.Typer()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from interlock.channels.channel import Kit, opened
-from interlock.configuration import DASHBOARD, DEFAULT_WORKSPACE, Settings
+from interlock.config.models import DASHBOARD, DEFAULT_WORKSPACE, Settings
+from interlock.config.yaml import nearest
 from interlock.core.call import PRIORITIES
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
@@ -13,9 +14,8 @@ from interlock.core.policy import Policy, Rule
 from interlock.core.ports import User
 from interlock.core.routes import PLACE, Means, Routes, gaps, origins, taking
 from interlock.core.voting import DECIDERS
-from interlock.reading.reader import nearest
+from interlock.presenters.text import listed
 from interlock.stores.health import Check
-from interlock.words import listed
 from interlock.workspace_channels import channels_of, routes_of
 
 MANY = 10  # names that are told

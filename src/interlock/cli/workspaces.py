@@ -9,7 +9,7 @@ import typer
 from interlock.cli.output import clock_time, print_json, say, show, table
 from interlock.cli.shared import Desk, command, kept, made
 from interlock.core.card import visible
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 
 app = typer.Typer()
 

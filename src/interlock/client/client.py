@@ -10,6 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
+from interlock.app.gate import Execution, preview_of
 from interlock.client import shapes
 from interlock.client.address import address_of
 from interlock.client.shapes import Standing, Told
@@ -22,7 +23,6 @@ from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import MAX_BODY, Pause
 from interlock.faults import Point
-from interlock.gate import Execution, preview_of
 
 API = 1  # of the server's interface, as `POST /api/runs` names it
 HOLD = 20.0  # seconds that the server holds back an answer

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, read
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond
@@ -22,8 +23,7 @@ from interlock.core.errors import (
 )
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.pause import Pause
-from interlock.durations import moment_of, show_duration
-from interlock.gate import Execution
+from interlock.runtime.durations import moment_of, show_duration
 
 Told = Mapping[str, Any]
 MISDIRECTED = "wrong_host"

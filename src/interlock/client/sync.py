@@ -6,14 +6,14 @@ from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from interlock.bridge import Bridge
+from interlock.app.gate import Execution
 from interlock.client.client import Client
 from interlock.client.shapes import Standing
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.conversation import Question
 from interlock.core.decision import Decision
 from interlock.core.outcome import Outcome
-from interlock.gate import Execution
+from interlock.runtime.loop_thread import Bridge
 
 T = TypeVar("T")
 

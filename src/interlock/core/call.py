@@ -32,6 +32,7 @@ MAX_WORDS = 20_000
 AGENT_ACTOR = "agent:"  # how the record begins the name of an agent; alone, without the colon, it is one of no name
 ANYBODY = "*"  # the owner of a call from before calls had one
 SECRET = "$secret"  # noqa: S105  the name of a mark, not a secret
+QUESTION = "request_human_input"  # the tool by which an agent asks people
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from interlock.bridge import Bridge
 from interlock.core.call import Args, ToolCall, ToolSpec, propose
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
@@ -17,6 +16,7 @@ from interlock.core.pause import Pause, check_pause
 from interlock.library.functions import stored_result
 from interlock.library.live import Go, Live
 from interlock.library.resuming import Resuming
+from interlock.runtime.loop_thread import Bridge
 
 if TYPE_CHECKING:
     from interlock.library.interlock import Interlock

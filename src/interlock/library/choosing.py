@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from interlock.app.bootstrap import wire
 from interlock.client import Client
 from interlock.core.errors import Misconfigured
-from interlock.durations import parse_duration
 from interlock.faults import Point
 from interlock.library.embedded import Embedded
 from interlock.library.remote import Remote
 from interlock.library.sides import Program, Side
-from interlock.wiring import wire
+from interlock.runtime.durations import parse_duration
 
 ELSEWHERE = {
     "policy": "its own policy counts. Put it in force there (interlock policy put FILE).",

@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from interlock.bridge import Bridge
+from interlock.app.bootstrap import Parts, Toggles
+from interlock.app.gate import Execution
+from interlock.app.runs import Holder, Runs
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
@@ -20,15 +22,13 @@ from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
 from interlock.core.ports import Records
-from interlock.gate import Execution
 from interlock.library.sides import GAVE_UP, Program
-from interlock.own_policy import OwnPolicy, StalePolicy
-from interlock.policy_file import read_policy
-from interlock.runner import is_dead
-from interlock.runs import Holder, Runs
+from interlock.policy.file import read_policy
+from interlock.policy.own_file import OwnPolicy, StalePolicy
+from interlock.runtime.loop_thread import Bridge
+from interlock.runtime.process_identity import is_dead
 from interlock.stores.pauses import Holder as Resumer
 from interlock.stores.pauses import Whose
-from interlock.wiring import Parts, Toggles
 
 FOLLOW_EVERY = 1.0  # seconds
 Policy = str | Path | Mapping[str, Any] | None

@@ -16,24 +16,23 @@ from types import TracebackType
 from typing import Any, Self
 
 from interlock import faults
-from interlock.bridge import Bridge
-from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.app.bootstrap import approval_link, os_user
+from interlock.app.gate import Execution
+from interlock.config.load import fault_plan
+from interlock.core.call import QUESTION, ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, NotRun
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
-from interlock.gate import Execution
-from interlock.inbox import QUESTION
 from interlock.library.agent import Agent, carried_out, carried_out_sync
 from interlock.library.choosing import Options, side_of
 from interlock.library.functions import Function, function_of, stored_result
 from interlock.library.live import Known, Live, not_run
 from interlock.library.sides import Program, Side, Standing
-from interlock.runner import this_runner
-from interlock.schemas import check_schema
-from interlock.settings import fault_plan
-from interlock.wiring import approval_link, os_user
+from interlock.runtime.json_schema import check_schema
+from interlock.runtime.loop_thread import Bridge
+from interlock.runtime.process_identity import this_runner
 
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
 

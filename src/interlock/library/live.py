@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec, propose, redact, secret_texts
 from interlock.core.errors import (
     AlreadyStarted,
@@ -25,7 +26,6 @@ from interlock.core.errors import (
 )
 from interlock.core.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
-from interlock.gate import Execution
 from interlock.library.sides import GAVE_UP, Program, Side
 
 FROZEN_PAUSE = 1.0  # seconds between two starts of a call that is frozen

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from interlock.bridge import Bridge
+from interlock.app.gate import Execution
 from interlock.client import Client, Standing
 from interlock.client.client import BRIEF
 from interlock.core.call import ToolCall, ToolSpec
@@ -18,9 +18,9 @@ from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pause import Pause
-from interlock.gate import Execution
 from interlock.library.sides import GAVE_UP, Program
-from interlock.runner import is_dead
+from interlock.runtime.loop_thread import Bridge
+from interlock.runtime.process_identity import is_dead
 
 T = TypeVar("T")
 NOTED = 10_000  # calls of which it is known to which tool they belong

@@ -7,14 +7,14 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from interlock.bridge import Bridge
+from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
 from interlock.core.ports import Records
-from interlock.gate import Execution
+from interlock.runtime.loop_thread import Bridge
 
 GAVE_UP = "The agent gave up waiting."
 

@@ -16,10 +16,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
+from interlock.app.workspaces import Doors
 from interlock.chat.agents import ASSISTANT
 from interlock.chat.threads import Said
 from interlock.core.approval import Approval
-from interlock.core.call import MAX_NAME
+from interlock.core.call import MAX_NAME, QUESTION
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reject, read_decision
 from interlock.core.errors import (
     AlreadyDecided,
@@ -34,9 +35,8 @@ from interlock.core.errors import (
 from interlock.core.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.thread import Line, check_text, is_thread
-from interlock.inbox import QUESTION
+from interlock.presenters.approval import shown_args
 from interlock.protocols.parts.ag_ui_room import Names, Room, approval_of, asks, replied
-from interlock.shape import shown_args
 from interlock.stores.answering import Place
 from interlock.stores.threads import DONE
 from interlock.web.asgi import Answer, Asked, Body, Many, Receive, Send, invalid_of, json_answer, send_answer
@@ -47,7 +47,6 @@ from interlock.web.idempotency import Mismatch, place_of
 from interlock.web.readers import Readers
 from interlock.web.routing import DECIDERS, Described, gives, may, response
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 MOST = 500  # answers at once
 SHA256 = 64  # characters

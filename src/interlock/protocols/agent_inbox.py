@@ -14,9 +14,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from starlette.responses import Response
 
-from interlock.beside import LARGE as BESIDE
-from interlock.beside import beside
+from interlock.app.inbox import View
 from interlock.core.approval import Approval, standing
+from interlock.core.call import QUESTION
 from interlock.core.canonical import canonical
 from interlock.core.card import visible
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Seen, read_decision
@@ -26,10 +26,11 @@ from interlock.core.event import Payload, Stored
 from interlock.core.options import options
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
-from interlock.durations import rfc3339
-from interlock.inbox import QUESTION, View
+from interlock.presenters.approval import sentence_of, shown_args
 from interlock.protocols.parts.agent_inbox_text import answer_of, coerced, described, in_code, survives
-from interlock.shape import sentence_of, shown_args
+from interlock.runtime.durations import rfc3339
+from interlock.runtime.offload import LARGE as BESIDE
+from interlock.runtime.offload import beside
 from interlock.web.asgi import Answer, Body, Many, encoded, error_answer, json_answer
 from interlock.web.desk import AtDesk, Desk
 from interlock.web.routing import DECIDERS, LOOKERS, fails, gives, may, response

@@ -18,13 +18,12 @@ from starlette.responses import Response
 
 from interlock.chat.stream import Position, Told
 from interlock.chat.threads import Said
-from interlock.core.call import MAX_NAME
+from interlock.core.call import MAX_NAME, QUESTION
 from interlock.core.canonical import read
 from interlock.core.decision import Decision, read_decision
 from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.errors import Problem as Complaint
 from interlock.core.thread import Line, Thread
-from interlock.inbox import QUESTION
 from interlock.protocols.parts.ai_sdk_history import MOST, history
 from interlock.protocols.parts.ai_sdk_telling import Begin, Reader, Telling, call_id
 from interlock.stores.threads import DONE, NO_END

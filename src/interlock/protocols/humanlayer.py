@@ -17,7 +17,9 @@ from uuid import UUID
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from interlock.core.call import ANYBODY, ToolCall, ToolSpec, redact
+from interlock.app.gate import Gate
+from interlock.app.workspaces import Doors
+from interlock.core.call import ANYBODY, QUESTION, ToolCall, ToolSpec, redact
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import MAX_COMMENT, Approve, Decision, Reject, Respond, Seen
 from interlock.core.errors import (
@@ -34,9 +36,7 @@ from interlock.core.event import Payload, Stored
 from interlock.core.execution import ATTEMPT
 from interlock.core.identity import Principal
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
-from interlock.durations import rfc3339
-from interlock.gate import Gate
-from interlock.inbox import QUESTION
+from interlock.presenters.approval import shown_args
 from interlock.protocols.parts.humanlayer_shapes import (
     CallAnswer,
     ContactAnswer,
@@ -49,13 +49,12 @@ from interlock.protocols.parts.humanlayer_shapes import (
     question_of,
     says_of,
 )
-from interlock.shape import shown_args
+from interlock.runtime.durations import rfc3339
 from interlock.stores.answering import Place
 from interlock.web.asgi import Answer, json_answer
 from interlock.web.proposing import ASK, Proposed, action_terms, call_of, known_spec
 from interlock.web.routing import AGENTS, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 Kind = Literal["function_call", "contact_request"]
 DECISIONS = ("approve", "reject")  # the program runs the arguments that it has: an edit could not reach them

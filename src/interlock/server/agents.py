@@ -11,10 +11,11 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from interlock.agents import KEYS, KnownTool, problems_of, warnings_of
 from interlock.chat.agents import Known, Origin
 from interlock.chat.toolbox import known_tools
-from interlock.configuration import Agent
+from interlock.config.agents import KEYS, KnownTool, problems_of, warnings_of
+from interlock.config.models import Agent
+from interlock.config.yaml import nearest
 from interlock.core.call import MAX_NAME
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
@@ -22,8 +23,7 @@ from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
 from interlock.core.policy import People, Policy, Stage
 from interlock.core.ports import SeenTool
-from interlock.durations import optional_rfc3339
-from interlock.reading.reader import nearest
+from interlock.runtime.durations import optional_rfc3339
 from interlock.web.asgi import Body, encoded
 from interlock.web.proposing import team_of
 from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may, recently

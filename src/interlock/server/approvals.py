@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
+from interlock.app.workspaces import Doors
 from interlock.core.approval import STATUSES, Approval
 from interlock.core.conversation import MAX_QUESTION
 from interlock.core.decision import MAX_COMMENT, Decision, read_seen
@@ -18,14 +19,13 @@ from interlock.core.errors import Error, InvalidRequest
 from interlock.core.options import waits_for
 from interlock.core.policy import People
 from interlock.core.ports import Query as Wanted
-from interlock.durations import parse_time
+from interlock.presenters.approval import row_json
+from interlock.runtime.durations import parse_time
 from interlock.server.models import Page, Shown, Told
-from interlock.shape import row_json
 from interlock.stores.queries import MAX_LIMIT
 from interlock.web.asgi import Body, Many, error_answer, json_answer
 from interlock.web.desk import AtDesk, Desk
 from interlock.web.routing import DECIDERS, LOOKERS, gives, may, response
-from interlock.workspaces import Doors
 
 MAX_BULK = 500
 MAX_NAME = 500  # characters of a filter

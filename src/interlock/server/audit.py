@@ -17,12 +17,12 @@ from interlock.core.heads import SignedHead, sign
 from interlock.core.identity import ADMIN
 from interlock.core.ledger import Entry, Head
 from interlock.core.ports import EntriesOf
-from interlock.durations import parse_time
+from interlock.presenters.approval import entry_json
+from interlock.runtime.durations import parse_time
 from interlock.server.approvals import Nothing
 from interlock.server.models import Time, Told
 from interlock.server.plots import entry_before
 from interlock.server.verifying import Checks
-from interlock.shape import entry_json
 from interlock.signing import load_signer
 from interlock.stores.store import SqlStore
 from interlock.web.asgi import json_answer

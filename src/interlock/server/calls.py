@@ -9,16 +9,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.beside import beside
+from interlock.app.gate import Execution
+from interlock.app.workspaces import Doors
 from interlock.core.call import shown_sha256
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome, Proceed
-from interlock.durations import rfc3339
-from interlock.gate import Execution
-from interlock.schema_work import MAX_SCHEMA
-from interlock.schemas import check_size
+from interlock.runtime.durations import rfc3339
+from interlock.runtime.json_schema import check_size
+from interlock.runtime.offload import beside
+from interlock.runtime.schema_cost import MAX_SCHEMA
 from interlock.web.asgi import Answer, Asked, Body, encoded, idempotency_key, json_answer
 from interlock.web.proposing import (
     Proposed,
@@ -30,7 +31,6 @@ from interlock.web.proposing import (
     with_definition,
 )
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 MAX_WAIT = 60.0  # seconds of one long poll
 MAX_LEASE = 3_600  # seconds

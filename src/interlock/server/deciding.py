@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from interlock.app.workspaces import Doors
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reviewer, read_seen
 from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, NotFound
-from interlock.shape import decided_json
+from interlock.presenters.approval import decided_json
 from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
 from interlock.web.desk import shown
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 LINK = b"interlock-link"  # the token of a message's link, by which somebody came
 MINIMAL = b"return=minimal"  # for programs that do not look at the card again

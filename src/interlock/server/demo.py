@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from interlock.app.workspaces import Doors
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Reject, Reviewer
 from interlock.core.outcome import Waiting
 from interlock.demo import content
 from interlock.demo.linear import content as issues
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 WORKSPACE = "default"
 AUTHOR = "demo"

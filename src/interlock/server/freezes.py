@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from interlock.app.freezes import Freezes, doubts_about
 from interlock.core.call import MAX_NAME
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import NotFound
 from interlock.core.freeze import Freeze
-from interlock.freezes import Freezes, doubts_about
-from interlock.reports import freeze_json
+from interlock.presenters.policy import freeze_json
 from interlock.web.asgi import Body
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may
 from interlock.web.site import Site

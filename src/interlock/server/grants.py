@@ -9,14 +9,14 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from interlock.app.gate import uuid7
 from interlock.core.call import MAX_NAME
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.grant import Grant
 from interlock.core.identity import Principal
-from interlock.durations import parse_duration
-from interlock.gate import uuid7
-from interlock.reports import grant_doubts, grant_json, grant_view_json
+from interlock.presenters.policy import grant_doubts, grant_json, grant_view_json
+from interlock.runtime.durations import parse_duration
 from interlock.web.asgi import Asked, Body, as_invalid
 from interlock.web.routing import DECIDERS, LOOKERS, Caller, Given, Here, fails, may, recently
 from interlock.web.site import Site

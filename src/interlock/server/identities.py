@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from interlock.core.binding import MAX_TOKEN
 from interlock.core.errors import Forbidden, NotFound
 from interlock.core.identity import Principal, check_whole
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.stores.deliveries import Identity
 from interlock.web.asgi import Body
 from interlock.web.channel_states import identity_id, identity_json

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from interlock.accounts.keys import NEVER
 from interlock.core.errors import Forbidden, NotFound
 from interlock.core.identity import AGENT, MAX_QUOTA, Bindings, Key, Principal, check_own_key, lesser
-from interlock.durations import optional_rfc3339, parse_duration, rfc3339
+from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
 from interlock.server.people import Names, PersonRole, Text, traced
 from interlock.web.asgi import Body
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may, recently

@@ -10,16 +10,16 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from interlock.accounts import codes
-from interlock.beside import beside
+from interlock.app.inbox import View
 from interlock.channels.channel import Proving
 from interlock.channels.parts import words
 from interlock.core.attempts import Attempts
 from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound, TooManyRequests
-from interlock.inbox import View
+from interlock.presenters.approval import view_json
 from interlock.reach import Token
+from interlock.runtime.offload import beside
 from interlock.server.models import Shown, Told
 from interlock.server.session import Entered, client_address, enter, myself
-from interlock.shape import view_json
 from interlock.web.asgi import Asked, Body
 from interlock.web.routing import Given, Guard, Here, fails
 from interlock.web.site import Site

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from interlock import __version__
-from interlock.configuration import DASHBOARD
+from interlock.config.models import DASHBOARD
 from interlock.web.channel_states import State, states
 from interlock.web.meters import SECONDS, Route, Timing
 from interlock.web.site import Site

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse
 
-from interlock.configuration import Oidc
+from interlock.config.models import Oidc
 from interlock.core.canonical import parse
 from interlock.core.errors import Forbidden, NotFound, Unauthenticated
 from interlock.core.event import TIME

@@ -15,12 +15,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from interlock.beside import beside
 from interlock.core.call import MAX_NAME
 from interlock.core.canonical import plain_json
 from interlock.core.errors import InvalidRequest
 from interlock.core.pause import MAX_BODY, MAX_RUN_ID, Pause, check_pause
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
+from interlock.runtime.offload import beside
 from interlock.server.calls import MAX_WAIT
 from interlock.server.runs import Lease, Runner
 from interlock.stores.pauses import FIRST, Holder, Place, Whose

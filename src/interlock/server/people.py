@@ -13,7 +13,7 @@ from interlock.core.identity import Principal, check_lends, check_whole
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
-from interlock.durations import parse_duration, parse_time, rfc3339
+from interlock.runtime.durations import parse_duration, parse_time, rfc3339
 from interlock.server.session import MAX_SECRET, Ended, client_address
 from interlock.web.asgi import Asked, Body
 from interlock.web.routing import ADMINS, ANYBODY, LOOKERS, Caller, Given, Guard, Here, fails, may, recently

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.catalog import Catalog, KnownTool, Standing, on_word
+from interlock.app.tool_catalog import Catalog, KnownTool, Standing, on_word
 from interlock.core.call import MAX_NAME
 from interlock.core.errors import Stale
 from interlock.core.pins import Pin, believes
-from interlock.reports import pin_json, tool_json
+from interlock.presenters.policy import pin_json, tool_json
 from interlock.web.asgi import Body
 from interlock.web.routing import ADMINS, Caller, Here, fails, may, recently
 from interlock.web.site import Site

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from interlock.core.approval import Approval
 from interlock.core.ports import EntriesOf, Query
 from interlock.core.voting import open_stage
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.stores.statistics import Ended, Stretch, Told, Waited
 from interlock.stores.store import SqlStore
 from interlock.web.site import Site

@@ -9,17 +9,17 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
+from interlock.config.yaml import plain, read_yaml
 from interlock.core.canonical import parse
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, NotFound, TooManyRequests
 from interlock.core.ports import PolicyVersion
 from interlock.core.unbound import unbound_keys
-from interlock.difference import compare, defaults_of
-from interlock.durations import parse_duration
-from interlock.own_policy import StalePolicy
-from interlock.reading.yaml_lines import plain, read_yaml
-from interlock.rehearse import rehearse
-from interlock.reports import difference_json, explanation_json, rehearsal_json, version_json
+from interlock.policy.diff import compare, defaults_of
+from interlock.policy.own_file import StalePolicy
+from interlock.policy.rehearsal import rehearse
+from interlock.presenters.policy import difference_json, explanation_json, rehearsal_json, version_json
+from interlock.runtime.durations import parse_duration
 from interlock.server.rules import PolicyDiff, RuleInfo, policy_diff, rules_in_words
 from interlock.web.asgi import Asked, Unsupported, as_invalid, encoded, is_json
 from interlock.web.explaining import question_of

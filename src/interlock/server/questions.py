@@ -8,11 +8,10 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from interlock.core.call import MAX_WORDS
+from interlock.core.call import MAX_WORDS, QUESTION
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import InvalidRequest
-from interlock.inbox import QUESTION
-from interlock.schemas import check_schema
+from interlock.runtime.json_schema import check_schema
 from interlock.server.models import Outcome, Status, Told
 from interlock.web.asgi import Body, Many, json_answer
 from interlock.web.proposing import ASK, Proposed, call_of, told

@@ -12,7 +12,8 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from interlock.configuration import Action, is_ready
+from interlock.app.workspaces import Doors
+from interlock.config.models import Action, is_ready
 from interlock.core.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.claims import Fill
@@ -21,15 +22,14 @@ from interlock.core.errors import CallMismatch, DeniedNow, Frozen, InvalidDecisi
 from interlock.core.event import Stored
 from interlock.core.outcome import Outcome, Refused, status_at
 from interlock.core.policy import Ask
-from interlock.durations import optional_rfc3339, parse_time, rfc3339
+from interlock.presenters.approval import shown_args
+from interlock.runtime.durations import optional_rfc3339, parse_time, rfc3339
 from interlock.server.models import Status, Time, Told
-from interlock.shape import shown_args
 from interlock.web.asgi import Body, json_answer
 from interlock.web.desk import AtDesk
 from interlock.web.proposing import Proposed, call_of, known_spec, team_of, with_team
 from interlock.web.routing import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 SETTING: Literal["paused"] = "paused"  # whoever polls has nobody waiting in front of a chat
 CALL_ID = "request"

@@ -11,12 +11,12 @@ from pydantic import BaseModel
 from interlock.core.matching import Matched
 from interlock.core.policy import Policy, Then
 from interlock.core.shadowing import Shadow
-from interlock.difference import Difference, facets_of
-from interlock.durations import optional_rfc3339, parse_duration, rfc3339
-from interlock.policy_file import Loaded
-from interlock.rehearse import activity
-from interlock.reports import difference_json
-from interlock.templates import NAMES, summary, template
+from interlock.policy.diff import Difference, facets_of
+from interlock.policy.file import Loaded
+from interlock.policy.rehearsal import activity
+from interlock.policy.templates import NAMES, summary, template
+from interlock.presenters.policy import difference_json
+from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
 from interlock.web.routing import ADMINS, Caller, Here, fails, may
 
 router = APIRouter(tags=["policy"])

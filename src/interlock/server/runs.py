@@ -9,11 +9,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from interlock.app.runs import Holder, Runs
 from interlock.core.call import MAX_NAME
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.thread import is_thread
-from interlock.durations import rfc3339
-from interlock.runs import Holder, Runs
+from interlock.runtime.durations import rfc3339
 from interlock.server.calls import MAX_LEASE
 from interlock.web.asgi import Answer, Asked, Body, Many, json_answer
 from interlock.web.proposing import check_agent

@@ -12,13 +12,15 @@ from functools import partial
 import uvicorn
 
 from interlock import __version__
+from interlock.app.bootstrap import Parts, doors_of, wall_clock, wire
+from interlock.app.gate import Gate
+from interlock.app.inbox import Inbox
+from interlock.app.workspaces import Workspaces
 from interlock.assistant import assistant_of
-from interlock.configuration import Settings
+from interlock.config.models import Settings
 from interlock.core.call import ToolSpec
 from interlock.core.policy import Policy
-from interlock.gate import Gate
-from interlock.inbox import Inbox
-from interlock.own_policy import StalePolicy, configured_policy
+from interlock.policy.own_file import StalePolicy, configured_policy
 from interlock.reach import reach_of
 from interlock.server.app import build
 from interlock.server.connection import MOST, Connection
@@ -27,8 +29,7 @@ from interlock.server.listening import listen
 from interlock.web.logs import Log
 from interlock.web.running import GRACE, on_signal, take_logs, working
 from interlock.web.site import Site
-from interlock.wiring import Parts, doors_of, reaching_of, wall_clock, wire
-from interlock.workspaces import Workspaces
+from interlock.workspace_channels import reaching_of
 
 KEEP_ALIVE = 75  # seconds that a connection may be idle
 SPARE_FILES = 200

@@ -14,7 +14,7 @@ from interlock.chat.threads import FIRST, Listing
 from interlock.core.decision import MAX_COMMENT, Approve, Reject, Seen
 from interlock.core.errors import InvalidRequest
 from interlock.core.thread import Line, Thread
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.server.approvals import Nothing
 from interlock.server.models import Told
 from interlock.stores.threads import NO_END

@@ -10,24 +10,23 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from interlock.agents import AGENT
+from interlock.app.workspaces import Doors
 from interlock.chat.toolbox import OF_AGENTS, agent_tool, always_asks
-from interlock.configuration import Agent
-from interlock.core.call import MAX_NAME, ToolCall, ToolSpec, propose
+from interlock.config.agents import AGENT
+from interlock.config.models import Agent
+from interlock.core.call import MAX_NAME, QUESTION, ToolCall, ToolSpec, propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
 from interlock.core.policy import Ask, Then
 from interlock.core.ports import SeenTool
-from interlock.durations import optional_rfc3339, rfc3339, show_duration
-from interlock.explain import By, Prospect, outlook
-from interlock.inbox import QUESTION
+from interlock.policy.explain import By, Prospect, outlook
+from interlock.presenters.text import needs
+from interlock.runtime.durations import optional_rfc3339, rfc3339, show_duration
 from interlock.server.agents import Everything, everything, may_lift
 from interlock.tools.tool import Tool
 from interlock.web.proposing import team_of
 from interlock.web.routing import LOOKERS, Caller, Here, fails, may
 from interlock.web.site import Site
-from interlock.words import needs
-from interlock.workspaces import Doors
 
 router = APIRouter(tags=["agents and tools"])
 

@@ -12,12 +12,12 @@ import sys
 from time import monotonic
 from typing import Any
 
-from interlock.audit import verify
+from interlock.app.audit import verify
+from interlock.app.bootstrap import wire
 from interlock.core.card import visible
 from interlock.core.errors import Error
 from interlock.core.laws import Fault
 from interlock.core.ledger import Head
-from interlock.wiring import wire
 
 EVERY = 0.2  # seconds between two words about the progress
 MOST_FAULTS = 100  # that are told; one altered entry breaks every link behind it

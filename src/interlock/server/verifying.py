@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from interlock.app.bootstrap import absent
 from interlock.core.errors import Conflict
 from interlock.core.ledger import Head
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.web.site import Site
-from interlock.wiring import absent
 
 LONGEST = 600.0  # seconds
 MOST_KEPT = 1_000  # workspaces whose last check is remembered

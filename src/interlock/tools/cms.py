@@ -10,9 +10,9 @@ from typing import TypedDict, cast
 
 from interlock.core.call import Args, ToolSpec
 from interlock.core.ports import Record, Records, Shelf
+from interlock.presenters.text import counted
 from interlock.tools.kept import changing, difference, find, missing, named, reading, take, text, texts
 from interlock.tools.tool import Kit, Tool, schema
-from interlock.words import counted
 
 POST, PAGE, IMAGE = "post", "page", "image"
 POSTS, PAGES, IMAGES = "cms_list_posts", "cms_list_pages", "cms_list_images"

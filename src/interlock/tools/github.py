@@ -15,7 +15,7 @@ from typing import Any, cast
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.core.ports import Records
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.tools.github_talk import GitHub, Json, Lost, Talk, github_of
 from interlock.tools.tool import Kit, Tool, Use, schema
 

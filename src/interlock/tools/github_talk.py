@@ -12,7 +12,7 @@ from typing import Any, cast
 import httpx2
 
 from interlock.core.errors import Misconfigured, ToolFailed
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 
 HOME = "https://api.github.com"
 VERSION = "2026-03-10"

@@ -10,7 +10,6 @@ from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, FailFast, Strict, ValidationError
 
-from interlock.beside import beside
 from interlock.core.canonical import MAX_BYTES, parse
 from interlock.core.errors import (
     AlreadyDecided,
@@ -22,7 +21,8 @@ from interlock.core.errors import (
     Unauthenticated,
 )
 from interlock.core.identity import Principal
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
+from interlock.runtime.offload import beside
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -7,11 +7,11 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from interlock.channels.channel import Answering, Listening
-from interlock.configuration import DASHBOARD
+from interlock.config.models import DASHBOARD
 from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict
-from interlock.durations import optional_rfc3339, rfc3339
 from interlock.reach import Reach
+from interlock.runtime.durations import optional_rfc3339, rfc3339
 from interlock.stores.deliveries import Identity, Switch
 
 

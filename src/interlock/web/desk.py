@@ -8,14 +8,14 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.responses import Response
 
-from interlock.beside import beside
+from interlock.app.inbox import Inbox
+from interlock.app.workspaces import Doors
 from interlock.core.decision import Reviewer
-from interlock.inbox import Inbox
-from interlock.shape import view_json
+from interlock.presenters.approval import view_json
+from interlock.runtime.offload import beside
 from interlock.web.asgi import Answer, json_answer
 from interlock.web.routing import Caller, Here, response
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from interlock.config.yaml import nearest
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.claims import Fill
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Principal
 from interlock.core.policy import Policy
-from interlock.durations import parse_duration
-from interlock.explain import NO_LINES, Explanation, explain
-from interlock.reading.reader import nearest
-from interlock.schemas import validate
+from interlock.policy.explain import NO_LINES, Explanation, explain
+from interlock.runtime.durations import parse_duration
+from interlock.runtime.json_schema import validate
 from interlock.web.asgi import checked
 from interlock.web.proposing import (
     Definition,

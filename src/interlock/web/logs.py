@@ -11,9 +11,9 @@ from traceback import extract_tb
 from types import TracebackType
 from typing import Literal
 
-from interlock.configuration import LogWanted
+from interlock.config.models import LogWanted
 from interlock.core.ports import Clock
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 
 Level = Literal["info", "warning", "error"]
 Write = Callable[[str], object]

@@ -23,7 +23,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from interlock.configuration import Oidc, is_safe
+from interlock.config.models import Oidc, is_safe
 from interlock.core.canonical import parse
 from interlock.core.errors import Error, InvalidRequest, Unauthenticated
 from interlock.core.ports import Clock

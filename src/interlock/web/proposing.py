@@ -9,8 +9,9 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
-from interlock.configuration import Action, is_ready
-from interlock.core.call import MAX_WORDS, Caller, ToolCall, ToolSpec, propose
+from interlock.app.workspaces import Known
+from interlock.config.models import Action, is_ready
+from interlock.core.call import MAX_WORDS, QUESTION, Caller, ToolCall, ToolSpec, propose
 from interlock.core.changing import made
 from interlock.core.claims import Fill
 from interlock.core.declared import Said
@@ -21,12 +22,10 @@ from interlock.core.outcome import Outcome, Proceed
 from interlock.core.pins import Pins, doubt_about
 from interlock.core.policy import People, Stage, imitation, mixed_alphabets
 from interlock.core.ports import User
-from interlock.durations import parse_duration
-from interlock.inbox import QUESTION
+from interlock.presenters.approval import outcome_json
 from interlock.registered import Registered
-from interlock.shape import outcome_json
+from interlock.runtime.durations import parse_duration
 from interlock.web.asgi import Answer, Body, Many, encoded
-from interlock.workspaces import Known
 
 _HOW = (
     "Name that agent (in the library: Interlock(…, agent=NAME); of interlock hook and mcp-gate: --agent NAME), or ask "

@@ -17,7 +17,8 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from interlock.configuration import Quotas
+from interlock.app.gate import Gate
+from interlock.config.models import Quotas
 from interlock.core.attempts import MINUTE, MOST
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import TooManyRequests
@@ -25,7 +26,6 @@ from interlock.core.identity import Principal, owner_of
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy import Allow, Ask
 from interlock.core.ports import Clock
-from interlock.gate import Gate
 from interlock.stores.store import SqlStore
 
 MAX_KEPT = 4_096  # bytes of an agent's answer that is kept for a retry

@@ -6,8 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 
 from interlock.accounts.accounts import Accounts
+from interlock.app.workspaces import Workspaces
 from interlock.assistant import Assistant
-from interlock.configuration import Action, Settings
+from interlock.config.models import Action, Settings
 from interlock.core.attempts import Attempts
 from interlock.core.ports import Clock
 from interlock.reach import Reach
@@ -17,7 +18,6 @@ from interlock.web.aside import Aside
 from interlock.web.logs import Log
 from interlock.web.meters import Meters
 from interlock.web.quotas import QuotaKeeper
-from interlock.workspaces import Workspaces
 
 CODE_ASKS = 20  # codes that one address may ask for within a minute
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import ADMIN
 from interlock.core.ledger import Entry
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 from interlock.web.asgi import Asked, Message, encoded
 
 RETRY = 2_000  # milliseconds that a reader waits before it connects again

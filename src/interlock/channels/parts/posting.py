@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from interlock.addresses import PORTS, Egress, target_of
 from interlock.channels.channel import Gone, Kit, Later, Never, Unsure
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.pinned import NoAddress, Pinned
+from interlock.net.address_policy import PORTS, Egress, target_of
+from interlock.net.ssrf import NoAddress, Pinned
 
 SECONDS = 10.0
 AGENT = "interlock"

@@ -10,7 +10,7 @@ from interlock.core.approval import Decided
 from interlock.core.card import visible
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.message import Topic
-from interlock.durations import rfc3339
+from interlock.runtime.durations import rfc3339
 
 # Where the database is and what it said is for those who run the server.
 UNAVAILABLE = "The database cannot be used now; nothing was decided. Try again in a while, with the same id."

@@ -21,12 +21,12 @@ from interlock.channels.parts.slack_fields import (
     option_text,
     read_all,
 )
+from interlock.core.call import QUESTION
 from interlock.core.canonical import canonical, canonical_args, parse
 from interlock.core.card import Finding, visible
 from interlock.core.decision import MAX_COMMENT, Approve, Decision, Edit, Reject, Respond, Seen
 from interlock.core.errors import Error, InvalidDecision, InvalidRequest
 from interlock.core.message import Topic
-from interlock.inbox import QUESTION
 
 Json = dict[str, Any]
 MAX_FINDINGS = 40

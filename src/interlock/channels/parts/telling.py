@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from interlock.addresses import Egress, address_in, may_reach
+from interlock.net.address_policy import Egress, address_in, may_reach
 
 PROGRAMS = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.startfile", "pty.")
 

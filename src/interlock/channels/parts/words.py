@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from interlock.core.approval import Approval
+from interlock.core.call import QUESTION
 from interlock.core.card import Field, head_and_tail, visible
 from interlock.core.event import TIME
 from interlock.core.message import Message, Topic
 from interlock.core.voting import needed, quorum
-from interlock.inbox import QUESTION
 
 MAX_NAME = 100  # characters of an argument's name
 MAX_WARNING = 500

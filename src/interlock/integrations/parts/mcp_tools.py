@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCRequest
 
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.core.call import Args
 from interlock.core.errors import InvalidRequest
 from interlock.integrations.parts.mcp_call import Found, Refusal

@@ -11,7 +11,7 @@ import anyio
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
 
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.integrations.parts.mcp_frames import OURS, Object, Reply, headers_of, is_modern, request
 from interlock.tools.mcp.transport import Complaints, reached
 

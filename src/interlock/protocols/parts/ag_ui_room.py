@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from interlock.app.workspaces import Doors
 from interlock.core.approval import Approval
 from interlock.core.decision import Reviewer
 from interlock.core.outcome import status_at
@@ -12,7 +13,6 @@ from interlock.core.ports import Query
 from interlock.core.thread import Line, Thread, is_thread
 from interlock.stores.threads import NO_END
 from interlock.web.site import Site
-from interlock.workspaces import Doors
 
 MOST_OPEN = 500  # cards of one thread
 FEW = 200  # lines that are read first

@@ -30,9 +30,9 @@ from ag_ui.encoder import EventEncoder
 from interlock.chat.stream import Place, Position, Told, tell
 from interlock.core.approval import Approval
 from interlock.core.thread import Line
+from interlock.presenters.approval import view_json
 from interlock.protocols.parts import ag_ui_shapes as shapes
 from interlock.protocols.parts.ag_ui_room import Names, Room, asks
-from interlock.shape import view_json
 from interlock.web.wishes import Wishes
 
 VERSION = "1.0"  # of the protocol

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from ag_ui.core import AssistantMessage, FunctionCall, Interrupt, Message, ToolCall, ToolMessage, UserMessage
 
+from interlock.core.call import QUESTION
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
 from interlock.core.log import Call, reply_of
 from interlock.core.prompt import Wish
 from interlock.core.thread import Line
-from interlock.inbox import QUESTION
 from interlock.protocols.parts.ag_ui_room import interrupt_id
 from interlock.web.wishes import Wishes
 

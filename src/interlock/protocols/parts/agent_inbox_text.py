@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from interlock.core.canonical import parse
 from interlock.core.card import LONG, Card, Field, head_and_tail, visible
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
-from interlock.schemas import validate
+from interlock.runtime.json_schema import validate
 
 # What says of a single argument what it is; `required` and the like are about all of them together.
 OF_OTHERS = ("$schema", "$id", "patternProperties", "additionalProperties")

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from interlock.agents import AGENT
+from interlock.app.inbox import View
+from interlock.app.workspaces import Doors
 from interlock.chat.calls import REASONS
 from interlock.chat.stream import Position, Told
+from interlock.config.agents import AGENT
+from interlock.core.call import QUESTION
 from interlock.core.decision import Reviewer
 from interlock.core.identity import Principal
 from interlock.core.options import waits_for
 from interlock.core.thread import Line, Thread
-from interlock.inbox import QUESTION, View
-from interlock.shape import shown_args, view_json
+from interlock.presenters.approval import shown_args, view_json
 from interlock.stores.threads import NO_END, SqlThreads
 from interlock.web.site import Site
 from interlock.web.wishes import Wishes
-from interlock.workspaces import Doors
 
 Part = dict[str, object]
 Wish = tuple[str, str, str]

@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from interlock.app.bootstrap import doors_of, wire
+from interlock.app.workspaces import Workspaces
 from interlock.assistant import assistant_of
-from interlock.configuration import Settings
+from interlock.config.models import Settings
 from interlock.protocols import found
 from interlock.reach import reach_of
 from interlock.server.app import framework, hot_routes
@@ -19,8 +21,6 @@ from interlock.server.document.openapi import ABOUT, Document
 from interlock.web.auth import Auth
 from interlock.web.logs import Log
 from interlock.web.site import Site
-from interlock.wiring import doors_of, wire
-from interlock.workspaces import Workspaces
 
 HEAD = (
     "Made from the server's OpenAPI document, which every server has at `/openapi.json`, and as a page at `/docs`. "

@@ -13,7 +13,7 @@ from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
 
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
 from interlock.tools.mcp.answer import answer_of
 from interlock.tools.mcp.definition import Check, Definition, Definitions, define

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import mcp_types as types
 
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.names import fits

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 
-from interlock.configuration import McpServer, is_safe
+from interlock.config.models import McpServer, is_safe
 from interlock.tools.mcp.connection import Connection, Pace
 from interlock.tools.mcp.definition import Check
 from interlock.tools.tool import Tool

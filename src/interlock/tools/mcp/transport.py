@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._stream_protocols import ReadStream
 from mcp.shared.message import SessionMessage
 
-from interlock.configuration import McpServer
+from interlock.config.models import McpServer
 
 MAX_COMPLAINTS = 2_000  # characters
 MAX_EVENT = 8 * 1024 * 1024  # bytes

@@ -8,7 +8,10 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from interlock.condition_work import (
+from interlock.core.effort import Effort
+from interlock.core.errors import Misconfigured
+from interlock.core.policy import EFFORT, FACTS, Condition, Facts
+from interlock.policy.condition_cost import (
     CONVERT,
     MACROS,
     MAX_COMPILE,
@@ -22,9 +25,6 @@ from interlock.condition_work import (
     read_pattern,
     weigh,
 )
-from interlock.core.effort import Effort
-from interlock.core.errors import Misconfigured
-from interlock.core.policy import EFFORT, FACTS, Condition, Facts
 
 if TYPE_CHECKING:
     import cel

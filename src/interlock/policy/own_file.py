@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from interlock.configuration import InlinePolicy, PolicyFile, Settings
+from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.core.ports import PolicyVersion
-from interlock.policy_file import Loaded, read_policy
+from interlock.policy.file import Loaded, read_policy
 
 
 @dataclass(frozen=True, slots=True)

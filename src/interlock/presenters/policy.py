@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.catalog import KnownTool
+from interlock.app.inbox import Definition, GrantView
+from interlock.app.tool_catalog import KnownTool
 from interlock.core.budget import Amounts, plain
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import read
@@ -17,14 +18,13 @@ from interlock.core.pins import Pin
 from interlock.core.policy import Ask, Deny, People, Then
 from interlock.core.ports import PolicyVersion
 from interlock.core.rehearsal import Cause, Changed, Recorded, Report
-from interlock.difference import Difference, Facet
-from interlock.durations import optional_rfc3339, rfc3339
-from interlock.explain import Explanation, Step
-from interlock.inbox import Definition, GrantView
-from interlock.policy_file import Loaded
-from interlock.rehearse import Rehearsed
-from interlock.shape import content_of, sentence_of
-from interlock.words import counted, needs, who
+from interlock.policy.diff import Difference, Facet
+from interlock.policy.explain import Explanation, Step
+from interlock.policy.file import Loaded
+from interlock.policy.rehearsal import Rehearsed
+from interlock.presenters.approval import content_of, sentence_of
+from interlock.presenters.text import counted, needs, who
+from interlock.runtime.durations import optional_rfc3339, rfc3339
 
 DAY = 86_400_000
 KINDS: tuple[Then, ...] = ("allow", "ask", "deny")

@@ -13,7 +13,7 @@ from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Problem
-from interlock.schema_work import MAX_PATTERNS, MAX_SCHEMA, Shape, TooMuch, shape_of, steps
+from interlock.runtime.schema_cost import MAX_PATTERNS, MAX_SCHEMA, Shape, TooMuch, shape_of, steps
 
 MAX_PROBLEMS = 50
 MAX_PARTS = 5_000  # the library collects every error before it gives the first: 200,000 of them took 3.6 s

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from interlock.core.decision import MAX_COMMENT
-from interlock.durations import parse_duration, show_duration
+from interlock.runtime.durations import parse_duration, show_duration
 
 DASHBOARD = "dashboard"  # the inbox itself, which is always there
 HIDDEN = "***"

@@ -16,8 +16,8 @@ import httpcore2
 import httpx2
 from httpcore2 import AsyncNetworkBackend, AsyncNetworkStream
 
-from interlock.addresses import Address, Egress, address_in, check_address, check_host
 from interlock.core.errors import InvalidRequest
+from interlock.net.address_policy import Address, Egress, address_in, check_address, check_host
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  # the addresses of a name, as text
 MOST_ADDRESSES = 4  # that are tried, one after the other

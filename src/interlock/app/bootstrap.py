@@ -11,24 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlock.conditions import compile_condition
+from interlock.app.gate import LOOK_AGAIN, Gate
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import Clock, PolicyVersion, User
 from interlock.faults import Point
-from interlock.gate import LOOK_AGAIN, Gate
-from interlock.runner import is_dead
-from interlock.schemas import validate
+from interlock.policy.conditions import compile_condition
+from interlock.runtime.json_schema import validate
+from interlock.runtime.process_identity import is_dead
 from interlock.stores.sqlite import SqliteDatabase
 from interlock.stores.store import Database, SqlStore
 
 if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none of these
     from interlock.accounts.accounts import Accounts
-    from interlock.configuration import Settings
-    from interlock.inbox import Inbox
-    from interlock.own_policy import OwnPolicy, StalePolicy
-    from interlock.policy_file import Loaded, Names
-    from interlock.worker import Worker
+    from interlock.app.inbox import Inbox
+    from interlock.app.worker import Worker
+    from interlock.policy.file import Loaded, Names
+    from interlock.policy.own_file import OwnPolicy, StalePolicy
 
 Toggles = Mapping[str, Mapping[str, bool]]
 
@@ -74,7 +73,7 @@ class Parts:
         reaching: Reaching = Reaching(),  # noqa: B008  frozen
     ) -> Loaded:
         """Puts a policy in force as a new version; without a text the stored one, or the defaults, stay in force."""
-        from interlock.policy_file import load_policy
+        from interlock.policy.file import load_policy
 
         stored = await self.store.policy(workspace)
         body = text if text is not None else (stored.body if stored else "")
@@ -90,7 +89,7 @@ class Parts:
         self, workspace: str, own: OwnPolicy | None, author: str, toggles: Toggles
     ) -> StalePolicy | None:
         """At a program's start: its own policy becomes a new version unless it was in force before."""
-        from interlock.policy_file import load_policy
+        from interlock.policy.file import load_policy
 
         if own is not None and (own.always or not await self.store.knows_policy(workspace, own.sha256)):
             names = names_of(await self.store.users(workspace), Reaching())
@@ -117,8 +116,8 @@ class Parts:
     async def _take_up(
         self, stored: PolicyVersion | None, own: OwnPolicy | None, toggles: Toggles
     ) -> StalePolicy | None:
-        from interlock.own_policy import load_with_own
-        from interlock.policy_file import load_policy
+        from interlock.policy.file import load_policy
+        from interlock.policy.own_file import load_with_own
 
         loaded, stale = load_with_own(stored, own, lambda text: load_policy(text, compile_condition, toggles=toggles))
         self.in_force, self.gate.policy, self.inbox.policy = stored, loaded.policy, loaded.policy
@@ -127,30 +126,10 @@ class Parts:
 
 def names_of(users: Sequence[User], reaching: Reaching) -> Names:
     """Teams are checked once there are people in teams; before that nobody could say what is right."""
-    from interlock.policy_file import Names
+    from interlock.policy.file import Names
 
     teams = frozenset(team for user in users for team in user.teams) or None
     return Names(teams, reaching.channels, places=reaching.places)
-
-
-def reaching_of(settings: Settings, workspace: str = "default") -> Reaching:
-    """Channels are checked once any workspace has some, as teams are. Raises Misconfigured for an unknown kind."""
-    from interlock.configuration import DASHBOARD
-
-    own = settings.of(workspace)
-    if not settings.with_channels():
-        return Reaching(own.routing.reminders)
-    places = True in {_has_places(name, channel.kind) for name, channel in own.channels.items()}
-    return Reaching(own.routing.reminders, frozenset({DASHBOARD, *own.channels}), places)
-
-
-def _has_places(name: str, kind: str) -> bool:
-    from interlock.channels.channel import kind_of
-
-    try:
-        return kind_of(kind).MEANS.has_places
-    except Misconfigured as error:
-        raise Misconfigured(f'The channel "{name}": {error.message}') from None
 
 
 def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, retention: int | None = None) -> Parts:
@@ -163,7 +142,7 @@ def wire(url: str, clock: Clock | None = None, point: Point | None = None, *, re
 
 def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
     from interlock.accounts.accounts import Accounts
-    from interlock.worker import Worker
+    from interlock.app.worker import Worker
 
     gate, inbox = doors_of(store, Policy())
     accounts = Accounts(store.accounts, store.clock)
@@ -172,7 +151,7 @@ def wire_store(store: SqlStore, *, retention: int | None = None) -> Parts:
 
 
 def doors_of(store: SqlStore, policy: Policy, look_again: float = LOOK_AGAIN) -> tuple[Gate, Inbox]:
-    from interlock.inbox import Inbox
+    from interlock.app.inbox import Inbox
 
     gate = gate_of(store, policy, look_again)
     return gate, Inbox(store, policy, store.clock, compile_condition, validate, gate.stops)
@@ -187,8 +166,8 @@ async def stored_policy(store: SqlStore, workspace: str, own: OwnPolicy | None =
     stored = await store.policy(workspace)
     if stored is None:
         return Policy()
-    from interlock.own_policy import load_with_own
-    from interlock.policy_file import load_policy
+    from interlock.policy.file import load_policy
+    from interlock.policy.own_file import load_with_own
 
     names = names_of(await store.users(workspace), Reaching())
     return load_with_own(stored, own, lambda text: load_policy(text, compile_condition, names))[0].policy

@@ -6,7 +6,7 @@ import re
 from dataclasses import fields as dataclass_fields
 from zoneinfo import ZoneInfo
 
-from interlock.configuration import (
+from interlock.config.models import (
     DASHBOARD,
     DEFAULT_WORKSPACE,
     PACK_SETTINGS,
@@ -16,12 +16,11 @@ from interlock.configuration import (
     Routing,
     WorkspaceSettings,
 )
+from interlock.config.yaml import Fields, Reader, plain
 from interlock.core.call import PRIORITIES
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_workspace
 from interlock.core.routes import PLACE
-from interlock.reading.reader import Reader
-from interlock.reading.yaml_lines import Fields, plain
 
 KEYS = tuple(each.name for each in dataclass_fields(WorkspaceSettings))
 

@@ -11,12 +11,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
+from interlock.app.row_check import SPOKEN, RowCheck
 from interlock.core.expected_tables import ExpectedTables
 from interlock.core.gaps import Gaps, Taken
 from interlock.core.laws import Fault
 from interlock.core.ledger import Head, Verifier
 from interlock.core.ports import Query, Store
-from interlock.row_check import SPOKEN, RowCheck
 
 GLANCE = 100  # approvals
 STATEMENTS = 1_000  # entries in one read

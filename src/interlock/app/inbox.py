@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import cast
 
-from interlock.beside import beside
+from interlock.app.stops import Specs, Stops, denial, no_specs
 from interlock.core import approval as approvals
 from interlock.core import conversation
 from interlock.core import grant as grants
 from interlock.core.approval import Approval, Edited
 from interlock.core.attempts import Attempts
-from interlock.core.call import Args, Shown, ToolSpec, redact, restore
+from interlock.core.call import QUESTION, Args, Shown, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Card, make_card, risk_of
 from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
@@ -33,9 +33,8 @@ from interlock.core.outcome import status_at
 from interlock.core.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
 from interlock.core.voting import Delegation
-from interlock.stops import Specs, Stops, denial, no_specs
+from interlock.runtime.offload import beside
 
-QUESTION = "request_human_input"
 ERASED = "The content of this call was erased."
 LOOK_AT = 50  # calls of a tool, to learn how it is defined
 LOOK_BACK = 10_000  # entries of the ledger

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never, cast
 
-from interlock.beside import LARGE
+from interlock.app.grant_cover import Held, Unheld, covering, held_of
+from interlock.app.stops import Basis, Stops
 from interlock.core import claims, conversation, execution, freeze, request
 from interlock.core.approval import Approval, cancel
 from interlock.core.call import ANYBODY, Args, Shown, ToolCall, ToolSpec, redact
@@ -34,8 +35,7 @@ from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, Is
 from interlock.core.request import Proposal
 from interlock.core.routing import tick
 from interlock.core.thread import is_thread
-from interlock.granting import Held, Unheld, covering, held_of
-from interlock.stops import Basis, Stops
+from interlock.runtime.offload import LARGE
 
 TOOLS = 1_000  # of whose grants the conditions are known
 LOOK_AGAIN = 1.0  # seconds: a wake-up is only a hint, so every waiter also looks by itself

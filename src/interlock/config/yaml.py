@@ -1,16 +1,216 @@
-"""A strict reader of YAML: types and keys are checked, and every complaint is collected before it gives up."""
+"""YAML that remembers its lines, without what surprises people in it: `on` and `no` as booleans, aliases, tags."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TypeVar
+from math import isfinite
+from typing import NoReturn, TypeVar
+
+import yaml
 
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.durations import parse_duration, show_duration
-from interlock.reading.yaml_lines import Fields, Item, Value, read_yaml, typed
+from interlock.runtime.durations import parse_duration, show_duration
+
+MAX_BYTES = 5 * 1024 * 1024
+MAX_DEPTH = 64
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times as fast and not always there
+
+
+@dataclass(slots=True)
+class Item:
+    """A value and the line on which it, or its key, stands; `filled` if the environment had a part in it."""
+
+    value: Value
+    line: int
+    filled: bool = False
+
+
+Value = str | int | float | bool | None | dict[str, Item] | list[Item]
+Fields = Mapping[str, Item]
+Complain = Callable[[int, str], None]
+
+
+def read_yaml(text: str, complain: Complain) -> Item | None:
+    """None for an empty document. Only `true` and `false` are booleans: `on`, `yes` and `no` are texts."""
+    _check_size(text)
+    tree = _Tree(complain)
+    try:
+        parser = Loader(_yaml_from_json(text))
+        while (event := parser.get_event()) is not None:
+            tree.take(event)
+    except yaml.YAMLError as error:
+        _fail(_line_of(error, text), f"this is not YAML: {_problem(error)}")
+    return tree.root[0] if tree.root else None
+
+
+def to_json(item: Item) -> str:
+    """The same content as JSON text in which everything stands on the line it came from."""
+    return "".join(_Lines().pieces(item))
+
+
+def plain(item: Item) -> object:
+    match item.value:
+        case dict() as members:
+            return {key: plain(inner) for key, inner in members.items()}
+        case list() as items:
+            return [plain(inner) for inner in items]
+        case value:
+            return value
+
+
+class _Tree:
+    """Built from the parser's events, one at a time: nesting cannot exhaust the stack, and an alias is seen as one."""
+
+    def __init__(self, complain: Complain) -> None:
+        self._complain = complain
+        self.root: list[Item] = []
+        self._open: list[dict[str, Item] | list[Item]] = [self.root]
+        self._keys: list[tuple[str, int] | None] = [None]
+
+    def take(self, event: yaml.Event) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case yaml.CollectionEndEvent():
+                self._open.pop()
+                self._keys.pop()
+            case yaml.MappingStartEvent():
+                self._enter({}, event)
+            case yaml.SequenceStartEvent():
+                self._enter([], event)
+            case yaml.AliasEvent():
+                _fail(_line(event), f"aliases are not accepted; write out what *{event.anchor} stands for")
+            case yaml.DocumentStartEvent() if self.root:
+                _fail(_line(event), "a second document begins here; one file holds one document")
+            case _:
+                pass
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        line, value = _line(event), event.value
+        if event.tag is not None:
+            _fail(line, "tags (!…) are not accepted; put quotes around what has to be a text")
+        container = self._open[-1]
+        if isinstance(container, list) or self._keys[-1] is not None:
+            self._put(typed(value) if event.implicit[0] else value, line)
+        else:
+            if value in container:
+                self._complain(line, f'the key "{value}" appears twice')
+            self._keys[-1] = (value, line)
+
+    def _enter(self, value: dict[str, Item] | list[Item], event: yaml.CollectionStartEvent) -> None:
+        line = _line(event)
+        if event.tag is not None:
+            _fail(line, "tags (!…) are not accepted")
+        if len(self._open) > MAX_DEPTH:
+            _fail(line, f"the nesting is deeper than {MAX_DEPTH} levels")
+        if isinstance(self._open[-1], dict) and self._keys[-1] is None:
+            _fail(line, "a key is a plain text")
+        self._put(value, line)
+        self._open.append(value)
+        self._keys.append(None)
+
+    def _put(self, value: Value, line: int) -> None:
+        container = self._open[-1]
+        if isinstance(container, list):
+            container.append(Item(value, line))
+        elif (key := self._keys[-1]) is not None:
+            container[key[0]] = Item(value, key[1])
+            self._keys[-1] = None
+
+
+_WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
+_NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]{0,39}))(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,3})?")
+
+
+def typed(text: str) -> str | int | float | bool | None:
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "-0123456789":
+        return text
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return text
+    if found[2] is None and found[3] is None:
+        return int(text)
+    number = float(text)
+    return number if isfinite(number) else text
+
+
+def _check_size(text: str) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Misconfigured("The file holds half a surrogate pair, which is not a character.") from None
+    if size > MAX_BYTES:
+        raise Misconfigured(f"The file takes {size:,} bytes; at most {MAX_BYTES // 1024**2} MiB are accepted.")
+
+
+_ESCAPE = re.compile(r"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+
+
+def _yaml_from_json(text: str) -> str:
+    """JSON is YAML, except for tabs between values and for characters beyond U+FFFF, escaped as two halves."""
+    if not text.lstrip().startswith(("{", "[")) or ("\\u" not in text and "\t" not in text):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _ESCAPE.sub(
+        lambda found: str(json.loads(f'"{found[0]}"')) if found[1] else found[0], text.replace("\t", " ")
+    )
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 0
+
+
+def _fail(line: int, message: str) -> NoReturn:
+    raise Misconfigured(f"line {line}: {message}")
+
+
+def _line_of(error: yaml.YAMLError, text: str) -> int:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is not None:
+        return int(mark.line) + 1
+    return text[: getattr(error, "position", 0) or 0].count("\n") + 1
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    return str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read")
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._line = 1
+
+    def pieces(self, item: Item) -> Iterator[str]:
+        match item.value:
+            case dict() as members:
+                yield "{"
+                for number, (key, inner) in enumerate(members.items()):
+                    yield from self._separator(number, inner)
+                    yield f"{json.dumps(key)}: "
+                    yield from self.pieces(inner)
+                yield "}"
+            case list() as items:
+                yield "["
+                for number, inner in enumerate(items):
+                    yield from self._separator(number, inner)
+                    yield from self.pieces(inner)
+                yield "]"
+            case value:
+                yield json.dumps(value)
+
+    def _separator(self, number: int, item: Item) -> Iterator[str]:
+        yield ", " if number else ""
+        yield "\n" * (item.line - self._line)
+        self._line = max(self._line, item.line)
+
 
 MAX_COMPLAINTS = 50
 T = TypeVar("T")

@@ -7,9 +7,8 @@ from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from interlock.configuration import PACKS, McpServer
-from interlock.reading.reader import Reader
-from interlock.reading.yaml_lines import Fields, Item
+from interlock.config.models import PACKS, McpServer
+from interlock.config.yaml import Fields, Item, Reader
 
 
 def mcp_servers(read: Reader, top: Fields, folder: Path) -> dict[str, McpServer]:

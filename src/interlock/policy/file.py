@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
+from interlock.config.yaml import Fields, Item, Reader
 from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
 from interlock.core.decision import KINDS
 from interlock.core.errors import Misconfigured
@@ -29,9 +30,7 @@ from interlock.core.policy import (
 )
 from interlock.core.ports import Conditions
 from interlock.core.routes import PLACE
-from interlock.durations import show_duration
-from interlock.reading.reader import Reader
-from interlock.reading.yaml_lines import Fields, Item
+from interlock.runtime.durations import show_duration
 
 TOP_KEYS = ("version", "defaults", "rules", "agents", "trust_declared")
 MATCHERS = ("tools", "effect", "agents", "users", "teams", "priorities")

@@ -9,7 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from interlock.conditions import compile_condition
+from interlock.app.bootstrap import Reaching, Toggles, names_of
+from interlock.app.gate import Gate
+from interlock.app.inbox import Inbox, covers_of
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
@@ -17,11 +19,9 @@ from interlock.core.identity import AGENT, Principal
 from interlock.core.pins import Pin, Pins
 from interlock.core.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
-from interlock.gate import Gate
-from interlock.inbox import Inbox, covers_of
-from interlock.own_policy import OwnPolicy, StalePolicy, load_with_own
-from interlock.policy_file import Loaded, load_policy
-from interlock.wiring import Reaching, Toggles, names_of
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import Loaded, load_policy
+from interlock.policy.own_file import OwnPolicy, StalePolicy, load_with_own
 
 DEFAULT = "default"  # the workspace of the configuration
 GATES = 1_000  # for programs elsewhere, kept by whose calls they reach

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import assert_never, cast
 
+from interlock.app.inbox import ERASED, View
 from interlock.core.approval import Approval, Decided
 from interlock.core.canonical import read
 from interlock.core.card import Card, Field, Finding, risk_of, visible
@@ -17,8 +18,7 @@ from interlock.core.options import options
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, status_at
 from interlock.core.policy import People
 from interlock.core.voting import Delegation, Vote, needed, open_stage, quorum
-from interlock.durations import optional_rfc3339, rfc3339
-from interlock.inbox import ERASED, View
+from interlock.runtime.durations import optional_rfc3339, rfc3339
 
 
 def item_json(stored: Stored, now: int) -> dict[str, object]:

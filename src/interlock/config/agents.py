@@ -9,13 +9,12 @@ from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from interlock.configuration import Agent, Free
+from interlock.config.models import Agent, Free
+from interlock.config.yaml import Fields, Item, Reader, nearest, plain, typed
 from interlock.core import names
 from interlock.core.errors import InvalidRequest, Problem
 from interlock.core.run import DEFAULT_LIMITS, Limits
-from interlock.durations import parse_duration, show_duration
-from interlock.reading.reader import Reader, nearest
-from interlock.reading.yaml_lines import Fields, Item, plain, typed
+from interlock.runtime.durations import parse_duration, show_duration
 
 KEYS = tuple(field.name for field in dataclass_fields(Agent))
 AGENT = "agent_"  # how the name of a tool begins that is another agent

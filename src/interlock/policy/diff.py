@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.core.policy import Ask, Defaults, People, Policy, Rule, Rung, Stage
-from interlock.durations import show_duration
+from interlock.runtime.durations import show_duration
 
 Facets = dict[str, str]  # a key of the policy file, and its value as people read it
 

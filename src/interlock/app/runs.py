@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import NamedTuple
 
+from interlock.app.gate import uuid7
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.event import Change, Moment
 from interlock.core.ports import Clock, IsDead, Store
 from interlock.core.run import Run, close_run, leave_run, open_run, renew_run, resume_run
-from interlock.gate import uuid7
 
 
 class Holder(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from interlock.core.card import visible
 from interlock.core.policy import Ask, People, Stage
-from interlock.durations import show_duration
+from interlock.runtime.durations import show_duration
 
 
 def needs(terms: Ask) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol, cast
 
+from interlock.app.gate import uuid7
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Forbidden
 from interlock.core.freeze import Freeze, Scope
 from interlock.core.identity import ADMIN
 from interlock.core.names import fits, fold, fold_pattern
 from interlock.core.ports import Clock, SeenTool
-from interlock.gate import uuid7
 
 
 class FreezeStore(Protocol):

@@ -11,8 +11,9 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import cast
 
-from interlock.agents import read_agents
-from interlock.configuration import (
+from interlock.config.agents import read_agents
+from interlock.config.mcp import mcp_servers
+from interlock.config.models import (
     APPLY,
     DASHBOARD,
     DEFAULT,
@@ -31,19 +32,18 @@ from interlock.configuration import (
     LogWanted,
     Oidc,
     PolicyFile,
+    Quotas,
     Server,
     Settings,
     Storage,
     Verification,
     is_safe,
 )
+from interlock.config.workspaces import free, own_settings, target, workspaces_of
+from interlock.config.yaml import Fields, Item, Reader, read_yaml, to_json
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Misconfigured
-from interlock.mcp_settings import mcp_servers
-from interlock.quota_settings import read_quotas
-from interlock.reading.reader import Reader
-from interlock.reading.yaml_lines import Fields, Item, read_yaml, to_json
-from interlock.workspace_settings import free, own_settings, target, workspaces_of
+from interlock.core.identity import MAX_QUOTA
 
 __all__ = ["InlinePolicy", "Settings", "fault_plan", "gate_token", "handed_on", "key_of_agent", "load_settings"]
 __all__ += ["server_url"]
@@ -330,3 +330,12 @@ def _models(read: Reader, top: Fields, env: Mapping[str, str]) -> tuple[dict[str
             models[name] = {**known, key: env[variable]}
     ready = (model for model in DEFAULT_MODELS if models.get(model.partition(":")[0], {}).get("key"))
     return models, wanted or next(ready, "")
+
+
+def read_quotas(read: Reader, server: Fields, wanted: str = "") -> Quotas:
+    """`wanted` is from the environment: `off` is for load tests, which ask as fast as they can."""
+    fields, base = read.section(server, "quotas", ("per_minute", "pending")), Quotas()
+    if wanted == "off":
+        return Quotas(0, 0)
+    per_minute = read.whole(fields, "per_minute", base.per_minute, 0, MAX_QUOTA)
+    return Quotas(per_minute, read.whole(fields, "pending", base.pending, 0, MAX_QUOTA))

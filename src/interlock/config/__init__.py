@@ -1,0 +1,1 @@
+"""interlock.yaml and the environment, as frozen settings."""

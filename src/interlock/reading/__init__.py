@@ -1,1 +1,0 @@
-"""Reads what people write in files, and remembers on which line."""
