@@ -23,7 +23,8 @@ from interlock.app.bootstrap import Parts, wall_clock, wire_store
 from interlock.core.ports import Query
 from interlock.stores.postgres.database import PostgresDatabase
 from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.store import Database, SqlStore
+from interlock.stores.database import Database
+from interlock.stores.store import SqlStore
 from tests.places import migrated
 from tests.postgres import Server
 

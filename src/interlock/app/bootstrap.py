@@ -19,8 +19,9 @@ from interlock.faults import Point
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
 from interlock.runtime.process_identity import is_dead
+from interlock.stores.database import Database
 from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.store import Database, SqlStore
+from interlock.stores.store import SqlStore
 
 if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none of these
     from interlock.accounts.accounts import Accounts

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 from interlock.core.approval import Approval
 from interlock.core.event import Change, Event
 from interlock.core.grant import Grant
 from interlock.core.identity import Key, Link, Session
-from interlock.core.ports import Book, Clock, Trace, User
+from interlock.core.ports import Book, Trace, User
 from interlock.stores import rows, steps
+from interlock.stores.database import Database
 from interlock.stores.records import APPLIED
 from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
@@ -22,13 +23,6 @@ T = TypeVar("T")
 KEY = 17  # columns of a key in a row
 SESSION = 5
 DELIVERED = 30 * 24 * 3_600_000  # milliseconds; what is about a call goes with its content, unless it was parked
-
-
-class Database(Protocol):
-    clock: Clock
-
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlAccounts:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-from interlock.core.ports import Clock
+from interlock.stores.database import Database
 from interlock.stores.rows import Row
 from interlock.stores.writer import Work
 
@@ -30,13 +30,6 @@ class Kept(NamedTuple):
     status: int
     body: bytes
     mark: bytes = b""
-
-
-class Database(Protocol):
-    clock: Clock
-
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlAnswers:

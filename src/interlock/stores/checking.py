@@ -7,7 +7,7 @@ whoever reads the ledger up to that number and no further can compare the two wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from interlock.core.canonical import digest
 from interlock.core.card import visible
@@ -18,6 +18,7 @@ from interlock.core.ledger import UNREADABLE, Entry
 from interlock.core.policy import Ask
 from interlock.core.ports import AgentVersion, CheckedPage, CheckedRow
 from interlock.stores import rows
+from interlock.stores.database import Database
 from interlock.stores.remembering import Interned, learn_terms
 from interlock.stores.rows import Row
 
@@ -31,13 +32,6 @@ _READ: dict[str, Callable[[Row], tuple[str, Any]]] = {
     "freezes": lambda row: (str(row[0]), FreezeRow(rows.freezes_of([row[:-1]])[0], row[-1])),
     "pins": lambda row: (visible(str(row[0])), rows.pin_of(row)),
 }
-
-
-class Database(Protocol):
-    @property
-    def interned(self) -> Interned: ...
-
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
 
 
 class SqlChecking:

@@ -11,17 +11,17 @@ from asyncio import Future, Lock, get_running_loop, sleep
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from interlock.core import delivery as deliveries
 from interlock.core.approval import Approval
 from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict, StoreUnavailable
 from interlock.core.event import TIME, Event
-from interlock.core.ports import Clock, IsDead
+from interlock.core.ports import IsDead
 from interlock.stores.claiming import Bounds, Taken, alone, claim, delivery_event, strand
+from interlock.stores.database import Database
 from interlock.stores.delivery_rows import delivery_of, one, save
-from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Read, Work
 
@@ -86,13 +86,6 @@ class Switch(NamedTuple):
     channel: str
     off_at: int
     why: str
-
-
-class Database(Protocol):
-    clock: Clock
-
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlDeliveries:

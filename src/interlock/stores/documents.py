@@ -5,11 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Protocol
 
-from interlock.core.ports import Clock, Excerpt, Passage
-from interlock.stores.finding import Finder
-from interlock.stores.rows import Row
+from interlock.core.ports import Excerpt, Passage
+from interlock.stores.database import Database
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
@@ -17,15 +15,6 @@ LOT = 20  # passages: a decision may have to wait until a lot is written
 OLD = 3_600_000  # milliseconds after which whoever wrote passages that are not shown has certainly given up
 STRAYS = 1_000
 LONGEST = 4_000  # characters that a passage may have; longer ones are cut in pieces
-
-
-class Database(Protocol):
-    clock: Clock
-    finder: Finder
-
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def fetch_beside(self, statement: str, values: Any) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlDocuments:

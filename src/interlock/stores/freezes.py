@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import cast
 
 from interlock.core import freeze as rules
 from interlock.core.errors import NotFound
@@ -12,17 +12,12 @@ from interlock.core.event import Change
 from interlock.core.freeze import Freeze
 from interlock.core.names import fold
 from interlock.stores import rows
-from interlock.stores.rows import Row
+from interlock.stores.database import Database
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
 LOT = 200  # deadlines that one transaction moves
 MOST = 1_000  # freezes that a list holds
-
-
-class Database(Protocol):
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlFreezes:

@@ -6,14 +6,14 @@ from asyncio import CancelledError, ensure_future, get_running_loop, shield, sle
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from interlock.core.errors import Conflict, LeaseLost
 from interlock.core.pause import Pause, delay, next_fence
-from interlock.core.ports import Clock, IsDead
+from interlock.core.ports import IsDead
+from interlock.stores.database import Database
 from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
-from interlock.stores.watching import Watchers
 from interlock.stores.writer import Work
 
 Place = tuple[int, str]  # time and id of the last one that was seen
@@ -45,14 +45,6 @@ class Holder(NamedTuple):
 class Listed(NamedTuple):
     items: Sequence[Pause]
     next: Place | None
-
-
-class Database(Protocol):
-    clock: Clock
-    watchers: Watchers
-
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 def _nobody(_: str) -> bool:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import cast
 
 from interlock.core.canonical import canonical, read
 from interlock.core.ports import Record, Shelf
+from interlock.stores.database import Database
 from interlock.stores.rows import Row
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Read, Work
 
 MOST = 10_000  # records of a kind that are listed
 APPLIED = 30 * 24 * 60 * 60 * 1000  # milliseconds that a change is remembered by its key
-
-
-class Database(Protocol):
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlRecords:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from interlock.core.errors import StoreUnavailable
 from interlock.core.event import Stored
@@ -16,16 +16,11 @@ from interlock.core.expected_tables import STATED, TABLES, stating
 from interlock.core.ledger import UNREADABLE
 from interlock.core.stamps import shown_sha256, subject_sha256
 from interlock.stores import checking, rows
-from interlock.stores.rows import Row
+from interlock.stores.database import Database
 from interlock.stores.transaction import Transaction
 from interlock.stores.writer import Work
 
 PAGE = 1_000
-
-
-class Database(Protocol):
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 async def state_all(database: Database) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import cast
 
 from interlock.core.approval import Approval
 from interlock.core.call import ToolSpec, spec_of
@@ -20,7 +20,6 @@ from interlock.core.policy import Ask
 from interlock.core.ports import (
     AgentVersion,
     Begin,
-    Clock,
     EntriesOf,
     GrantMaking,
     GrantStep,
@@ -45,50 +44,25 @@ from interlock.stores import erasing, recording, rows, stating, steps
 from interlock.stores.accounts import SqlAccounts
 from interlock.stores.answering import SqlAnswers
 from interlock.stores.checking import SqlChecking
+from interlock.stores.database import Database
 from interlock.stores.deliveries import SqlDeliveries
 from interlock.stores.documents import SqlDocuments
-from interlock.stores.finding import Finder
 from interlock.stores.freezes import SqlFreezes
 from interlock.stores.health import Check
-from interlock.stores.measuring import Measures, Tally
+from interlock.stores.measuring import Measures
 from interlock.stores.pauses import SqlPauses
 from interlock.stores.queries import check_statuses, limit_of, list_query, make_cursor
 from interlock.stores.records import SqlRecords
-from interlock.stores.remembering import Interned, learn_terms
+from interlock.stores.remembering import learn_terms
 from interlock.stores.rows import Row
 from interlock.stores.searching import Searching
 from interlock.stores.statistics import Statistics
 from interlock.stores.threads import SqlThreads
-from interlock.stores.watching import Watchers
 from interlock.stores.writer import Work
 
 ENTRIES = 500  # rows of the ledger in one read: larger pages do not stay in the processor's cache
 RECORDED = 1_000  # recorded calls in one read
 SPECS, SMALL = 1_000, 16_384  # definitions that are kept in memory, and the bytes that one of them may have
-
-
-class Database(Protocol):
-    """`clock` is the one that counts for deadlines; `name` is what people call the database by."""
-
-    interned: Interned
-    finder: Finder
-    watchers: Watchers
-    tally: Tally
-    clock: Clock
-    name: str
-
-    async def open(self) -> None: ...
-    async def close(self) -> None: ...
-    async def migrate(self) -> list[str]: ...
-    def check(self) -> None: ...
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
-    async def fetch_beside(self, statement: str, values: Any) -> list[Row]: ...
-    async def due(self, now: int, limit: int) -> list[Row]: ...
-    async def examine(self) -> Sequence[Check]: ...
-    def count_read(self, workspace: str, tool: str) -> None: ...
-    def note_tool(self, workspace: str, spec: ToolSpec, agent: str, key: str) -> None: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlStore:

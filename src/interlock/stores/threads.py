@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 from interlock.core.canonical import canonical, read
 from interlock.core.confirmation import Confirmation
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.event import Moment
-from interlock.core.ports import Clock
 from interlock.core.thread import Line, Move, Thread, append, erase, events_of
 from interlock.stores.answering import Kept
 from interlock.stores.answering import Place as Answered
+from interlock.stores.database import Database
 from interlock.stores.rows import Row
 from interlock.stores.transaction import DUE, Transaction
 from interlock.stores.writer import Work
@@ -36,13 +36,6 @@ class Draft(NamedTuple):
 
     line: int
     words: str
-
-
-class Database(Protocol):
-    clock: Clock
-
-    async def fetch(self, name: str, *values: object) -> list[Row]: ...
-    async def write(self, work: Work) -> Any: ...
 
 
 class SqlThreads:
