@@ -16,7 +16,7 @@ from interlock.core.canonical import digest
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.event import Payload
 from interlock.core.outcome import Proceed, Waiting
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 
 SPEC = ToolSpec("delete_file", "destructive", describe="Delete {path!r}")
 BOB = Reviewer("bob")

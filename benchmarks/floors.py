@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import psycopg
 
 from interlock.app.bootstrap import wall_clock
-from interlock.stores.postgres.database import WRITING, PostgresDatabase
-from interlock.stores.postgres.link import Link
-from interlock.stores.postgres.pipe import Answer, Pipe
-from interlock.stores.sqlite import SqliteDatabase
+from interlock.storage.postgres.connection import Link
+from interlock.storage.postgres.database import WRITING, PostgresDatabase
+from interlock.storage.postgres.pipeline import Answer, Pipe
+from interlock.storage.sqlite.database import SqliteDatabase
 from tests.places import migrated
 from tests.postgres import Server
 

@@ -21,10 +21,10 @@ import psycopg
 from benchmarks import cycles, report
 from interlock.app.bootstrap import Parts, wall_clock, wire_store
 from interlock.core.ports import Query
-from interlock.stores.postgres.database import PostgresDatabase
-from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.database import Database
-from interlock.stores.store import SqlStore
+from interlock.storage.engine.database import Database
+from interlock.storage.postgres.database import PostgresDatabase
+from interlock.storage.sqlite.database import SqliteDatabase
+from interlock.storage.store import SqlStore
 from tests.places import migrated
 from tests.postgres import Server
 

@@ -26,8 +26,8 @@ from interlock.core.ports import Store
 from interlock.core.request import Proposal, request
 from interlock.core.stamps import stamped
 from interlock.ledger_file import Source, export, verify_exports
-from interlock.stores import rows
-from interlock.stores.queries import load_queries
+from interlock.storage.engine import rows
+from interlock.storage.engine.queries import load_queries
 
 SPEC = ToolSpec("delete_file", "destructive", describe="Delete {path!r}")
 TERMS = Ask("files are deleted by people")

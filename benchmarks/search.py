@@ -34,9 +34,9 @@ from interlock.core.outcome import Waiting
 from interlock.core.policy import Ask
 from interlock.core.ports import Query
 from interlock.core.search import words_of
-from interlock.stores import rows
-from interlock.stores.queries import load_queries
-from interlock.stores.searching import LOT
+from interlock.storage.engine import rows
+from interlock.storage.engine.queries import load_queries
+from interlock.storage.tables.search import LOT
 from tests.postgres import Server
 
 BEGAN = 1_700_000_000_000

@@ -31,7 +31,7 @@ from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.core.thread import Line, Thread
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from interlock.tools.tool import Kit, Tool, Use, schema
 from tests.places import Place
 from tests.support import BOB, Clock

@@ -14,8 +14,8 @@ from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.event import Payload
 from interlock.core.ledger import Fault, Verifier
 from interlock.core.outcome import Waiting
-from interlock.stores.migrate import migrate_sqlite
-from interlock.stores.sqlite import connect
+from interlock.storage.migrate import migrate_sqlite
+from interlock.storage.sqlite.database import connect
 from tests.places import File, Place
 
 START = 1_800_000_000_000

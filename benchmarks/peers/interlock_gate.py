@@ -13,10 +13,10 @@ from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.event import Payload
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Query
-from interlock.stores.postgres.database import WRITING
-from interlock.stores.postgres.link import Link
-from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.store import SqlStore
+from interlock.storage.postgres.connection import Link
+from interlock.storage.postgres.database import WRITING
+from interlock.storage.sqlite.database import SqliteDatabase
+from interlock.storage.store import SqlStore
 
 TITLE = "Interlock"
 DATABASES = ("sqlite", "postgresql")

@@ -25,8 +25,8 @@ from interlock.demo.script import ScriptedModel
 from interlock.folders import Folders
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.stores.store import SqlStore
-from interlock.stores.threads import NO_END
+from interlock.storage.store import SqlStore
+from interlock.storage.tables.threads import NO_END
 from interlock.tools.tool import Kit
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from interlock.core.routes import Contact, Routes
 from interlock.courier import Courier, Log, Office
 from interlock.faults import plan as faulty
 from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.stores.answering import Place
-from interlock.stores.store import SqlStore
-from interlock.stores.transaction import TOLD
+from interlock.storage.engine.transaction import TOLD
+from interlock.storage.store import SqlStore
+from interlock.storage.tables.idempotency import Place
 from interlock.workspace_channels import WorkspaceChannels, channels_of
 
 Chore = Callable[[asyncio.Event], Awaitable[None]]

@@ -18,7 +18,8 @@ COMPONENTS = sorted((TOP / "ui" / "src").rglob("*.ts*"))
 TEST_FILES = sorted((TOP / "tests").rglob("test_*.py"))
 REQUIREMENTS = sorted((TOP / "requirements").glob("*.txt"))
 
-LONGEST_MODULE = 500
+ORDINARY_MODULE, LONGEST_MODULE = 500, 900
+REASON = "It is long because"  # how the docstring of a module past the first of these says why
 LONGEST_COMPONENT = 300  # the aim is 120
 LONGEST_FUNCTION = 60  # the aim is 20
 NOT_IN_CORE = {"asyncio", "os", "random", "secrets", "socket", "sqlite3", "subprocess", "threading", "time"}
@@ -36,10 +37,12 @@ FOLDERS_OF_ONE_MACHINE = re.compile(r"(?<![\w.~-])/(?:home|Users|root|work|works
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def test_every_module_is_at_most_500_lines_long() -> None:
-    lengths = {shown(path): len(path.read_text().splitlines()) for path in MODULES}
+def test_a_long_module_says_why_and_none_is_longer_than_900_lines() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in MODULES}
     assert lengths, "there are no modules to look at"
-    assert {name: n for name, n in lengths.items() if n > LONGEST_MODULE} == {}
+    assert [shown(path) for path, lines in lengths.items() if lines > LONGEST_MODULE] == []
+    long = [path for path, lines in lengths.items() if lines > ORDINARY_MODULE]
+    assert [shown(path) for path in long if REASON not in (ast.get_docstring(parse(path)) or "")] == []
 
 
 def test_no_file_of_the_page_is_longer_than_300_lines() -> None:

@@ -13,7 +13,7 @@ from interlock.core.decision import Approve, Seen
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
 from interlock.core.prompt import Delta, Prompt, Replied, Wish
 from interlock.core.prompt import Said as Heard
-from interlock.stores.answering import Place as Answers
+from interlock.storage.tables.idempotency import Place as Answers
 from tests.chatting import ANN, BEN, PATIENCE, ROOT, Chat, Script, calls, chatting, wish
 from tests.places import Place
 from tests.support import BOB, Clock

@@ -14,7 +14,7 @@ from interlock.app.gate import preview_of
 from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import POSTS, fill
-from interlock.stores.records import SqlRecords
+from interlock.storage.tables.records import SqlRecords
 from interlock.tools import cms
 from interlock.tools.tool import Kit, Tool, Use
 from tests.support import approve, call

@@ -12,7 +12,7 @@ from interlock import folders as module
 from interlock.app.bootstrap import Parts
 from interlock.core.errors import ToolFailed
 from interlock.folders import Folders, Looked, passages_of
-from interlock.stores.documents import SqlDocuments
+from interlock.storage.tables.documents import SqlDocuments
 from interlock.tools.documents import PAGE, reads
 from interlock.tools.tool import Kit, Use
 from tests.places import Place

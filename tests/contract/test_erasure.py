@@ -19,7 +19,7 @@ from interlock.core.event import Payload
 from interlock.core.ledger import Entry
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
 from interlock.core.ports import Query
-from interlock.stores import erasing
+from interlock.storage.tables import erasure as erasing
 from tests.places import Place
 from tests.support import ADA, BOB, OK, START, WRITE, Clock, approve, call, kinds, opened, pending, status
 

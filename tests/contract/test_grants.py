@@ -23,7 +23,7 @@ from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy import Condition
 from interlock.core.ports import Begin, Grants
 from interlock.policy.condition_cost import MOST
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, faults, kinds, opened
 

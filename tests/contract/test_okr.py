@@ -14,7 +14,7 @@ from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import fill
 from interlock.runtime.json_schema import validate
-from interlock.stores.records import SqlRecords
+from interlock.storage.tables.records import SqlRecords
 from interlock.tools import okr
 from interlock.tools.tool import Kit, Tool, Use
 from tests.support import call

@@ -6,7 +6,7 @@ from interlock.app import audit
 from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reject
 from interlock.core.erasure import Erasure
-from interlock.stores.pauses import Holder, Whose
+from interlock.storage.tables.pauses import Holder, Whose
 from tests.places import Place
 from tests.support import ADA, BOB, Clock, approve, pending
 

@@ -12,7 +12,7 @@ from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reject, Seen
 from interlock.core.errors import Conflict, LeaseLost
 from interlock.core.pause import MAX_STATE, Pause
-from interlock.stores.pauses import Holder, Whose
+from interlock.storage.tables.pauses import Holder, Whose
 from tests.places import Place
 from tests.support import BOB, Clock, approve, opened, pending
 

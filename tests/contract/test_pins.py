@@ -12,8 +12,8 @@ from interlock.core.call import Caller, ToolSpec
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.pins import MAX_DECLARED, MAX_PINS, Pin
 from interlock.core.ports import SeenTool, UsedTool
-from interlock.stores.counting import MAX_NAMES, MAX_WAITING
-from interlock.stores.steps import MINUTE
+from interlock.storage.engine.read_counts import MAX_NAMES, MAX_WAITING
+from interlock.storage.tables.approvals import MINUTE
 from tests.places import Place
 from tests.support import READ, START, Clock, call, faults, kinds, opened, pending
 

@@ -7,11 +7,11 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from interlock.stores.migrate import migrate_sqlite
-from interlock.stores.postgres.database import QUICK, READING, WRITING
-from interlock.stores.postgres.migrate import column_types, migrate
-from interlock.stores.postgres.session import Statements
-from interlock.stores.queries import load_queries
+from interlock.storage.engine.queries import load_queries
+from interlock.storage.migrate import migrate_sqlite
+from interlock.storage.postgres.batch_session import Statements
+from interlock.storage.postgres.database import QUICK, READING, WRITING
+from interlock.storage.postgres.migrate import column_types, migrate
 
 SMALL = {"tallies", "users", "policy", "next_due"}  # a few rows in all, or the first of an index
 DELIVERIES = {"deliveries_of", "due_deliveries", "told_lately", "finished_deliveries_of"}

@@ -12,13 +12,13 @@ import pytest
 
 from interlock.app.bootstrap import Parts, hidden, wire, wire_store
 from interlock.core.errors import AlreadyDecided, BindingBroken, Expired, Misconfigured, StoreUnavailable
-from interlock.stores.migrate import load_migrations
-from interlock.stores.postgres.batches import Batches
-from interlock.stores.postgres.database import WRITING, PostgresDatabase
-from interlock.stores.postgres.link import Link
-from interlock.stores.postgres.migrate import migrate
-from interlock.stores.postgres.pipe import Pipe
-from interlock.stores.store import SqlStore
+from interlock.storage.migrate import load_migrations
+from interlock.storage.postgres.batches import Batches
+from interlock.storage.postgres.connection import Link
+from interlock.storage.postgres.database import WRITING, PostgresDatabase
+from interlock.storage.postgres.migrate import migrate
+from interlock.storage.postgres.pipeline import Pipe
+from interlock.storage.store import SqlStore
 from tests.places import Base, Place, migrated
 from tests.postgres import Server
 from tests.support import OK, Clock, approve, faults, kinds, opened, pending, status
@@ -189,7 +189,7 @@ async def test_a_schema_of_its_own_is_enough(postgres_url: str) -> None:
 
 def test_a_migration_that_fails_leaves_nothing_behind(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL takes tables back too, so half a migration is none."""
-    from interlock.stores.postgres import migrate as module
+    from interlock.storage.postgres import migrate as module
 
     known = module.load_migrations("postgres")
     broken = [*known, module.Migration(99, "broken", "create table more (x int); select 1 / 0", 1)]
@@ -228,7 +228,7 @@ async def test_a_server_that_is_not_there_is_named_without_its_password() -> Non
 
 
 async def test_a_busy_database_is_said_to_be_busy(place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    from interlock.stores.postgres import database
+    from interlock.storage.postgres import database
 
     monkeypatch.setitem(database.WRITING, "lock_timeout", "50ms")
     async with opened(place, clock) as parts:

@@ -14,7 +14,7 @@ from interlock.app.worker import TIDY_EVERY
 from interlock.core.erasure import Erasure
 from interlock.core.errors import InvalidRequest, ToolFailed
 from interlock.core.ports import Record, Shelf
-from interlock.stores.records import APPLIED, MOST, SqlRecords
+from interlock.storage.tables.records import APPLIED, MOST, SqlRecords
 from tests.counting import count_up
 from tests.places import Place
 from tests.support import OK, START, Clock, approve, faults, opened, pending

@@ -17,7 +17,7 @@ from interlock.core.grant import Grant
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.policy import People
 from interlock.core.removal import RemovalEffects
-from interlock.stores.transaction import Transaction
+from interlock.storage.engine.transaction import Transaction
 from tests.places import Place
 from tests.support import START, Clock, faults, kinds, opened
 

@@ -19,10 +19,11 @@ from interlock.core.erasure import Erasure, Scope
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Page, Query
 from interlock.core.search import words_in
-from interlock.stores import finding, searching
-from interlock.stores.finding import Lot
-from interlock.stores.postgres import finding as postgres_finding
-from interlock.stores.queries import make_cursor
+from interlock.storage.engine.queries import make_cursor
+from interlock.storage.postgres import search as postgres_finding
+from interlock.storage.tables import search as finding
+from interlock.storage.tables import search as searching
+from interlock.storage.tables.search import Lot
 from tests.journeys.programs import wait_until
 from tests.places import Base, Place, migrated
 from tests.postgres import Server

@@ -10,7 +10,7 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.core.errors import Misconfigured, StoreUnavailable
-from interlock.stores.migrate import migrate_sqlite
+from interlock.storage.migrate import migrate_sqlite
 from tests.places import File, Place
 from tests.support import OK, WRITE, Clock, approve, call, faults, opened, pending, status
 

@@ -14,8 +14,8 @@ from interlock.core.outcome import Waiting
 from interlock.core.policy import People
 from interlock.core.ports import Query, User
 from interlock.core.run import Run, close_run, open_run
-from interlock.stores.migrate import load_migrations
-from interlock.stores.writer import Work
+from interlock.storage.engine.writer import Work
+from interlock.storage.migrate import load_migrations
 from tests.places import Place
 from tests.support import BOB, OK, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 

@@ -12,7 +12,7 @@ from interlock.chat.stream import Follower, Position, Told, position_of
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Moment
 from interlock.core.thread import Move, New, Place, Thread, claim, mirror, open_thread, park
-from interlock.stores.threads import Draft
+from interlock.storage.tables.threads import Draft
 
 ID = "thread-1"
 BEGIN = Position()

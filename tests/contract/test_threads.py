@@ -17,9 +17,9 @@ from interlock.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound
 from interlock.core.event import Moment
 from interlock.core.outcome import Waiting
 from interlock.core.thread import Move, New, Place, Thread, open_thread
-from interlock.stores.queries import load_queries
-from interlock.stores.threads import Draft
-from interlock.stores.transaction import DUE
+from interlock.storage.engine.queries import load_queries
+from interlock.storage.engine.transaction import DUE
+from interlock.storage.tables.threads import Draft
 from tests.faults.contenders import claimed, thread_of
 from tests.places import Place as Where
 from tests.support import BOB, OK, START, Clock, faults, opened

@@ -23,7 +23,7 @@ from interlock.core.grant import Grant
 from interlock.core.identity import Bindings
 from interlock.core.laws import Fault
 from interlock.core.policy import People
-from interlock.stores import transaction
+from interlock.storage.engine import transaction
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, opened, pending
 

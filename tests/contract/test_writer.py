@@ -12,8 +12,8 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.core.errors import StoreUnavailable
-from interlock.stores.sqlite import QUICK
-from interlock.stores.writer import FEW, Done, Work, Writer
+from interlock.storage.engine.writer import FEW, Done, Work, Writer
+from interlock.storage.sqlite.database import QUICK
 from tests.places import File, Place
 from tests.support import approve, faults, pending, status
 

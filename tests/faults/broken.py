@@ -20,10 +20,10 @@ from interlock.core.approval import Approval
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import Outcome, Proceed
 from interlock.faults import FaultyConnection
-from interlock.stores.postgres.batches import Batches
-from interlock.stores.postgres.pipe import Answer
-from interlock.stores.postgres.session import Session
-from interlock.stores.sqlite import SqliteDatabase
+from interlock.storage.postgres.batch_session import Session
+from interlock.storage.postgres.batches import Batches
+from interlock.storage.postgres.pipeline import Answer
+from interlock.storage.sqlite.database import SqliteDatabase
 from tests.faults import scenes
 
 

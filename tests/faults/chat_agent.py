@@ -33,7 +33,7 @@ from interlock.core.ports import User
 from interlock.core.prompt import Delta, Message, Prompt, Replied, Result, Said, Wish
 from interlock.faults import Point
 from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from interlock.tools.tool import Kit, Tool, Use, schema
 from tests.faults.lives import lines, note
 

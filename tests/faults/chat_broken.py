@@ -14,7 +14,7 @@ from interlock.core import thread as threads
 from interlock.core.outcome import Proceed
 from interlock.core.run import CallModel, Limits, Step, next_step
 from interlock.core.thread import Line, Move, New
-from interlock.stores.transaction import Transaction
+from interlock.storage.engine.transaction import Transaction
 from tests.faults.broken import EFFECT, Copy
 
 LASTING = ("after commit", "after all is answered")

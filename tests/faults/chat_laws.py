@@ -16,7 +16,7 @@ from interlock.core.log import LOST, messages_of
 from interlock.core.ports import Query
 from interlock.core.prompt import Result
 from interlock.core.thread import Line, Thread
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import mark_of
 from tests.faults.lives import lines
 

@@ -12,7 +12,7 @@ from interlock import faults
 from interlock.app.bootstrap import wire
 from interlock.core.ports import Query
 from interlock.core.thread import Line, Thread
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
 from tests.faults.lives import Life, note
 

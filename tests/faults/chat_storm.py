@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import interlock.stores.postgres.database  # noqa: F401  loaded once: all processes run the same code
+import interlock.storage.postgres.database  # noqa: F401  loaded once: all processes run the same code
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import QUESTION
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen

@@ -26,7 +26,7 @@ from interlock.core import thread as threads
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
 from interlock.core.errors import AlreadyDecided, AlreadyStarted, Conflict
 from interlock.core.event import Event, Moment
-from interlock.stores.postgres import batches as batching
+from interlock.storage.postgres import batches as batching
 from tests.support import WRITE, approve, pending
 
 LEASE = 30_000

@@ -47,7 +47,7 @@ def main() -> None:
         copy.apply()
         options.victim, options.variant, options.pairs = copy.victims, (copy.variant,), 0.0
         options.kills, options.others = copy.hits, copy.hits * 3
-    importlib.import_module("interlock.stores.postgres.database")  # else every life would load it again
+    importlib.import_module("interlock.storage.postgres.database")  # else every life would load it again
     gc.freeze()  # what is loaded is shared with every life, and not looked through in any of them
     began = time.monotonic()
     with ExitStack() as stack:

@@ -15,8 +15,8 @@ import psycopg
 
 from interlock import faults
 from interlock.faults import Point
-from interlock.stores.postgres import migrate as postgres
-from interlock.stores.sqlite import SqliteDatabase
+from interlock.storage.postgres import migrate as postgres
+from interlock.storage.sqlite.database import SqliteDatabase
 from tests.postgres import Server
 from tests.support import START
 

@@ -19,8 +19,8 @@ from interlock.core import delivery as deliveries
 from interlock.core.delivery import Delivery
 from interlock.core.ports import Query
 from interlock.courier import Lane
-from interlock.stores import claiming
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
+from interlock.storage.tables import deliveries as claiming
 from tests.faults import sabotage
 from tests.serving import INTERLOCK
 

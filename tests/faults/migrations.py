@@ -28,8 +28,8 @@ from typing import Any
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import wire
-from interlock.stores import migrate as migrations
-from interlock.stores.migrate import Migration
+from interlock.storage import migrate as migrations
+from interlock.storage.migrate import Migration
 from tests.faults.grounds import Bases, Files, Ground
 from tests.postgres import Server
 from tests.support import OK, approve, pending
@@ -164,7 +164,7 @@ def templates(ground: Ground) -> dict[str, str]:
 
 def know(count: int) -> None:
     """So many migrations, in this process and its children."""
-    for module in (migrations, sys.modules.get("interlock.stores.postgres.migrate")):
+    for module in (migrations, sys.modules.get("interlock.storage.postgres.migrate")):
         if module is not None:
             module.load_migrations = lambda database: [*LOAD(database), NEXT][:count]  # type: ignore[attr-defined]
 

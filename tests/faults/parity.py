@@ -33,7 +33,7 @@ from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.policy import People
 from interlock.core.ports import Query, User
-from interlock.stores.writer import NOTHING, Work
+from interlock.storage.engine.writer import NOTHING, Work
 from tests.places import migrated
 from tests.postgres import Server
 from tests.support import START, Clock

@@ -12,7 +12,7 @@ import threading
 from interlock.app.bootstrap import wire
 from interlock.faults import plan
 from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.stores.pauses import Holder, Whose
+from interlock.storage.tables.pauses import Holder, Whose
 
 MINE = Whose("default", "mailer")
 

@@ -13,7 +13,7 @@ from interlock.app.gate import Execution, Gate
 from interlock.app.inbox import Inbox
 from interlock.core import approval as approvals
 from interlock.core import execution
-from interlock.stores.sqlite import SqliteDatabase
+from interlock.storage.sqlite.database import SqliteDatabase
 
 PENDING_TASKS: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be collected before it ran
 

@@ -22,7 +22,7 @@ from interlock.core.outcome import Proceed, Waiting
 from interlock.core.ports import Query
 from interlock.faults import Point
 from interlock.runtime.process_identity import this_runner
-from interlock.stores.backup import copy
+from interlock.storage.sqlite.backup import copy
 from tests.faults import chat_scenes
 from tests.faults.lives import Life, note
 

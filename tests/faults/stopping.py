@@ -12,7 +12,7 @@ import threading
 from typing import Any
 
 from interlock.app.bootstrap import wire
-from interlock.stores.postgres.pipe import Pipe
+from interlock.storage.postgres.pipeline import Pipe
 from tests.support import approve
 
 

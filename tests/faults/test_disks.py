@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.core.errors import StoreUnavailable
-from interlock.stores.sqlite_errors import translated
+from interlock.storage.sqlite.database import translated
 from tests.faults.reports import caught, report
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from interlock.app.bootstrap import wire
 from interlock.runtime.process_identity import is_dead
-from interlock.stores.pauses import Holder
+from interlock.storage.tables.pauses import Holder
 from tests.faults.pausing import MINE
 from tests.places import Place
 

@@ -12,7 +12,7 @@ import pytest
 
 from interlock.app.bootstrap import wire
 from interlock.core.errors import StoreUnavailable
-from interlock.stores.postgres.link import persist
+from interlock.storage.postgres.connection import persist
 from tests.faults.cuts import SOCKET, Wire
 from tests.faults.readonly import follower
 from tests.faults.reports import caught, report

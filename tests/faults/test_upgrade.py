@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.stores import migrate as migrations
-from interlock.stores.postgres.sets import placeholders
+from interlock.storage import migrate as migrations
+from interlock.storage.postgres.bulk import placeholders
 from tests.faults.reports import caught, report
 from tests.places import Place
 from tests.support import Clock, opened, pending

@@ -10,8 +10,8 @@ from interlock.core.decision import Reviewer
 from interlock.core.errors import StoreUnavailable
 from interlock.core.event import Moment
 from interlock.core.ports import ReviewerStep, Step
-from interlock.stores.store import SqlStore
-from interlock.stores.transaction import Transaction
+from interlock.storage.engine.transaction import Transaction
+from interlock.storage.store import SqlStore
 
 
 def apply(name: str) -> None:
@@ -22,29 +22,29 @@ def apply(name: str) -> None:
 
 def patience(seconds: float) -> None:
     """For a server that is gone, so that a test need not wait as long as a program does."""
-    from interlock.stores.postgres.link import persist
+    from interlock.storage.postgres.connection import persist
 
     persist.__defaults__ = (seconds,)
 
 
 def no_fsync() -> None:
     """Answers before what was written is on the disk."""
-    from interlock.stores.postgres import database
+    from interlock.storage.postgres import database
 
     database.WRITING["synchronous_commit"] = "off"
 
 
 def done_again() -> None:
     """A batch whose answer got lost is done once more, without a look whether it stands."""
-    from interlock.stores.postgres.batches import Batches
+    from interlock.storage.postgres.batches import Batches
 
     Batches._stands = lambda *_: False  # type: ignore[method-assign]
 
 
 def taken_for_done() -> None:
     """A batch whose answer got lost is told to have been done."""
-    from interlock.stores.postgres.batches import Batches
-    from interlock.stores.postgres.link import LOST
+    from interlock.storage.postgres.batches import Batches
+    from interlock.storage.postgres.connection import LOST
 
     real = Batches._transact
 
@@ -63,7 +63,7 @@ def unheard() -> None:
     """Whoever asked is answered although the server has refused."""
     import psycopg
 
-    from interlock.stores.postgres.batches import Batches
+    from interlock.storage.postgres.batches import Batches
 
     real = Batches._finish
 

@@ -17,7 +17,7 @@ import pytest
 from interlock.app import audit
 from interlock.app.bootstrap import wall_clock, wire
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.stores import backup
+from interlock.storage.sqlite import backup
 from tests.journeys.programs import Shell
 from tests.journeys.seeds import MAIL, mail
 from tests.places import migrated

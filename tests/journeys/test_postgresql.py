@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from interlock.stores.migrate import load_migrations
+from interlock.storage.migrate import load_migrations
 from tests.journeys.programs import PATIENCE, Shell, wait_until
 
 AGENT = """

@@ -41,12 +41,12 @@ class Area:
 
 AREAS = {
     "core": Area(
-        ("core/*.py", "audit.py", "ledger_file.py"),
+        ("core/*.py", "app/audit.py", "ledger_file.py"),
         ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in ELSEWHERE)),
     ),
     "outside": Area(
         (
-            "gate.py", "inbox.py", "worker.py", "stores/*.py", "server/*.py", "channels/*.py",
+            "app/gate.py", "app/inbox.py", "app/worker.py", "storage/**/*.py", "server/*.py", "channels/*.py",
             "integrations/mcp.py", "integrations/parts/mcp_*.py",
         ),
         ("tests/contract", "tests/server", "tests/channels", "tests/frameworks", "-m", "not nightly"),

@@ -21,7 +21,7 @@ from interlock.core import thread
 from interlock.core.binding import LIVES, Claim, signed
 from interlock.core.delivery import Way, parked, trial_of
 from interlock.core.identity import ROLES, Bindings
-from interlock.stores.deliveries import Identity
+from interlock.storage.tables.deliveries import Identity
 from interlock.web.asgi import App
 from interlock.web.channel_states import identity_id
 from interlock.web.front import Hot, Live

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.config.models import Quotas, Server, Settings
 from interlock.core.erasure import Erasure
-from interlock.stores.answering import PATIENCE, Place
+from interlock.storage.tables.idempotency import PATIENCE, Place
 from interlock.web.site import Site
 from tests.places import Place as Database
 from tests.server.conftest import As

@@ -12,7 +12,7 @@ import pytest
 from interlock.core.event import Moment
 from interlock.core.prompt import Wish
 from interlock.core.thread import Move, New, Place, open_thread
-from interlock.stores.threads import SqlThreads
+from interlock.storage.tables.threads import SqlThreads
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from tests.server.chats import Following, Speaker, speaking

@@ -22,7 +22,7 @@ from interlock.core.heads import sign
 from interlock.core.ledger import Entry, Head, Verifier, skeleton
 from interlock.core.ports import CheckedPage, Checking, Store
 from interlock.ledger_file import Source, export, verify_exports
-from interlock.stores import store as stores
+from interlock.storage import store as stores
 from tests.places import File
 from tests.support import OK, START, Clock, approve, opened, pending
 

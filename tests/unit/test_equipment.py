@@ -13,7 +13,7 @@ from interlock.cli.equipment import equipment
 from interlock.config.models import Agent, McpServer, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
-from interlock.stores.health import Check
+from interlock.storage.engine.metrics import Check
 from interlock.web.logs import Log
 
 SCRIPTED = "demo:scripted"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.stores.migrate import load_migrations
+from interlock.storage.migrate import load_migrations
 
 # The first 16 digits of each file, in order. A new migration adds its own; one that is there never changes.
 MADE = {

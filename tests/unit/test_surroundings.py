@@ -13,7 +13,7 @@ import pytest
 
 from interlock.cli.surroundings import is_local, surroundings
 from interlock.config.models import Oidc, Server, Settings, Storage
-from interlock.stores.health import Check
+from interlock.storage.engine.metrics import Check
 
 
 def check(what: str, **server: object) -> Check:

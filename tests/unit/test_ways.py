@@ -19,7 +19,7 @@ from interlock.core.ports import User
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 from interlock.reach import Reach, reach_of
-from interlock.stores.health import Check
+from interlock.storage.engine.metrics import Check
 from interlock.web.logs import Log
 from interlock.workspace_channels import reaching_of
 

@@ -19,9 +19,9 @@ from interlock.faults import Point
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
 from interlock.runtime.process_identity import is_dead
-from interlock.stores.database import Database
-from interlock.stores.sqlite import SqliteDatabase
-from interlock.stores.store import SqlStore
+from interlock.storage.engine.database import Database
+from interlock.storage.sqlite.database import SqliteDatabase
+from interlock.storage.store import SqlStore
 
 if TYPE_CHECKING:  # a hook is started for each call of a tool, and needs none of these
     from interlock.accounts.accounts import Accounts
@@ -181,7 +181,7 @@ def database_of(url: str, clock: Clock | None = None, point: Point | None = None
         case "sqlite" if separator and rest.startswith("/") and len(rest) > 1:
             return SqliteDatabase(_path(url), clock or wall_clock, point)
         case "postgresql" | "postgres" if separator:
-            from interlock.stores.postgres.database import PostgresDatabase
+            from interlock.storage.postgres.database import PostgresDatabase
 
             return PostgresDatabase(url, clock, point)
         case "http" | "https":

@@ -15,7 +15,7 @@ from interlock.core.errors import NotFound, ToolFailed
 from interlock.core.log import Call, last_text, story_of
 from interlock.core.outcome import Waiting
 from interlock.core.thread import New, Place, Thread
-from interlock.stores.threads import SqlThreads
+from interlock.storage.tables.threads import SqlThreads
 
 DEEPEST = 5
 STATUS = {"done": "succeeded", "stopped": "cancelled"}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from interlock.core.ports import Clock
-from interlock.stores.threads import Draft
+from interlock.storage.tables.threads import Draft
 
 KEEP_EVERY = 200  # milliseconds
 

@@ -12,7 +12,7 @@ from interlock.core.confirmation import Confirmation
 from interlock.core.errors import Error, LeaseLost
 from interlock.core.event import Moment
 from interlock.core.thread import Line, Move, New, Thread
-from interlock.stores.threads import Also, SqlThreads, Step
+from interlock.storage.tables.threads import Also, SqlThreads, Step
 
 LEASE = 30_000  # milliseconds
 T = TypeVar("T")

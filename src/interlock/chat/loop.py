@@ -15,7 +15,7 @@ from interlock.core.errors import Conflict, Error, LeaseLost, NotFound, StoreUna
 from interlock.core.event import TIME, Moment
 from interlock.core.ports import IsDead, Watch
 from interlock.core.thread import New
-from interlock.stores.transaction import DUE
+from interlock.storage.engine.transaction import DUE
 
 AT_ONCE = 100  # threads that one process advances at the same time
 BROKEN = "Something went wrong inside Interlock; it is in the server's log. Send a message to try again."

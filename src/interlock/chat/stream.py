@@ -13,7 +13,7 @@ from interlock.chat.drafts import Drafts
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Clock
 from interlock.core.thread import Line, Thread
-from interlock.stores.threads import ENDS_DRAFT, NO_END, Draft, SqlThreads
+from interlock.storage.tables.threads import ENDS_DRAFT, NO_END, Draft, SqlThreads
 
 ELSEWHERE = 0.2  # seconds between looks at what a model says in another process
 SLOWLY = 1.0  # the same, once nothing came for a while

@@ -19,8 +19,8 @@ from interlock.core.event import Moment
 from interlock.core.identity import ADMIN, Principal
 from interlock.core.ports import Clock, Query
 from interlock.core.thread import Line, Move, Thread
-from interlock.stores.answering import Kept, Place
-from interlock.stores.threads import NO_END, NO_THREAD, SqlThreads
+from interlock.storage.tables.idempotency import Kept, Place
+from interlock.storage.tables.threads import NO_END, NO_THREAD, SqlThreads
 
 MOST_OPEN = 500  # cards of one thread that are withdrawn at once
 FIRST = (2**62, "")

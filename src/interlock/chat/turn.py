@@ -27,7 +27,7 @@ from interlock.core.ports import Clock, Watch
 from interlock.core.prompt import Delta, Model, Prompt, Replied, Said, Wish, distinct
 from interlock.core.run import CallModel, Done, Handle, next_step
 from interlock.core.thread import New
-from interlock.stores.threads import SqlThreads
+from interlock.storage.tables.threads import SqlThreads
 
 LOOK_EVERY = 1.0  # seconds between looks for what other processes left
 BACK_OFF = (1_000, 4_000, 15_000)  # milliseconds before another try of the model

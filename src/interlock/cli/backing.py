@@ -18,7 +18,7 @@ from interlock.cli.output import print_json, say
 from interlock.cli.shared import Options
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.stores.backup import Copy, copy
+from interlock.storage.sqlite.backup import Copy, copy
 
 SECRETS = frozenset({"password", "sslpassword"})
 

@@ -14,7 +14,7 @@ from interlock.core.card import visible
 from interlock.core.delivery import Delivery
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.reach import Reach
-from interlock.stores.deliveries import NEWEST
+from interlock.storage.tables.deliveries import NEWEST
 from interlock.web.channel_states import delivery_json, send_again
 
 app = typer.Typer()

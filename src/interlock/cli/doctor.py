@@ -29,7 +29,7 @@ from interlock.core.policy import Policy
 from interlock.core.unbound import unbound_keys
 from interlock.policy.own_file import configured_policy
 from interlock.presenters.text import counted
-from interlock.stores.health import Check, State
+from interlock.storage.engine.metrics import Check, State
 from interlock.workspace_channels import reaching_of
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}

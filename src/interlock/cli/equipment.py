@@ -14,8 +14,8 @@ from interlock.config.models import DEFAULT_WORKSPACE, PACK_SETTINGS, McpServer,
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
 from interlock.presenters.text import counted
-from interlock.stores.health import Check
-from interlock.stores.store import SqlStore
+from interlock.storage.engine.metrics import Check
+from interlock.storage.store import SqlStore
 
 
 def equipment(

@@ -19,7 +19,7 @@ from interlock.core.ports import User
 from interlock.policy.file import Loaded
 from interlock.policy.own_file import configured_policy
 from interlock.registered import Registered
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from interlock.web.explaining import Question
 from interlock.web.proposing import known_spec
 from interlock.workspace_channels import reaching_of

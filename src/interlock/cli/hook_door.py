@@ -10,7 +10,7 @@ from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.policy import Policy
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 
 if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own
     from interlock.policy.own_file import OwnPolicy

@@ -19,7 +19,7 @@ from interlock.core.errors import Misconfigured
 from interlock.core.pause import Pause
 from interlock.library.interlock import Interlock
 from interlock.runtime.durations import rfc3339
-from interlock.stores.pauses import Whose
+from interlock.storage.tables.pauses import Whose
 from interlock.web.running import on_signal
 
 RUN = "interlock-resume"  # of this process, which makes no calls itself

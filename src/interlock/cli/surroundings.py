@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from interlock.config.models import Server, Settings, Storage
-from interlock.stores.health import Check
+from interlock.storage.engine.metrics import Check
 
 FEW_FILES = 4_096  # every connection is an open file
 PATIENCE = 5.0  # seconds

@@ -15,7 +15,7 @@ from interlock.core.ports import User
 from interlock.core.routes import PLACE, Means, Routes, gaps, origins, taking
 from interlock.core.voting import DECIDERS
 from interlock.presenters.text import listed
-from interlock.stores.health import Check
+from interlock.storage.engine.metrics import Check
 from interlock.workspace_channels import channels_of, routes_of
 
 MANY = 10  # names that are told

@@ -19,7 +19,7 @@ from interlock.core.errors import Error
 from interlock.core.ports import Watch
 from interlock.core.routes import Contact, Routes, plan, wakes, ways_of
 from interlock.courier.lane import LOOK_EVERY, Lane, Log, Office, paused
-from interlock.stores.deliveries import Behind
+from interlock.storage.tables.deliveries import Behind
 from interlock.workspace_channels import WorkspaceChannels
 
 BREATH = 0.2  # seconds between looks at the ledger: what happens meanwhile is worked out together, if it still matters

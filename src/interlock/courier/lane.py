@@ -22,7 +22,7 @@ from interlock.core.message import Message, Topic
 from interlock.core.ports import Clock, IsDead
 from interlock.core.routes import Means
 from interlock.faults import Point
-from interlock.stores.deliveries import SqlDeliveries, Step
+from interlock.storage.tables.deliveries import SqlDeliveries, Step
 
 LOOK_EVERY = 1.0  # seconds: a wake-up is only a hint, and others write to the same database
 AT_ONCE = 8  # messages that a channel is given at the same time

@@ -27,8 +27,8 @@ from interlock.policy.file import read_policy
 from interlock.policy.own_file import OwnPolicy, StalePolicy
 from interlock.runtime.loop_thread import Bridge
 from interlock.runtime.process_identity import is_dead
-from interlock.stores.pauses import Holder as Resumer
-from interlock.stores.pauses import Whose
+from interlock.storage.tables.pauses import Holder as Resumer
+from interlock.storage.tables.pauses import Whose
 
 FOLLOW_EVERY = 1.0  # seconds
 Policy = str | Path | Mapping[str, Any] | None

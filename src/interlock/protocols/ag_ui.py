@@ -37,8 +37,8 @@ from interlock.core.outcome import status_at
 from interlock.core.thread import Line, check_text, is_thread
 from interlock.presenters.approval import shown_args
 from interlock.protocols.parts.ag_ui_room import Names, Room, approval_of, asks, replied
-from interlock.stores.answering import Place
-from interlock.stores.threads import DONE
+from interlock.storage.tables.idempotency import Place
+from interlock.storage.tables.threads import DONE
 from interlock.web.asgi import Answer, Asked, Body, Many, Receive, Send, invalid_of, json_answer, send_answer
 from interlock.web.auth import Auth
 from interlock.web.desk import AtDesk

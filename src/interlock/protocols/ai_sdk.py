@@ -26,7 +26,7 @@ from interlock.core.errors import Problem as Complaint
 from interlock.core.thread import Line, Thread
 from interlock.protocols.parts.ai_sdk_history import MOST, history
 from interlock.protocols.parts.ai_sdk_telling import Begin, Reader, Telling, call_id
-from interlock.stores.threads import DONE, NO_END
+from interlock.storage.tables.threads import DONE, NO_END
 from interlock.web.asgi import Asked, Header, Many, Receive, Send, checked, encoded, json_answer
 from interlock.web.auth import Auth
 from interlock.web.front import PLAIN, Live

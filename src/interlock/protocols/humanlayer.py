@@ -50,7 +50,7 @@ from interlock.protocols.parts.humanlayer_shapes import (
     says_of,
 )
 from interlock.runtime.durations import rfc3339
-from interlock.stores.answering import Place
+from interlock.storage.tables.idempotency import Place
 from interlock.web.asgi import Answer, json_answer
 from interlock.web.proposing import ASK, Proposed, action_terms, call_of, known_spec
 from interlock.web.routing import AGENTS, DECIDERS, Caller, Here, gives, may, response

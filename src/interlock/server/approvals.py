@@ -22,7 +22,7 @@ from interlock.core.ports import Query as Wanted
 from interlock.presenters.approval import row_json
 from interlock.runtime.durations import parse_time
 from interlock.server.models import Page, Shown, Told
-from interlock.stores.queries import MAX_LIMIT
+from interlock.storage.engine.queries import MAX_LIMIT
 from interlock.web.asgi import Body, Many, error_answer, json_answer
 from interlock.web.desk import AtDesk, Desk
 from interlock.web.routing import DECIDERS, LOOKERS, gives, may, response

@@ -24,7 +24,7 @@ from interlock.server.models import Time, Told
 from interlock.server.plots import entry_before
 from interlock.server.verifying import Checks
 from interlock.signing import load_signer
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from interlock.web.asgi import json_answer
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, gives, may, response
 from interlock.web.site import Site

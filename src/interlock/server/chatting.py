@@ -13,8 +13,8 @@ from interlock.chat.threads import Said
 from interlock.core.call import MAX_NAME
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.thread import MAX_TEXT, Thread
-from interlock.stores.answering import Kept
-from interlock.stores.threads import DONE
+from interlock.storage.tables.idempotency import Kept
+from interlock.storage.tables.threads import DONE
 from interlock.web.asgi import Asked, Body, Header, Receive, Send, encoded, idempotency_key
 from interlock.web.auth import Auth
 from interlock.web.desk import shown

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from interlock.core.delivery import Delivery, Reason, Status
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import ADMIN, Principal
-from interlock.stores.deliveries import NEWEST, Place
+from interlock.storage.tables.deliveries import NEWEST, Place
 from interlock.web.channel_states import delivery_json, send_again
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may
 

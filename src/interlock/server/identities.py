@@ -12,7 +12,7 @@ from interlock.core.binding import MAX_TOKEN
 from interlock.core.errors import Forbidden, NotFound
 from interlock.core.identity import Principal, check_whole
 from interlock.runtime.durations import rfc3339
-from interlock.stores.deliveries import Identity
+from interlock.storage.tables.deliveries import Identity
 from interlock.web.asgi import Body
 from interlock.web.channel_states import identity_id, identity_json
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Here, fails, may, recently

@@ -23,7 +23,7 @@ from interlock.runtime.durations import rfc3339
 from interlock.runtime.offload import beside
 from interlock.server.calls import MAX_WAIT
 from interlock.server.runs import Lease, Runner
-from interlock.stores.pauses import FIRST, Holder, Place, Whose
+from interlock.storage.tables.pauses import FIRST, Holder, Place, Whose
 from interlock.web.asgi import Answer, Asked, Body, Many, encoded, json_answer
 from interlock.web.proposing import check_agent
 from interlock.web.site import Site

@@ -10,8 +10,8 @@ from interlock.core.approval import Approval
 from interlock.core.ports import EntriesOf, Query
 from interlock.core.voting import open_stage
 from interlock.runtime.durations import rfc3339
-from interlock.stores.statistics import Ended, Stretch, Told, Waited
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
+from interlock.storage.tables.statistics import Ended, Stretch, Told, Waited
 from interlock.web.site import Site
 
 HOUR = 3_600_000

@@ -17,7 +17,7 @@ from interlock.core.thread import Line, Thread
 from interlock.runtime.durations import rfc3339
 from interlock.server.approvals import Nothing
 from interlock.server.models import Told
-from interlock.stores.threads import NO_END
+from interlock.storage.tables.threads import NO_END
 from interlock.web.asgi import Body, json_answer
 from interlock.web.routing import DECIDERS, Caller, Here, gives, may, response
 from interlock.web.wishes import Wishes

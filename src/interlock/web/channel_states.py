@@ -12,7 +12,7 @@ from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict
 from interlock.reach import Reach
 from interlock.runtime.durations import optional_rfc3339, rfc3339
-from interlock.stores.deliveries import Identity, Switch
+from interlock.storage.tables.deliveries import Identity, Switch
 
 
 class State(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from interlock.core.errors import Conflict, Unauthenticated
 from interlock.core.identity import Principal
-from interlock.stores.answering import Kept, Place
+from interlock.storage.tables.idempotency import Kept, Place
 from interlock.web.asgi import JSON, Answer, Asked, Message, Send, error_answer, idempotency_key
 from interlock.web.auth import Auth
 from interlock.web.quotas import QuotaKeeper

@@ -26,7 +26,7 @@ from interlock.core.identity import Principal, owner_of
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.policy import Allow, Ask
 from interlock.core.ports import Clock
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 
 MAX_KEPT = 4_096  # bytes of an agent's answer that is kept for a retry
 PAUSED_EACH = 1 << 16  # bytes of paused runs for each pending call that a key may have

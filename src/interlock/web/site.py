@@ -13,7 +13,7 @@ from interlock.core.attempts import Attempts
 from interlock.core.ports import Clock
 from interlock.reach import Reach
 from interlock.registered import Registered
-from interlock.stores.store import SqlStore
+from interlock.storage.store import SqlStore
 from interlock.web.aside import Aside
 from interlock.web.logs import Log
 from interlock.web.meters import Meters

@@ -13,7 +13,7 @@ from interlock.core.errors import Error, Forbidden, Unauthenticated
 from interlock.core.identity import Principal
 from interlock.core.ledger import Entry
 from interlock.core.ports import Store, Watch
-from interlock.stores.store import ENTRIES
+from interlock.storage.store import ENTRIES
 from interlock.web.asgi import Asked, Header, error_answer
 from interlock.web.front import PLAIN
 from interlock.web.site import Site

@@ -21,7 +21,7 @@ import psycopg  # noqa: F401
 from dbos import DBOS, SetWorkflowID
 from dbos._sys_db import SystemDatabase
 
-import interlock.stores.postgres  # noqa: F401
+import interlock.storage.postgres  # noqa: F401
 from interlock import Interlock, ToolSpec
 from interlock.core import errors
 from interlock.engines.dbos import Segments

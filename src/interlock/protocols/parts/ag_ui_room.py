@@ -11,7 +11,7 @@ from interlock.core.decision import Reviewer
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.core.thread import Line, Thread, is_thread
-from interlock.stores.threads import NO_END
+from interlock.storage.tables.threads import NO_END
 from interlock.web.site import Site
 
 MOST_OPEN = 500  # cards of one thread

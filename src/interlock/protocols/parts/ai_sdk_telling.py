@@ -19,7 +19,7 @@ from interlock.core.identity import Principal
 from interlock.core.options import waits_for
 from interlock.core.thread import Line, Thread
 from interlock.presenters.approval import shown_args, view_json
-from interlock.stores.threads import NO_END, SqlThreads
+from interlock.storage.tables.threads import NO_END, SqlThreads
 from interlock.web.site import Site
 from interlock.web.wishes import Wishes
 

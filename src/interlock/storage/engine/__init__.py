@@ -1,0 +1,1 @@
+"""What all databases share: transactions, the writer with its group commit, caches, wake-ups and named statements."""

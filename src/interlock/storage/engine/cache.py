@@ -1,0 +1,90 @@
+"""What a process knows without asking the database: what is stored once and for all, and what it saw last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from interlock.core.approval import FINAL, Approval
+from interlock.core.errors import StoreUnavailable
+from interlock.core.event import Payload
+from interlock.core.freeze import Freeze
+from interlock.core.grant import Grant
+from interlock.core.ledger import Head
+from interlock.core.policy import Ask, terms_of
+from interlock.core.ports import User
+from interlock.storage.engine.rows import Row
+
+Key = tuple[str, str]
+
+
+@dataclass
+class Interned:
+    """Terms and tool definitions that are known to be stored: each is written once and read once."""
+
+    terms: dict[str, Ask] = field(default_factory=dict)
+    specs: set[str] = field(default_factory=set)
+    tools: set[tuple[str, str, str]] = field(default_factory=set)  # workspace, definition, agent
+    full: set[Key] = field(default_factory=set)  # workspaces and keys that have declared as many as are noted
+
+    LIMIT = 10_000
+
+    def trim(self) -> None:
+        for known in (self.terms, self.specs, self.tools, self.full):
+            if len(known) > self.LIMIT:
+                known.clear()
+
+    def clear(self) -> None:
+        self.terms.clear()
+        self.specs.clear()
+        self.tools.clear()
+        self.full.clear()
+
+
+@dataclass
+class Memory:
+    """What this process saw last, and what nobody else can have changed since: the store says when to forget it."""
+
+    approvals: dict[Key, Approval] = field(default_factory=dict)
+    heads: dict[str, Head] = field(default_factory=dict)
+    grants: dict[Key, tuple[Grant, ...]] = field(default_factory=dict)  # by workspace and tool
+    payloads: dict[Key, Payload] = field(default_factory=dict)  # small ones, of approvals that are remembered
+    freezes: dict[str, tuple[Freeze, ...]] = field(default_factory=dict)  # those that are open, by workspace
+    users: dict[Key, User | None] = field(default_factory=dict)  # who decided lately, by workspace and name
+
+    TOOLS = 1_000
+    SMALL = 4_096
+    PEOPLE = 1_000
+
+    def forget(self) -> None:
+        self.approvals.clear()
+        self.heads.clear()
+        self.grants.clear()
+        self.payloads.clear()
+        self.freezes.clear()
+        self.users.clear()
+
+    def keep(self, key: Key, approval: Approval) -> None:
+        """After a commit; what has ended is not needed again."""
+        if approval.status not in FINAL and not approval.erased_by:
+            self.approvals[key] = approval
+            return
+        self.approvals.pop(key, None)
+        self.payloads.pop(key, None)
+
+    def keep_payload(self, key: Key, payload: Payload | None) -> None:
+        """All of it, after its approval; None if not all is known."""
+        if key not in self.approvals or payload is None or sum([len(part) for part in payload if part]) > self.SMALL:
+            self.payloads.pop(key, None)
+        else:
+            self.payloads[key] = payload
+
+
+def learn_terms(sha256: str, found: list[Row], interned: Interned) -> Ask:
+    """What a row of terms says, once it is sure that nobody altered it."""
+    if not found:
+        raise StoreUnavailable("The terms of an approval are missing from the database. Nothing was run.")
+    terms = terms_of(bytes(found[0][0]))
+    if terms.sha256 != sha256:
+        raise StoreUnavailable("The terms of an approval were altered in the database. Nothing was run.")
+    interned.terms[sha256] = terms
+    return terms

@@ -1,0 +1,40 @@
+"""What the tables need of a database: named reads, pieces of work in a transaction, a clock, and wake-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from interlock.core.call import ToolSpec
+    from interlock.core.ports import Clock
+    from interlock.storage.engine.cache import Interned
+    from interlock.storage.engine.metrics import Check, Tally
+    from interlock.storage.engine.rows import Row
+    from interlock.storage.engine.watch import Watchers
+    from interlock.storage.engine.writer import Work
+    from interlock.storage.tables.search import Finder
+
+
+class Database(Protocol):
+    """`clock` is the one that counts for deadlines; `name` is what people call the database by."""
+
+    interned: Interned
+    finder: Finder
+    watchers: Watchers
+    tally: Tally
+    clock: Clock
+    name: str
+
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+    async def migrate(self) -> list[str]: ...
+    def check(self) -> None: ...
+    async def fetch(self, name: str, *values: object) -> list[Row]: ...
+    async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
+    async def fetch_beside(self, statement: str, values: Any) -> list[Row]: ...
+    async def due(self, now: int, limit: int) -> list[Row]: ...
+    async def examine(self) -> Sequence[Check]: ...
+    def count_read(self, workspace: str, tool: str) -> None: ...
+    def note_tool(self, workspace: str, spec: ToolSpec, agent: str, key: str) -> None: ...
+    async def write(self, work: Work) -> Any: ...

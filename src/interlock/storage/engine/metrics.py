@@ -1,0 +1,107 @@
+"""What those who run a server want to know of a database: the batches it wrote, and how quickly people decide."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from interlock.storage.engine.rows import Row
+
+Fetch = Callable[..., Awaitable[list[Row]]]
+MINUTE = 60_000
+MOST_CALLS = 100_000  # as the query says
+BITS = 11  # batches of up to 1,024 items have a size of their own, to the power of two
+
+
+class Tally:
+    """Of a writer's batches: `sizes[n]` of them had less than 2**n items. Whoever has the turn to write counts."""
+
+    __slots__ = ("failed", "items", "sizes")
+
+    def __init__(self) -> None:
+        self.sizes = [0] * (BITS + 1)
+        self.items = 0
+        self.failed = 0
+
+    def add(self, items: int) -> None:
+        self.sizes[min(items.bit_length(), BITS)] += 1  # those of none at all are not told
+        self.items += items
+
+
+class Happened(NamedTuple):
+    """A line of the ledger; `waited` is how long people took, in milliseconds, where they decided something.
+
+    `data` is there where something was told to people.
+    """
+
+    seq: int
+    kind: str
+    waited: int | None
+    data: str | None
+
+
+class Waiting(NamedTuple):
+    """Of one channel: how many of its first 1,000 wait, since when there is something to say, and what went wrong."""
+
+    many: int
+    since: int | None
+    error: str
+
+
+class ToolCalls(NamedTuple):
+    """Of one tool: by status, and reads that were only counted. Not `complete` if there was more than is looked at."""
+
+    by_status: Mapping[str, int]
+    reads: int
+    complete: bool
+
+
+class Measures:
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+
+    async def oldest_pending(self, workspace: str) -> int | None:
+        """When it was proposed; of the ten thousand that expire first, so that a long queue costs no more."""
+        found: int | None = (await self._fetch("oldest_pending", workspace))[0][0]
+        return found
+
+    async def happened(self, workspace: str, after: int, most: int) -> Sequence[Happened]:
+        return [Happened(*row) for row in await self._fetch("happened", workspace, after, most)]
+
+    async def waiting(self, workspace: str, channel: str, now: int) -> Waiting:
+        """What quiet hours hold back is counted, and has no age."""
+        count, since, error = (await self._fetch("waiting_deliveries", now, channel, workspace))[0]
+        return Waiting(count, since, error or "")
+
+    async def parked(self, workspace: str) -> Mapping[str, Sequence[str]]:
+        """By channel, what went wrong with each; of the newest 1,000, the newest first."""
+        found: dict[str, list[str]] = {}
+        for channel, error in await self._fetch("parked_deliveries", workspace):
+            found.setdefault(str(channel), []).append(str(error))
+        return found
+
+    async def last_told(self, workspace: str, channel: str) -> int | None:
+        """When somebody was last disturbed through a channel."""
+        found: int | None = (await self._fetch("last_told", workspace, channel))[0][0]
+        return found
+
+    async def calls_of(self, workspace: str, tool: str, agent: str, since: int) -> ToolCalls:
+        """Of an agent or of all, among the newest 100,000 calls of the workspace."""
+        found = await self._fetch("calls_of_tool", tool, agent, agent, workspace, since)
+        reads = await self._fetch("reads_of_tool", workspace, tool, since // MINUTE)
+        by_status = {str(status): int(n) for status, n, _ in found if n}
+        return ToolCalls(by_status, int(reads[0][0]), sum(row[2] for row in found) < MOST_CALLS)
+
+
+State = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`todo` says what to do about it; empty where there is nothing to do."""
+
+    state: State
+    what: str
+    found: str
+    todo: str = ""

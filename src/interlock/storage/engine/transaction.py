@@ -1,0 +1,460 @@
+"""What one transaction does, whatever the database: steps run against rows, and their changes are written as sets."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence, Set
+from typing import Protocol, cast
+
+from interlock.core.approval import Approval
+from interlock.core.call import ToolSpec, caller_of
+from interlock.core.changing import differing
+from interlock.core.errors import NotFound
+from interlock.core.event import Change, Event, Moment, Payload, Stored
+from interlock.core.expected_tables import STATED
+from interlock.core.freeze import Freeze
+from interlock.core.grant import Grant
+from interlock.core.ledger import Entry, Head, seal
+from interlock.core.pins import MAX_DECLARED
+from interlock.core.policy import Ask
+from interlock.core.ports import User
+from interlock.core.run import Run
+from interlock.core.search import words_of
+from interlock.core.stamps import stamped
+from interlock.core.thread import PREFIX as THREAD
+from interlock.storage.engine import rows
+from interlock.storage.engine.cache import Interned, Key, Memory, learn_terms
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.write_order import COMPARED, ORDER
+
+_new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
+DUE = "threads"  # what those wait for, in no workspace, who advance threads
+TOLD = "ledger"  # and those who tell people what happened
+
+
+class Connection(Protocol):
+    """A database connection inside a transaction."""
+
+    def fetch(self, name: str, *values: object) -> list[Row]: ...
+    def write(self, name: str, values: Sequence[tuple[object, ...]]) -> int: ...
+
+
+class LostRace(Exception):
+    """A compare-and-set met another version than the one that was read."""
+
+
+class Transaction:
+    """Buffers what the steps of a batch want written; `flush` writes it, set by set, events in order."""
+
+    def __init__(self, connection: Connection, clock: int, interned: Interned, memory: Memory) -> None:
+        self._connection = connection
+        self._memory = memory
+        self._clock = clock
+        self._interned = interned
+        self._heads: dict[str, Head] = {}
+        self._moved: set[str] = set()
+        self._approvals: dict[Key, Approval] = {}
+        self._payloads: dict[Key, Payload] = {}
+        self._calls: dict[tuple[str, str, str], str] = {}
+        self._born: set[Key] = set()
+        self._runs: dict[Key, Run] = {}
+        self._grants: dict[Key, Grant] = {}
+        self._users: dict[Key, User] = {}
+        self._new_terms: dict[str, Ask] = {}
+        self._new_specs: dict[str, ToolSpec] = {}
+        self._new_tools: set[tuple[str, str, str]] = set()
+        self._noted: dict[Key, int] = {}  # tools that were declared, by workspace and key
+        self._freezes: dict[str, tuple[Freeze, ...]] = {}
+        self._rewritten: set[Key] = set()
+        self._moments: dict[str, Moment] = {}
+        self._alone: set[str] = set()
+        self._salts: list[bytes] = []
+        self._tallies: dict[Key, int] = defaultdict(int)
+        self._threads: dict[str, set[str]] = defaultdict(set)
+        self._sets: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+
+    # What steps read
+
+    def moment(self, workspace: str) -> Moment:
+        """Read after the locks. While the clock stands before the ledger, time stands still: nothing is approved."""
+        moment = self._moments.get(workspace)
+        if moment is None:
+            last = self.head(workspace).at
+            moment = self._moments[workspace] = Moment(max(self._clock, last), self._clock < last)
+        return moment
+
+    def head(self, workspace: str) -> Head:
+        head = self._heads.get(workspace) or self._memory.heads.get(workspace)
+        if head is None:
+            found = self._connection.fetch("head", workspace)
+            head = Head(*found[0]) if found else Head(workspace)
+        self._heads[workspace] = head
+        return head
+
+    def approval(self, workspace: str, approval_id: str) -> Approval:
+        key = (workspace, approval_id)
+        known = self._approvals.get(key) or self._memory.approvals.get(key)
+        if known is not None:
+            return known
+        found = self._connection.fetch("approval", workspace, approval_id)
+        if not found:
+            raise NotFound("There is no approval with this id.", approval_id=approval_id)
+        return rows.approval_of(found[0], self.terms)
+
+    def has_approval(self, workspace: str, approval_id: str) -> bool:
+        key = (workspace, approval_id)
+        return key in self._approvals or key in self._memory.approvals or bool(self.fetch("approval", *key))
+
+    def stored(self, workspace: str, approval_id: str) -> Stored:
+        key = (workspace, approval_id)
+        known = self._approvals.get(key) or self._memory.approvals.get(key)
+        name = "stored" if known is None else "payload"
+        found = self._connection.fetch(name, workspace, approval_id)
+        if known is None and not found:
+            raise NotFound("There is no approval with this id.", approval_id=approval_id)
+        approval = known or rows.approval_of(found[0], self.terms)
+        kept = found and not approval.erased_by  # what this batch erases is in the database to its end
+        payload = rows.payload_of(found[0][-rows.PAYLOAD :]) if kept else Payload()
+        return Stored(approval, _merged(payload, self._payloads.get(key)))
+
+    def by_call(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
+        known = self._calls.get((workspace, run_id, call_id))
+        if known is None:
+            found = self._connection.fetch("approval_by_call", workspace, run_id, call_id)
+            known = found[0][0] if found else None
+        return None if known is None else self.stored(workspace, known)
+
+    def run(self, workspace: str, run_id: str) -> Run:
+        known = self._runs.get((workspace, run_id))
+        found = [] if known else self._connection.fetch("run", workspace, run_id)
+        if known is None and not found:
+            raise NotFound("There is no run with this id.", run_id=run_id)
+        return known or rows.run_of(found[0])
+
+    def grant(self, workspace: str, grant_id: str) -> Grant:
+        known = self._grants.get((workspace, grant_id))
+        found = [] if known else self._connection.fetch("grant", workspace, grant_id)
+        if known is None and not found:
+            raise NotFound("There is no grant with this id.", grant_id=grant_id)
+        return known or rows.grant_of(found[0])
+
+    def has_grant(self, workspace: str, grant_id: str) -> bool:
+        return (workspace, grant_id) in self._grants or bool(self._connection.fetch("grant", workspace, grant_id))
+
+    def grants(self, workspace: str, tool: str, since: str) -> Sequence[Grant]:
+        """Those of a tool that were good for a use at this time, with the uses that this batch has counted."""
+        remembered = self._memory.grants
+        known = remembered.get((workspace, tool))
+        if known is None:
+            found = self._connection.fetch("usable_grants_of_tool", workspace, tool, since)
+            known = tuple(rows.grant_of(row) for row in found)
+            if len(remembered) >= Memory.TOOLS:  # agents can make up names of tools without end
+                remembered.clear()
+            remembered[workspace, tool] = known
+        return [self._grants.get((workspace, grant.id), grant) for grant in known]
+
+    def freezes(self, workspace: str) -> tuple[Freeze, ...]:
+        """Those that are on, or whose deadlines have yet to be moved; read after the lock of the ledger's head."""
+        known = self._memory.freezes.get(workspace)
+        if self._freezes:
+            known = self._freezes.get(workspace, known)
+        if known is None:
+            known = rows.freezes_of(self._connection.fetch("freezes", workspace))
+            if not any(each.scope in ("agent", "key") for each in known):  # the keys that they cover change
+                self._memory.freezes[workspace] = known
+        return known
+
+    def grants_by(self, workspace: str, person: str, since: int) -> list[Grant]:
+        """That they made and that were not over at this time, as this batch leaves them."""
+        found = [rows.grant_of(row) for row in self._connection.fetch("usable_grants_by", workspace, person, since)]
+        known = {grant.id: grant for grant in found}
+        known |= {key[1]: grant for key, grant in self._grants.items() if key[0] == workspace}
+        return [grant for grant in known.values() if grant.created_by == person and grant.revoked_at is None]
+
+    def user(self, workspace: str, name: str) -> User | None:
+        """As this batch leaves them; remembered, since every change of a person is in the ledger."""
+        key, remembered = (workspace, name), self._memory.users
+        if key in self._users:
+            return self._users[key]
+        if key not in remembered:
+            found = self._connection.fetch("user", *key)
+            if len(remembered) >= Memory.PEOPLE:
+                remembered.clear()
+            remembered[key] = rows.user_of(found[0]) if found else None
+        return remembered[key]
+
+    def answered(self, workspace: str) -> list[Approval]:
+        """The pending ones that somebody did something about, as this batch leaves them."""
+        found = [rows.approval_of(row, self.terms) for row in self._connection.fetch("answered", workspace)]
+        known = {approval.id: approval for approval in found}
+        known |= {key[1]: approval for key, approval in self._approvals.items() if key[0] == workspace}
+        return [approval for approval in known.values() if approval.status == "pending"]
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        return self._connection.fetch(name, *values)
+
+    def alone(self, what: str) -> None:
+        """For steps that read rows which others may have buffered: of two, each then gets a batch of its own."""
+        if what in self._alone:
+            raise LostRace(what)
+        self._alone.add(what)
+
+    def unwritten(self, workspace: str) -> dict[str, list[int]]:
+        """The entries with content that this batch has yet to write, by approval."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, seq, _, _, _, approval_id, _, digest, _ in self._sets.get("insert_event", ()):
+            if place == workspace and digest:
+                found[str(approval_id)].append(cast(int, seq))
+        return found
+
+    # What steps write
+
+    def insert(self, change: Change[Approval], spec: ToolSpec) -> None:
+        approval, payload = change.state, change.payload or Payload()
+        subject = approval.subject
+        key = (subject.workspace, approval.id)
+        entries = self._sealed(subject.workspace, stamped(change))
+        self._intern(approval.terms)
+        self.keep_spec(spec)
+        if self._is_new(subject.workspace, spec, subject.agent):
+            caller = caller_of(subject)
+            key_id = "" if caller is None else caller.credential
+            self._keep_tool(subject.workspace, spec, subject.agent, approval.created_at, key_id)
+        self._sets["insert_approval"].append(rows.insert_values(approval))
+        shown = (payload.args, payload.shown, payload.sentence, payload.agent_says, payload.preview)
+        self._sets["insert_payload"].append((*key, *shown))
+        self._approvals[key], self._payloads[key] = approval, payload
+        self._born.add(key)
+        self._calls[subject.workspace, subject.run_id, subject.call_id] = approval.id
+        self._tallies[subject.workspace, approval.status] += 1
+        if change.grant is not None:
+            self._write_grant(subject.workspace, change.grant)
+        self._append(subject.workspace, entries)
+
+    def update(self, old: Approval, change: Change[Approval]) -> None:
+        """Compare-and-set on the version: a lost one writes nothing at all, event and number included."""
+        new, workspace = change.state, old.subject.workspace
+        if new is old:
+            entries = self._sealed(workspace, change.events)  # a refusal changes no row
+        else:
+            moved = differing(old, new)
+            entries = self._sealed(workspace, stamped(change, old, moved))
+            self._write_approval(old, new, moved)
+            self._approvals[workspace, new.id] = new
+            if new.status != old.status:
+                self._tallies[workspace, old.status] -= 1
+                self._tallies[workspace, new.status] += 1
+        if change.payload is not None:
+            self._pay(workspace, new.id, change.payload)
+        if old.subject.run_id.startswith(THREAD):
+            self.wake(workspace, old.subject.run_id)
+        if change.grant is not None:
+            self._write_grant(workspace, change.grant)
+        self._append(workspace, entries)
+
+    def forget(self, old: Approval, new: Approval) -> None:
+        """Writes what erasing leaves of an approval; with its content go its payload and the words for it."""
+        key = (old.subject.workspace, new.id)
+        self._sets["erase_approval"].append(rows.erase_values(new, old.version))
+        self._approvals[key] = new
+        if new.erased_by and not old.erased_by:
+            self._payloads.pop(key, None)
+            self.write("erase_payload", *key)
+            self.write("forget_applied", *key)  # what its tool gave; it has ended, so nobody comes with this key again
+        payload = Payload() if new.erased_by else self.stored(*key).payload
+        self.write("erase_doc", words_of(Stored(new, payload)), *key)
+        back = (key[0], "search", 0)
+        if back not in self._sets["step_back"]:  # what was read for the index before this is not written after it
+            self.write("step_back", *back)
+
+    def save_run(self, workspace: str, change: Change[Run]) -> None:
+        run = change.state
+        self._sets["write_run"].append(rows.run_values(run))
+        self._runs[workspace, run.id] = run
+        self.tell(workspace, change.events)
+
+    def save_grant(self, workspace: str, change: Change[Grant]) -> None:
+        self._write_grant(workspace, change.state)
+        self.tell(workspace, change.events)
+
+    def save_freeze(self, change: Change[Freeze]) -> None:
+        freeze = change.state
+        others = tuple(each for each in self.freezes(freeze.workspace) if each.id != freeze.id)
+        self._freezes[freeze.workspace] = others if freeze.settled_at is not None else (*others, freeze)
+        self.write("write_freeze", *rows.freeze_values(freeze))
+        self.tell(freeze.workspace, change.events)
+
+    def save_user(self, workspace: str, user: User) -> None:
+        self._users[workspace, user.name] = user
+        self.write("write_user", *rows.user_values(workspace, user))
+
+    def wake(self, workspace: str, thread_id: str) -> None:
+        """It has to look again, as soon as whoever runs it is through."""
+        self.write("wake_thread", workspace, thread_id)
+        self.write("ready_thread", self.moment(workspace).now, workspace, thread_id)
+        self.thread_changed(workspace, thread_id)
+        self.thread_changed("", DUE)
+
+    def thread_changed(self, workspace: str, thread_id: str) -> None:
+        self._threads[workspace].add(thread_id)
+
+    def write(self, name: str, *values: object) -> None:
+        self._sets[name].append(values)
+
+    def keep_spec(self, spec: ToolSpec) -> None:
+        if spec.sha256 not in self._interned.specs and spec.sha256 not in self._new_specs:
+            self._new_specs[spec.sha256] = spec
+            self._sets["insert_spec"].append((spec.sha256, spec.definition))
+
+    def note_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
+        """How an agent declared a tool where no call is kept: of each key up to a bound, definitions included."""
+        if self._is_new(workspace, spec, agent) and self._declared(workspace, key) < MAX_DECLARED:
+            self._noted[workspace, key] += 1
+            self.keep_spec(spec)
+            self._keep_tool(workspace, spec, agent, at, key)
+
+    def tell(self, workspace: str, events: Iterable[Event]) -> None:
+        self._append(workspace, self._sealed(workspace, events))
+
+    def flush(self) -> None:
+        for (workspace, status), n in self._tallies.items():
+            if n:
+                self._sets["write_tally"].append((workspace, status, n))
+        for workspace in self._moved:
+            head = self._heads[workspace]
+            self._sets["write_head"].append((head.workspace, head.seq, head.link, head.at))
+        for name in sorted(self._sets, key=ORDER.__getitem__):
+            values = self._sets[name]
+            if self._connection.write(name, values) != len(values) and name in COMPARED:
+                raise LostRace(name)
+
+    def committed(self) -> dict[str, set[str]]:
+        """What changed, by workspace; called after the commit, so it also learns what is now stored."""
+        self._interned.terms.update(self._new_terms)
+        self._interned.specs.update(self._new_specs)
+        self._interned.tools.update(self._new_tools)
+        self._interned.trim()
+        changed: dict[str, set[str]] = {workspace: set() for workspace in self._moved}
+        keep = self._memory.keep
+        for key, approval in self._approvals.items():
+            if key[0] not in changed:
+                changed[key[0]] = set()
+            changed[key[0]].add(key[1])
+            keep(key, approval)
+        for workspace, ids in self._threads.items():
+            changed.setdefault(workspace, set()).update(ids)
+        if self._moved:
+            changed.setdefault("", set()).add(TOLD)
+        for key, payload in self._payloads.items():
+            self._memory.keep_payload(key, self._whole_payload(key, payload))
+        self._memory.heads.update(self._heads)
+        for workspace in self._freezes:
+            self._memory.freezes.pop(workspace, None)
+        self._memory.users.update(self._users)
+        for (workspace, _), grant in self._grants.items():
+            self._memory.grants.pop((workspace, grant.tool), None)
+        return changed
+
+    def _is_new(self, workspace: str, spec: ToolSpec, agent: str) -> bool:
+        tool = (workspace, spec.sha256, agent)
+        return tool not in self._interned.tools and tool not in self._new_tools
+
+    def _keep_tool(self, workspace: str, spec: ToolSpec, agent: str, at: int, key: str) -> None:
+        self._new_tools.add((workspace, spec.sha256, agent))
+        self._sets["insert_tool"].append((workspace, spec.name, spec.sha256, agent, at, key))
+
+    def _declared(self, workspace: str, key: str) -> int:
+        """How many tools a key has declared, with those of this batch; other processes may add to them meanwhile."""
+        source = (workspace, key)
+        if source in self._interned.full:
+            return MAX_DECLARED
+        if source not in self._noted:
+            self._noted[source] = int(self._connection.fetch("declared_by", workspace, key, MAX_DECLARED)[0][0])
+            if self._noted[source] >= MAX_DECLARED:
+                self._interned.full.add(source)
+        return self._noted[source]
+
+    def _whole_payload(self, key: Key, new: Payload) -> Payload | None:
+        """As it is stored now, if all of it was seen."""
+        if key in self._born:
+            return new
+        known = self._memory.payloads.get(key)
+        return None if known is None else _merged(known, new)
+
+    def moved(self) -> list[Head]:
+        """Where the ledgers end that this transaction has written to."""
+        return [self._heads[workspace] for workspace in sorted(self._moved)]
+
+    def _write_approval(self, old: Approval, new: Approval, moved: Set[str]) -> None:
+        if rows.only_advances(old, new, moved) and (old.subject.workspace, new.id) not in self._rewritten:
+            self._sets["advance_approval"].append(rows.advance_values(new, old.version))
+        else:
+            self._rewritten.add((old.subject.workspace, new.id))
+            self._intern(new.terms)
+            self._sets["update_approval"].append(rows.update_values(new, old.version))
+
+    def _write_grant(self, workspace: str, grant: Grant) -> None:
+        self._grants[workspace, grant.id] = grant
+        self._sets["write_grant"].append(rows.grant_values(grant))
+
+    def _pay(self, workspace: str, approval_id: str, payload: Payload) -> None:
+        key = (workspace, approval_id)
+        before = self._payloads.get(key)
+        self._payloads[key] = payload if before is None else _merged(before, payload)
+        if payload.args is not None:
+            self._sets["edit_payload"].append((payload.args, payload.shown, payload.sentence, *key))
+        else:
+            self._sets["end_payload"].append((payload.result, payload.error, *key))
+
+    def _salt(self) -> bytes:
+        if not self._salts:
+            chance = os.urandom(512 if self._moved else 64)  # most transactions need one or two
+            self._salts = [chance[at : at + 16] for at in range(0, len(chance), 16)]
+        return self._salts.pop()
+
+    def _sealed(self, workspace: str, events: Iterable[Event]) -> list[Entry]:
+        """The next links of the chain. Made before anything is buffered: a step that fails leaves no trace."""
+        head = self._heads.get(workspace) or self.head(workspace)
+        now = (self._moments.get(workspace) or self.moment(workspace)).now
+        entries: list[Entry] = []
+        for event in events:
+            if entries:
+                head = _head_of(entries[-1])
+            entries.append(seal(event, head, now, self._salt()))
+        return entries
+
+    def _append(self, workspace: str, entries: list[Entry]) -> None:
+        if not entries:
+            return
+        sets = self._sets
+        for entry in entries:
+            sets["insert_event"].append(entry[:9])
+            if entry.content is not None:
+                sets["insert_content"].append((workspace, entry.seq, entry.salt, entry.content))
+        self._heads[workspace] = _head_of(entries[-1])
+        self._moved.add(workspace)
+        if entries[0].seq == 1:  # all that this ledger will speak of is stated by its own entries
+            self.write("write_mark", workspace, STATED, 0)
+
+    def _intern(self, terms: Ask) -> None:
+        if terms.sha256 not in self._interned.terms and terms.sha256 not in self._new_terms:
+            self._new_terms[terms.sha256] = terms
+            self._sets["insert_terms"].append((terms.sha256, terms.snapshot))
+
+    def terms(self, sha256: str) -> Ask:
+        known = self._new_terms.get(sha256) or self._interned.terms.get(sha256)
+        return known or learn_terms(sha256, self._connection.fetch("terms", sha256), self._interned)
+
+
+def _head_of(entry: Entry) -> Head:
+    return _new(Head, (entry.workspace, entry.seq, entry.link, entry.at))
+
+
+def _merged(old: Payload, new: Payload | None) -> Payload:
+    if new is None:
+        return old
+    merged = Payload._make([a if b is None else b for a, b in zip(old, new, strict=True)])
+    if new.args is not None:
+        return merged._replace(shown=new.shown)  # an edit replaces both, and "nothing secret" is None
+    return merged

@@ -1,0 +1,147 @@
+"""Wake-ups: who waits for which approval. A wake-up is only a hint; the waiter looks for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.writer import Changed, call_soon
+
+
+class Watch:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._event = asyncio.Event()
+
+    async def changed(self, timeout: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+        self._event.clear()
+
+    def wake(self) -> None:
+        self._event.set()
+
+
+class Bell:
+    """For those who have no task that waits."""
+
+    __slots__ = ("loop", "wake")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+        self.loop = loop
+        self.wake = ring
+
+
+class Watchers:
+    """Safe from any thread. An id is that of an approval or a thread; the empty one stands for all of the workspace."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watches: dict[tuple[str, str], set[Watch | Bell]] = defaultdict(set)
+        self._workspaces: Counter[str] = Counter()
+        self.anyone = threading.Event()  # set while somebody waits
+
+    @asynccontextmanager
+    async def watch(self, workspace: str, approval_id: str) -> AsyncIterator[Watch]:
+        watch = Watch(asyncio.get_running_loop())
+        with self._kept((workspace, approval_id), watch):
+            yield watch
+
+    @contextmanager
+    def listen(self, workspace: str, approval_id: str, ring: Callable[[], None]) -> Iterator[None]:
+        """Calls `ring` in this event loop."""
+        with self._kept((workspace, approval_id), Bell(asyncio.get_running_loop(), ring)):
+            yield
+
+    @contextmanager
+    def _kept(self, key: tuple[str, str], watch: Watch | Bell) -> Iterator[None]:
+        with self._lock:
+            self._watches[key].add(watch)
+            self._count(key[0], 1)
+        try:
+            yield
+        finally:
+            self._forget(key, watch)
+
+    def _forget(self, key: tuple[str, str], watch: Watch | Bell) -> None:
+        with self._lock:
+            self._watches[key].discard(watch)
+            if not self._watches[key]:
+                del self._watches[key]
+            self._count(key[0], -1)
+
+    def workspaces(self) -> set[str]:
+        with self._lock:
+            return set(self._workspaces)
+
+    def _count(self, workspace: str, more: int) -> None:
+        """Who waits in no workspace hears of this process alone, and nobody has to look around for them."""
+        if workspace:
+            self._workspaces[workspace] += more
+            if not self._workspaces[workspace]:
+                del self._workspaces[workspace]
+        if self._workspaces:
+            self.anyone.set()
+        else:
+            self.anyone.clear()
+
+    def announce(self, changed: Changed) -> None:
+        if not self._watches:
+            return
+        with self._lock:
+            woken = [watch for key in _keys(changed) for watch in self._watches.get(key, ())]
+        by_loop: dict[asyncio.AbstractEventLoop, list[Watch | Bell]] = defaultdict(list)
+        for watch in woken:
+            by_loop[watch.loop].append(watch)
+        for loop, watches in by_loop.items():
+            call_soon(loop, _wake_all, watches)
+
+
+def _keys(changed: Changed) -> Iterable[tuple[str, str]]:
+    for workspace, approval_ids in changed.items():
+        yield workspace, ""
+        for approval_id in approval_ids:
+            yield workspace, approval_id
+
+
+def _wake_all(watches: list[Watch | Bell]) -> None:
+    for watch in watches:
+        watch.wake()
+
+
+MOST = 1000  # events in one look
+
+
+class News:
+    def __init__(self, fetch: Callable[..., list[Row]], watchers: Watchers) -> None:
+        self._fetch = fetch
+        self._watchers = watchers
+        self._seen: dict[str, int] = {}
+
+    def look(self) -> bool:
+        """Wakes whoever waits for what changed; True if there is more to look at."""
+        news = {name: self._of(name) for name in self._watchers.workspaces()}
+        self._watchers.announce({name: _about(found) for name, found in news.items() if found})
+        return any(len(found) == MOST for found in news.values())
+
+    def _of(self, workspace: str) -> list[Row]:
+        found = self._fetch("head", workspace)
+        newest = found[0][1] if found else 0
+        last = self._seen.get(workspace, max(0, newest - MOST))
+        news = self._fetch("changed_since", workspace, last) if newest > last else []
+        self._seen[workspace] = news[-1][1] if news else max(newest, last)
+        return news
+
+
+def _about(found: list[Row]) -> set[str]:
+    """The approvals and the threads that the entries are about."""
+    approvals = {row[2] for row in found if row[2]}
+    return approvals | {json.loads(row[3])["thread_id"] for row in found if row[3]}

@@ -1,0 +1,264 @@
+"""One thread that writes: concurrent transitions share a transaction and one fsync."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from interlock.core.errors import Error, StoreUnavailable
+from interlock.storage.engine.metrics import Tally
+from interlock.storage.engine.transaction import Transaction
+
+MOST = 512  # items in a batch: beyond that a commit takes longer than the wait that it saves
+FEW = 2  # items that an event loop writes by itself
+
+Read = tuple[str, ...]  # a named query and its values
+
+
+class Work(NamedTuple):
+    """`run` is done inside a transaction that has locked the workspace's ledger head.
+
+    `reads` are the look-ups that it is going to make, told beforehand so that a batch can make them all at once.
+    `brief` is what takes well under a millisecond.
+    """
+
+    run: Callable[[Transaction], object]
+    workspace: str
+    reads: tuple[Read, ...] = ()
+    brief: bool = True
+
+
+AnyFuture = asyncio.Future[object] | Future[object]
+Changed = dict[str, set[str]]
+Done = tuple[list[object], Changed]
+Commit = Callable[[list[Work]], Done]  # one transaction; an item's error is its result, what breaks the batch is raised
+CommitNow = Callable[[list[Work]], Done | None]  # None: not without waiting, and then nothing was done
+
+
+class Outage(Exception):
+    """It was the database, not one item of the batch. What was sent last may stand, so nothing is done again."""
+
+
+class Batch:
+    """What was submitted in one turn of an event loop, or by a thread without one."""
+
+    __slots__ = ("futures", "loop", "works")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.loop = loop
+        self.works: list[Work] = []
+        self.futures: list[AnyFuture] = []
+
+    def add(self, work: Work, future: AnyFuture) -> None:
+        self.futures.append(future)
+        self.works.append(work)
+
+    def so_far(self) -> Batch:
+        """For another thread than that of its loop, which may be adding to it."""
+        batch = Batch(self.loop)
+        batch.works = self.works[:]
+        batch.futures = self.futures[: len(batch.works)]
+        return batch
+
+    def settle(self, results: Sequence[object]) -> None:
+        """In the thread of its loop."""
+        for future, result in zip(self.futures, results, strict=True):
+            settle(future, result)
+
+
+class Writer:
+    """What the tasks of an event loop submit in one turn is one batch, or a part of one.
+
+    With `commit_now` a batch of one or two is written by the loop itself, if that takes no waiting for anybody: two
+    switches between threads cost about as much as all that Interlock does for a decision.
+    """
+
+    def __init__(
+        self,
+        commit: Commit,
+        announce: Callable[[Changed], None],
+        commit_now: CommitNow | None = None,
+        tally: Tally | None = None,
+    ) -> None:
+        self.tally = tally or Tally()
+        self._commit = commit
+        self._commit_now = commit_now
+        self._announce = announce
+        self._turn = threading.Lock()  # held by whoever writes
+        self._lock = threading.Lock()  # of what follows
+        self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
+        self._queued = 0  # batches that the thread has yet to write
+        self._closed = threading.Event()
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._loop, name="interlock-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Everything that was submitted before is written."""
+        with self._lock:
+            self._closed.set()
+            for batch in self._gathered.values():
+                self._enqueue(batch.so_far())
+            self._gathered.clear()
+            self._queue.put(None)
+        self._thread.join()
+        self._turn.acquire()  # for ever: an event loop that is about to write finds it taken
+
+    async def submit(self, work: Work) -> object:
+        if self._closed.is_set():
+            raise closed()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[object] = loop.create_future()
+        batch = self._gathered.get(loop)
+        if batch is None:
+            batch = self._gathered[loop] = Batch(loop)
+            loop.call_soon(self._hand_over, loop)
+        batch.add(work, future)
+        if self._closed.is_set():  # by another thread at this very moment: nobody may see to this batch any more
+            settle(future, closed())
+        return await future
+
+    def submit_sync(self, work: Work) -> object:
+        """For threads without an event loop."""
+        future: Future[object] = Future()
+        batch = Batch(None)
+        batch.add(work, future)
+        with self._lock:
+            if self._closed.is_set():
+                raise closed()
+            self._enqueue(batch)
+        return future.result()
+
+    def _enqueue(self, batch: Batch) -> None:
+        self._queued += 1
+        self._queue.put(batch)
+
+    # In the event loop
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = self._gathered.pop(loop, None)
+        if batch is None or self._written_now(batch):
+            return
+        with self._lock:
+            if not self._closed.is_set():
+                self._enqueue(batch)
+                return
+        batch.settle([closed()] * len(batch.works))
+
+    def _written_now(self, batch: Batch) -> bool:
+        now, works = self._commit_now, batch.works
+        if now is None or len(works) > FEW or not all(work.brief for work in works):
+            return False
+        if self._queued or not self._turn.acquire(blocking=False):  # whoever came before goes first
+            return False
+        try:
+            done = now(works)
+            self.tally.add(len(works) if done else 0)
+        except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it
+            done = ([error], {}) if len(works) == 1 else None  # which one was it? The thread finds out
+        finally:
+            self._turn.release()
+        if done is None:
+            return False
+        batch.settle(done[0])
+        self._announce(done[1])
+        return True
+
+    # In the writer's thread
+
+    def _loop(self) -> None:
+        running = True
+        while running:
+            batches, running = self._next()
+            if not batches:
+                continue
+            works = batches[0].works if len(batches) == 1 else [work for batch in batches for work in batch.works]
+            with self._turn:
+                results, changed = self._done(works)
+                self.tally.add(len(works))
+            with self._lock:
+                self._queued -= len(batches)
+            deliver(batches, results)
+            self._announce(changed)
+
+    def _next(self) -> tuple[list[Batch], bool]:
+        batches: list[Batch] = []
+        size = 0
+        batch = self._queue.get()
+        while batch is not None:
+            batches.append(batch)
+            size += len(batch.works)
+            if size >= MOST:
+                return batches, True
+            try:
+                batch = self._queue.get_nowait()
+            except Empty:
+                return batches, True
+        return batches, False
+
+    def _done(self, works: list[Work]) -> Done:
+        try:
+            return self._commit(works)
+        except Outage as outage:
+            self.tally.failed += 1
+            return [StoreUnavailable(str(outage)) for _ in works], {}
+        except Exception as error:  # noqa: BLE001  whatever it was, every caller hears of it and the thread lives on
+            if len(works) == 1:
+                return [error], {}
+        results: list[object] = []
+        changed: Changed = defaultdict(set)
+        for work in works:  # one bad item must not fail its neighbours: replay one by one
+            (result,), what = self._done([work])
+            results.append(result)
+            for workspace, approval_ids in what.items():
+                changed[workspace] |= approval_ids
+        return results, changed
+
+
+def attempt(work: Work, transaction: Transaction) -> object:
+    """An item's own error is its result: it is no reason to fail the others of its batch."""
+    try:
+        return work.run(transaction)
+    except Error as error:
+        return error
+
+
+NOTHING = Work(lambda _: None, "")  # a batch of its own for what waits beside the queue
+
+
+def deliver(batches: Sequence[Batch], results: Sequence[object]) -> None:
+    """Resolves all futures of a batch in one callback of its loop."""
+    begin = 0
+    for batch in batches:
+        own = results[begin : begin + len(batch.works)]
+        begin += len(batch.works)
+        if batch.loop is None:
+            batch.settle(own)
+        else:
+            call_soon(batch.loop, batch.settle, own)
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
+    with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits there any more
+        loop.call_soon_threadsafe(callback, *args)
+
+
+def settle(future: AnyFuture, result: object) -> None:
+    if future.done():  # whoever waited has given up
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
+
+
+def closed() -> StoreUnavailable:
+    return StoreUnavailable("The store is closed.")

@@ -1,0 +1,193 @@
+"""One connection to PostgreSQL that comes back after it was lost, and the server's errors in plain sentences."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
+from interlock.faults import Point, around
+from interlock.storage.postgres.pipeline import Pipe
+
+PATIENCE = 15.0  # seconds that a caller waits for a server that is gone, before it is told so
+DEFAULTS: Mapping[str, str] = {
+    "application_name": "interlock",
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",  # milliseconds; a cut cable must not hold a batch for minutes
+}
+LOST = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    errors.ReadOnlySqlTransaction,  # these three are no operational errors to the driver
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+)
+TRANSACTION_TIMEOUT = 170_000  # the first version of the server that has one
+T = TypeVar("T")
+
+
+class Link:
+    """For one thread at a time. `settings` hold for the connection; behind a pooler they go into each transaction."""
+
+    def __init__(self, url: str, settings: Mapping[str, str], point: Point | None = None) -> None:
+        self._connected = around(point, "connect", self._connect)
+        self._conninfo = conninfo_of(url)
+        self.settings = settings
+        self.pooled = False
+        self._connection: psycopg.Connection[Any] | None = None
+        self._pipe: Pipe | None = None
+
+    def pipe(self) -> Pipe:
+        """The same connection, from then on for nothing but pipelines."""
+        if self._pipe is None or self._connection is None or self._connection.closed:
+            connection = self.get()
+            self._pipe = Pipe(connection, prepare=not self.pooled)
+        return self._pipe
+
+    def set_up(self, pipe: Pipe) -> None:
+        """Inside a transaction, where settings cannot last longer."""
+        for name, value in self.settings.items():
+            pipe.send("select set_config($1, $2, true)", (name, value))
+
+    def get(self) -> psycopg.Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._connected()
+        return self._connection
+
+    def drop(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = self._pipe = None
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(self._conninfo, autocommit=True)
+        row = connection.execute("select pg_backend_pid()").fetchone()
+        # A pooler hands out process numbers of its own: prepared statements and settings would go to somebody else.
+        self.pooled = row is None or row[0] != connection.info.backend_pid
+        if connection.info.server_version < TRANSACTION_TIMEOUT:
+            self.settings = {name: value for name, value in self.settings.items() if name != "transaction_timeout"}
+        connection.prepare_threshold = None
+        if not self.pooled:
+            for name, value in self.settings.items():
+                connection.execute("select set_config(%s, %s, false)", (name, value))
+        return connection
+
+
+def conninfo_of(url: str) -> str:
+    """The address, with a default for whatever it leaves open."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise Misconfigured(f"The database address is not one that PostgreSQL understands: {error}") from None
+    return make_conninfo(url, client_encoding="utf8", **{k: v for k, v in DEFAULTS.items() if k not in given})
+
+
+def persist(attempt: Callable[[], T], link: Link, stopping: threading.Event, patience: float = PATIENCE) -> T:
+    """Tries again when the connection was lost, with growing pauses, until patience or the program ends."""
+    until, pause = time.monotonic() + patience, 0.02
+    while True:
+        try:
+            return attempt()
+        except LOST as error:
+            if not is_lost(error, link):
+                raise
+            link.drop()
+            if time.monotonic() + pause > until or stopping.wait(pause):
+                raise
+            pause = min(pause * 2, 1.0)
+
+
+def is_lost(error: psycopg.Error, link: Link) -> bool:
+    """Whether nobody is there any more, as opposed to a server that says no."""
+    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
+        return True
+    if _REFUSED.search(str(error)):
+        return False
+    if isinstance(error, errors.ReadOnlySqlTransaction | errors.IdleInTransactionSessionTimeout):
+        return True  # the old primary after a fail-over; or this process was stopped for too long
+    return (
+        error.sqlstate is None
+        or error.sqlstate.startswith("08")
+        or link._connection is None
+        or bool(link._connection.closed)
+    )
+
+
+def is_outage(error: psycopg.Error) -> bool:
+    """Whether it has nothing to do with what was asked for: it is the same for whoever else asks now."""
+    return isinstance(error, LOST) and (error.sqlstate is None or error.sqlstate.startswith(_OUTAGES))
+
+
+# Connections; shutting down; no connection left; a lock that was not got; read-only; stopped for too long.
+_OUTAGES = ("08", "57P", "53300", "55P03", "25006", "25P03")
+
+# While connecting there is only the server's sentence to go by.
+_REFUSED = re.compile(
+    "does not exist|authentication failed|no pg_hba.conf entry|no password supplied|permission denied"
+)
+
+
+@contextmanager
+def translated(name: str) -> Iterator[None]:
+    """Driver errors become one clear sentence each."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise unavailable(error, name) from error
+    except UnicodeEncodeError:
+        raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
+
+
+_SENTENCES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
+    (
+        (errors.LockNotAvailable, errors.QueryCanceled),
+        "The database {name} is busy: another program held what was needed for too long. Try again.",
+    ),
+    (
+        (errors.InsufficientPrivilege,),
+        "This user may not do that in the database {name}: {reason}. Give it the rights, or use its owner.",
+    ),
+    ((errors.DiskFull,), "The disk of the database {name} is full. Free some space; nothing was lost."),
+    ((errors.ReadOnlySqlTransaction,), "The database {name} is read-only: is it a standby? Name the primary."),
+    ((errors.TooManyConnections,), "The database {name} has no connection left. Raise max_connections."),
+    (
+        (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction),
+        "The database {name} lacks a table, column or function. Run: interlock migrate",
+    ),
+)
+
+
+def unavailable(error: psycopg.Error, name: str) -> Error:
+    reason = _reason(error)
+    if isinstance(error, errors.SerializationFailure):
+        return Stale("The approval changed meanwhile. Look again; nothing was written.")
+    if isinstance(error, psycopg.DataError) and "NUL" in str(error):
+        return InvalidRequest("A text holds the character NUL, which cannot be kept.")
+    if "illegal transition" in reason:
+        return StoreUnavailable(f"The database {name} refused an illegal transition. Nothing was changed.")
+    for kinds, sentence in _SENTENCES:
+        if isinstance(error, kinds):
+            return StoreUnavailable(sentence.format(name=name, reason=reason))
+    if isinstance(error, LOST) and _REFUSED.search(str(error)):
+        return StoreUnavailable(f"The database {name} does not let this program in: {reason}. Check the address.")
+    if isinstance(error, LOST):
+        return StoreUnavailable(f"The database {name} cannot be reached: {reason}. Is the server running?")
+    return StoreUnavailable(f"The database {name} answered: {reason}.")
+
+
+def _reason(error: psycopg.Error) -> str:
+    """The first line of what the server said; the rest is about places in statements."""
+    text = error.diag.message_primary or str(error).strip()
+    return re.sub(r"\s+", " ", text.splitlines()[0] if text else type(error).__name__).rstrip(".")

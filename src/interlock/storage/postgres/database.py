@@ -1,0 +1,221 @@
+"""PostgreSQL: connections, threads and reading; one writer thread for each process runs the batches of `batches.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from interlock.core.errors import Misconfigured, StoreUnavailable
+from interlock.core.ports import Clock
+from interlock.faults import Point, failing, faulty
+from interlock.storage.engine.cache import Interned
+from interlock.storage.engine.metrics import Check, Tally
+from interlock.storage.engine.queries import load_queries
+from interlock.storage.engine.read_counts import Counts
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.watch import Watchers
+from interlock.storage.engine.writer import NOTHING, Changed, Outage, Work, Writer
+from interlock.storage.postgres.batch_session import Statements
+from interlock.storage.postgres.batches import Batches
+from interlock.storage.postgres.bulk import placeholders
+from interlock.storage.postgres.clock import Estimate, GivenClock, ServerClock
+from interlock.storage.postgres.connection import Link, conninfo_of, is_outage, translated, unavailable
+from interlock.storage.postgres.migrate import column_types, migrate, outstanding
+from interlock.storage.postgres.notifications import Listener, Notifier
+from interlock.storage.postgres.read_pool import Lane
+from interlock.storage.postgres.search import Tsvector
+from interlock.storage.tables.search import Finder
+
+WRITING = {
+    "lock_timeout": "10s",
+    "statement_timeout": "20s",
+    "idle_in_transaction_session_timeout": "5s",  # one that was stopped gives up the head before others give up
+    "transaction_timeout": "15s",  # and one that was stopped while it sent a batch, which is not idle for the server
+    "synchronous_commit": "on",  # what was acknowledged is on disk
+    "plan_cache_mode": "force_generic_plan",  # every statement is a look-up by key; statistics change nothing
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+READING = {"statement_timeout": "5s", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
+SLOWLY = {
+    "statement_timeout": "60s",
+    "synchronous_commit": "off",  # hints and claims may be lost; nothing else is written there
+    "plan_cache_mode": "force_custom_plan",  # what is looked for decides which way is short
+    "jit": "off",
+}
+QUICK = frozenset(  # look-ups by key; whatever else may take long, and must not hold these up
+    {"approval", "approval_by_call", "head", "changed_since", "grant", "link", "next_due", "open_runs", "payload"}
+    | {"pending_of_owner", "policy", "run", "spec", "stored", "tallies", "terms", "users", "workspace_key"}
+    | {"key", "link_by_digest", "password", "session", "thread", "lines", "draft", "due_threads", "next_due_thread"}
+)
+QUICK_MOST = 64
+SLOW_LINKS = 3
+CLAIM = 2_000  # milliseconds that a worker has for what it took; then it is due again
+FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
+
+# The clock is read once, in a query of its own: compared row by row, no index would help, and all rows would be read.
+_CLAIM = placeholders(
+    "with due as (select workspace, id from approvals where due_at <= (select interlock_now()) order by due_at limit ? "
+    "for update skip locked) update approvals a set due_at = interlock_now() + ? from due d "
+    "where a.workspace = d.workspace and a.id = d.id returning a.workspace, a.id"
+)
+
+
+class PostgresDatabase:
+    def __init__(self, url: str, clock: Clock | None = None, point: Point | None = None) -> None:
+        info = psycopg.conninfo.conninfo_to_dict(conninfo_of(url))
+        self.name = f"{info.get('dbname') or info.get('user') or 'postgres'} on {info.get('host') or 'localhost'}"
+        self.interned = Interned()
+        self.finder: Finder = Tsvector()
+        self.watchers = Watchers()
+        self._server_clock: Estimate = GivenClock(clock) if clock else ServerClock()
+        self.clock: Clock = self._server_clock
+        self._url = url
+        self._queries = load_queries()
+        self._texts = {name: placeholders(text) for name, text in self._queries.items()}
+        self._counts = Counts(self.clock)
+        self.count_read = self._counts.count
+        self.note_tool = self._counts.note
+        self._point = failing(point, psycopg.OperationalError)
+        self._faulty = faulty(self._point, {})
+        self._link = Link(url, WRITING, self._point)
+        self._batches = Batches(self._link, self.interned, self._counts, self._server_clock, self._point)
+        self.tally = Tally()
+        self._stopping = threading.Event()
+        self._opened = False
+
+    # Opening and closing
+
+    async def open(self) -> None:
+        if not self._opened:
+            try:
+                await asyncio.to_thread(self._open)
+            except BaseException:
+                self._link.drop()
+                raise
+
+    def _open(self) -> None:
+        with translated(self.name):
+            connection = self._faulty(self._link.get())
+            left = outstanding(connection)
+            if left == "all":
+                migrate(connection)
+            elif left:
+                raise Misconfigured(f"The database {self.name} lacks {left}. Run: interlock migrate")
+            self._batches.statements = Statements(self._queries, column_types(connection))
+            self._server_clock.set(connection.execute("select interlock_now()").fetchall()[0][0])
+            self._link.pipe()
+        point = self._point
+        quick, slow = Link(self._url, READING, point), [Link(self._url, SLOWLY, point) for _ in range(SLOW_LINKS)]
+        self._quick = Lane("reader", [quick], self.name, QUICK_MOST, point)
+        self._slow = Lane("slow-reader", slow, self.name, 1, point)
+        self._notices = Lane("notifier", [Link(self._url, SLOWLY, point)], self.name, 1, point)
+        self._notifier = Notifier(self._notices)
+        self._writer = Writer(self._commit, self._announce, tally=self.tally)
+        self._listener = Listener(Link(self._url, SLOWLY), self._look, self.watchers, self._notifier.origin)
+        self._flusher = threading.Thread(target=self._flush_counts, name="interlock-counts", daemon=True)
+        for part in (self._quick, self._slow, self._notices, self._writer, self._listener, self._flusher):
+            part.start()
+        self._opened = True
+
+    async def close(self) -> None:
+        if self._opened:
+            self._opened = False
+            await asyncio.to_thread(self._close)
+        else:
+            self._link.drop()
+
+    def _close(self) -> None:
+        self._stopping.set()
+        self._flusher.join()
+        if self._counts:
+            self._writer.submit_sync(NOTHING)
+        self._writer.stop()
+        self._listener.stop()
+        self._notifier.stop()
+        for lane in (self._quick, self._slow, self._notices):
+            lane.stop()
+        self._link.drop()
+
+    async def migrate(self) -> list[str]:
+        """Applies what is missing, under a lock of the database; gives the names."""
+        return await asyncio.to_thread(self._migrate)
+
+    def _migrate(self) -> list[str]:
+        link = Link(self._url, {}, self._point)
+        try:
+            with translated(self.name):
+                return migrate(self._faulty(link.get()))
+        finally:
+            link.drop()
+
+    def record(self, recorder: Callable[[Any], Any]) -> None:
+        """Puts something between the writer and its connection: benchmarks write down the statements."""
+        self._batches.wrap = recorder
+
+    def check(self) -> None:
+        """A server that was replaced by another is noticed by its ledger, not by its address."""
+
+    # Reading
+
+    async def fetch(self, name: str, *values: object) -> list[Row]:
+        lane = self._quick if name in QUICK else self._slow
+        return await lane.fetch(self._texts[name], values)
+
+    async def fetch_text(self, statement: str, values: Any) -> list[Row]:
+        return await self._slow.fetch(placeholders(statement), values)
+
+    async def fetch_beside(self, statement: str, values: Any) -> list[Row]:
+        return await self.fetch_text(statement, values)
+
+    async def due(self, now: int, limit: int) -> list[Row]:
+        """Claimed for a moment, by the server's clock: several workers share what is due instead of all doing it."""
+        return await self._slow.fetch(_CLAIM, (limit, CLAIM))
+
+    async def examine(self) -> list[Check]:
+        version = (await self.fetch_text("select current_setting('server_version')", ()))[0][0]
+        durable = (await self.fetch_text("select current_setting('fsync')", ()))[0][0]
+        checks = [Check("ok", "postgresql", str(version))]
+        if durable != "on":
+            checks.append(Check("fail", "fsync", "off", "Set fsync = on; a power cut would lose decisions."))
+        if self._link.pooled:
+            told = "between this program and the server: no notifications, so changes are looked for 40 times a second"
+            checks.append(Check("warn", "pooler", told, "Give Interlock a direct address if that matters."))
+        return checks
+
+    # Writing
+
+    async def write(self, work: Work) -> Any:
+        return await self._writer.submit(work)
+
+    def _announce(self, changed: Changed) -> None:
+        self.watchers.announce(changed)
+        self._notifier.tell(changed)
+
+    def _commit(self, batch: list[Work]) -> tuple[list[object], Changed]:
+        with translated(self.name):
+            try:
+                return self._batches.commit(batch, self._stopping)
+            except psycopg.Error as error:
+                if is_outage(error):
+                    raise Outage(unavailable(error, self.name).message) from error
+                raise
+
+    def _look(self, name: str, *values: object) -> list[Row]:
+        """For the listener's thread."""
+        found: list[Row] = self._quick.send(self._texts[name], values).result()
+        return found
+
+    def _flush_counts(self) -> None:
+        while not self._stopping.wait(FLUSH_EVERY):
+            if self._counts:
+                try:
+                    self._writer.submit_sync(NOTHING)
+                except StoreUnavailable:
+                    continue  # the counts were given back and go with the next batch

@@ -1,0 +1,121 @@
+"""Telling other processes that something changed, and hearing of it: a coalesced hint, and always a slow look too."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import psycopg
+
+from interlock.core.errors import Error
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.watch import News, Watchers
+from interlock.storage.engine.writer import Changed
+from interlock.storage.postgres.connection import Link, persist
+from interlock.storage.postgres.read_pool import Lane
+
+Fetch = Callable[..., list[Row]]
+CHANNEL = "interlock"
+SLOWLY = 1.0  # seconds between looks when nothing is heard
+MOMENT = 0.003  # seconds between messages
+POLL = 0.025  # seconds between looks behind a pooler, where nothing can be heard
+_TELL = "select pg_notify($1, $2)"
+
+
+class Notifier:
+    """The first change is told at once; what changes within the next moment goes with one message after it."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.origin = secrets.token_hex(8)
+        self._lane = lane
+        self._lock = threading.Lock()
+        self._waiting = False
+        self._busy = False
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def tell(self, changed: Changed) -> None:
+        if not changed:
+            return
+        with self._lock:
+            self._waiting = True
+            if self._busy:
+                return
+            self._busy, self._waiting = True, False
+        self._send()
+
+    def _send(self) -> None:
+        self._lane.send(_TELL, (CHANNEL, self.origin)).add_done_callback(self._sent)
+
+    def _sent(self, done: Future[Any]) -> None:
+        lost = done.exception() is not None  # only a hint: the others look by themselves
+        self._stopping.wait(MOMENT)  # in the lane's own thread
+        with self._lock:
+            again = self._waiting and not lost
+            self._busy, self._waiting = again, False
+        if again:
+            self._send()
+
+
+class Listener:
+    """Hears of other processes' commits and wakes whoever waits here for what they changed."""
+
+    def __init__(self, link: Link, fetch: Fetch, watchers: Watchers, origin: str) -> None:
+        self._link = link
+        self._watchers = watchers
+        self._origin = origin
+        self._news = News(fetch, watchers)
+        self._stopping = threading.Event()
+        self._wake = os.pipe()  # ends a wait that nothing else would end
+        self._thread = threading.Thread(target=self._loop, name="interlock-listener", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._watchers.anyone.set()
+        os.write(self._wake[1], b"stop")
+        self._thread.join()
+        self._link.drop()
+        for end in self._wake:
+            os.close(end)
+
+    def _loop(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                persist(self._listen, self._link, self._stopping)
+            except (psycopg.Error, Error):
+                self._stopping.wait(SLOWLY)  # a server in trouble: waiters look by themselves
+
+    def _listen(self) -> None:
+        connection = self._link.get()
+        if not self._link.pooled:
+            connection.execute(f"listen {CHANNEL}")
+        while not self._stopping.is_set():
+            self._look()  # at once after a reconnect: what happened meanwhile was not heard
+            self._wait(connection)
+
+    def _look(self) -> None:
+        while self._watchers.anyone.is_set() and self._news.look():
+            pass
+
+    def _wait(self, connection: psycopg.Connection[Any]) -> None:
+        """Until another process said something, or for a while."""
+        if self._link.pooled:
+            if self._watchers.anyone.wait(SLOWLY):
+                self._stopping.wait(POLL)
+            return
+        ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], SLOWLY)
+        while ready and not self._stopping.is_set():
+            heard = list(connection.notifies(timeout=0))
+            if any(message.payload != self._origin for message in heard):
+                return
+            ready, _, _ = select.select([connection.fileno(), self._wake[0]], [], [], SLOWLY)

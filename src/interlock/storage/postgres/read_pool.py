@@ -1,0 +1,130 @@
+"""Reading from PostgreSQL: a thread with a connection takes all look-ups that wait and sends them in one go."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+import psycopg
+
+from interlock.core.errors import StoreUnavailable
+from interlock.faults import Point, around
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.writer import AnyFuture, call_soon, settle
+from interlock.storage.postgres.connection import Link, is_outage, persist, unavailable
+
+
+class Lookup(NamedTuple):
+    text: str
+    values: Sequence[object]
+    future: AnyFuture
+    loop: asyncio.AbstractEventLoop | None
+
+
+class Lane:
+    """`most` look-ups in one go: many for what is quick, one for what may be slow and must hold up nobody."""
+
+    def __init__(self, name: str, links: Sequence[Link], database: str, most: int, point: Point | None = None) -> None:
+        self._asked = around(point, f"{name} look-up", self._ask)
+        self._database = database
+        self._most = most
+        self._queue: SimpleQueue[Lookup | None] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._links = links
+        self._threads = [
+            threading.Thread(target=self._loop, args=(link,), name=f"interlock-{name}", daemon=True) for link in links
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        for link in self._links:
+            link.drop()
+
+    async def fetch(self, text: str, values: Sequence[object]) -> list[Row]:
+        if self._stopping.is_set():
+            raise StoreUnavailable("The store is closed.")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.put(Lookup(text, values, future, loop))
+        found: list[Row] = await future
+        return found
+
+    def send(self, text: str, values: Sequence[object]) -> Future[Any]:
+        """For threads without an event loop."""
+        future: Future[Any] = Future()
+        self._queue.put(Lookup(text, values, future, None))
+        return future
+
+    def _loop(self, link: Link) -> None:
+        running = True
+        while running:
+            batch, running = self._next()
+            if batch:
+                _deliver(batch, self._answers(batch, link))
+
+    def _next(self) -> tuple[list[Lookup], bool]:
+        batch: list[Lookup] = []
+        item = self._queue.get()
+        while item is not None:
+            batch.append(item)
+            if len(batch) >= self._most:
+                return batch, True
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return batch, True
+        return batch, False
+
+    def _answers(self, lookups: list[Lookup], link: Link) -> list[object]:
+        try:
+            answers: list[object] = persist(lambda: self._asked(lookups, link), link, self._stopping)
+            return answers
+        except psycopg.Error as error:
+            if len(lookups) == 1 or is_outage(error):
+                return [unavailable(error, self._database) for _ in lookups]
+        except Exception as error:  # noqa: BLE001  whatever it was, the caller hears of it and the thread lives on
+            link.drop()  # something may be half sent
+            if len(lookups) == 1:
+                return [error]
+        return [answer for each in lookups for answer in self._answers([each], link)]  # which one was it?
+
+    def _ask(self, lookups: list[Lookup], link: Link) -> list[object]:
+        pipe = link.pipe()
+        if link.pooled:  # settings hold for a transaction only
+            pipe.send("begin")
+            link.set_up(pipe)
+        answers = [pipe.send(each.text, each.values) for each in lookups]
+        if link.pooled:
+            pipe.send("commit")
+        pipe.sync()
+        return [answer.rows() for answer in answers]
+
+
+def _deliver(lookups: Sequence[Lookup], answers: Sequence[object]) -> None:
+    """Resolves all futures of one event loop in one callback."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[AnyFuture, object]]] = defaultdict(list)
+    for lookup, answer in zip(lookups, answers, strict=True):
+        if lookup.loop is None:
+            settle(lookup.future, answer)
+        else:
+            by_loop[lookup.loop].append((lookup.future, answer))
+    for loop, settled in by_loop.items():
+        call_soon(loop, _settle_all, settled)
+
+
+def _settle_all(settled: list[tuple[AnyFuture, object]]) -> None:
+    for future, answer in settled:
+        settle(future, answer)

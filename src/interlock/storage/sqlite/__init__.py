@@ -1,0 +1,1 @@
+"""SQLite: a file, one writer thread, and a lock between processes."""

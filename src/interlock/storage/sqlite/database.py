@@ -1,0 +1,420 @@
+"""SQLite: one writer thread with group commit, readers on connections of their own, a file lock between processes."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from urllib.parse import quote
+
+from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
+from interlock.core.ports import Clock
+from interlock.faults import Point, around, failing, faulty
+from interlock.storage.engine.cache import Interned, Memory
+from interlock.storage.engine.metrics import Check, Tally
+from interlock.storage.engine.queries import load_queries
+from interlock.storage.engine.read_counts import Counts, write_counts
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.transaction import LostRace, Transaction
+from interlock.storage.engine.watch import News, Watchers
+from interlock.storage.engine.writer import NOTHING, Done, Work, Writer, attempt
+from interlock.storage.migrate import migrate_sqlite
+from interlock.storage.tables.search import Finder, Fts5
+
+LOOK_EVERY = 0.004  # seconds between looks for other processes' commits, while somebody waits
+REMEMBERED = 4096  # approvals kept between batches
+OLDEST = (3, 24)  # "on conflict do update"
+PATIENCE = 10_000  # milliseconds to wait for a program that writes to the file without its lock
+QUICK = 0.005  # seconds: an event loop may be held up for so long now and then, and not twice in a row
+FLUSH_EVERY = 1.0  # seconds that a count of allowed reads may be late
+
+
+class SqliteDatabase:
+    """Connections, locks and batches; what is asked of them is in `store.py`."""
+
+    def __init__(self, path: Path, clock: Clock, point: Point | None = None) -> None:
+        self.path = path
+        self.name = str(path)
+        self.clock = clock
+        self.applied: list[str] = []
+        self.interned = Interned()
+        self.finder: Finder = Fts5()
+        self.watchers = Watchers()
+        self._point = failing(point, _injected)
+        self._flock = around(self._point, "flock", fcntl.flock)
+        self._queries = load_queries()
+        self._faulty = faulty(self._point, {text: name for name, text in self._queries.items()})
+        self._readers = Readers(path, self._faulty)
+        self._counts = Counts(clock)
+        self.count_read = self._counts.count
+        self.note_tool = self._counts.note
+        self._memory = Memory()
+        self._version = -1
+        self._spent = 0.0  # seconds that the last batch took for each of its items
+        self._patience = PATIENCE
+        self.tally = Tally()
+        self._stopping = threading.Event()
+        self._opened = False
+
+    # Opening and closing
+
+    async def open(self) -> None:
+        if self._opened:
+            return
+        if not self.path.parent.is_dir():
+            raise Misconfigured(f"The folder of the database does not exist: {self.path.parent}. Create it first.")
+        around(self._point, "create", _create)(self.path)
+        self._lock = around(self._point, "open lock", _open_lock)(self.path)
+        self._connection = self._prepared()
+        self._inode = os.stat(self.path).st_ino
+        self._writer = Writer(self._commit, self.watchers.announce, self._commit_now, self.tally)
+        self._writer.start()
+        self._lookout = Lookout(self.path, self._queries, self.watchers)
+        self._helper = threading.Thread(target=self._help, name="interlock-helper", daemon=True)
+        self._helper.start()
+        self._opened = True
+
+    async def close(self) -> None:
+        if not self._opened:
+            return
+        self._opened = False
+        self._stopping.set()
+        self.watchers.anyone.set()
+        self._helper.join()
+        if self._counts:
+            self._writer.submit_sync(NOTHING)
+        self._writer.stop()
+        self._readers.close()
+        self._connection.close()
+        os.close(self._lock)
+
+    async def migrate(self) -> list[str]:
+        """Opening the file has done it."""
+        await self.open()
+        return self.applied
+
+    def _prepared(self) -> Any:
+        """Under the lock from the first statement on: two that switch a new file to WAL at once would collide."""
+        self._flock(self._lock, fcntl.LOCK_EX)
+        try:
+            connection = self._connect()
+            with translated(self.path):
+                self.applied = migrate_sqlite(connection, self.clock())
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._flock(self._lock, fcntl.LOCK_UN)
+        return connection
+
+    def _connect(self) -> Any:
+        with translated(self.path):
+            connection = self._faulty(connect(self.path))
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma wal_autocheckpoint = 4000")
+            connection.execute("pragma secure_delete = on")  # what is erased is overwritten, not only unlinked
+        return connection
+
+    def record(self, recorder: Callable[[Any], Any]) -> None:
+        """Puts something between the writer and its connection: benchmarks write down the statements."""
+        self._connection = recorder(self._connection)
+
+    # Reading
+
+    async def fetch(self, name: str, *values: object) -> list[Row]:
+        """At once, in the caller's thread: a look-up takes less time than handing it to another one."""
+        return self._fetch(self._queries[name], values)
+
+    async def fetch_text(self, statement: str, values: Any) -> list[Row]:
+        return self._fetch(statement, values)
+
+    async def fetch_beside(self, statement: str, values: Any) -> list[Row]:
+        """In another thread: for what may take longer than an event loop may be held up."""
+        return await asyncio.to_thread(self._fetch, statement, values)
+
+    def _fetch(self, statement: str, values: Any) -> list[Row]:
+        try:
+            found: list[Row] = self._readers.fetch(statement, values)
+        except sqlite3.Error as error:
+            raise unavailable(error, self.path.name) from error
+        return found
+
+    async def examine(self) -> list[Check]:
+        version = str((await self.fetch_text("select sqlite_version()", ()))[0][0])
+        mode = str((await self.fetch_text("pragma journal_mode", ()))[0][0])
+        old = tuple(map(int, version.split(".")[:2])) < OLDEST
+        wal = mode == "wal"
+        return [
+            Check("fail", "sqlite", version, f"Install a Python with SQLite {OLDEST[0]}.{OLDEST[1]} or newer.")
+            if old
+            else Check("ok", "sqlite", version),
+            Check("ok", "journal", "write-ahead log")
+            if wal
+            else Check("fail", "journal", f"mode {mode}", "Put it on a local disk; network folders lose writes."),
+        ]
+
+    # Writing
+
+    async def write(self, work: Work) -> Any:
+        return await self._writer.submit(work)
+
+    async def due(self, now: int, limit: int) -> list[Row]:
+        return await self.fetch("due", now, limit)
+
+    def _commit(self, batch: list[Work]) -> Done:
+        """The only lock order: file lock, then BEGIN IMMEDIATE, then the clock, then rows."""
+        with translated(self.path):
+            self._flock(self._lock, fcntl.LOCK_EX)
+            try:
+                self._wait_for_others(PATIENCE)
+                return self._transact(batch)
+            finally:
+                self._flock(self._lock, fcntl.LOCK_UN)
+
+    def _commit_now(self, batch: list[Work]) -> Done | None:
+        """In an event loop: only while the disk is quick, and if no other program writes."""
+        if self._spent > QUICK:
+            return None
+        with translated(self.path):
+            try:
+                self._flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+            try:
+                self._wait_for_others(0)
+                return self._transact(batch)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:  # somebody who does not know of the file lock
+                    return None
+                raise
+            finally:
+                self._flock(self._lock, fcntl.LOCK_UN)
+
+    def _wait_for_others(self, milliseconds: int) -> None:
+        if milliseconds != self._patience:
+            self._connection.execute(f"pragma busy_timeout = {milliseconds}")
+            self._patience = milliseconds
+
+    def _transact(self, batch: list[Work]) -> Done:
+        self.check()
+        connection = self._connection
+        begun = perf_counter()
+        reads = self._counts.take()
+        try:
+            connection.execute("begin immediate")
+            memory = self._unchanged(connection)
+            statements = _Statements(connection, self._queries, memory)
+            transaction = Transaction(statements, self.clock(), self.interned, memory)
+            results = [attempt(work, transaction) for work in batch]
+            write_counts(reads, transaction)
+            transaction.flush()
+            connection.execute("commit")
+            self._spent = (perf_counter() - begun) / len(batch)
+        except BaseException as error:
+            self._counts.give_back(reads)
+            self._roll_back()
+            if isinstance(error, LostRace):
+                raise Stale("The approval changed meanwhile. Look again; nothing was written.") from None
+            raise
+        return results, transaction.committed()
+
+    def _unchanged(self, connection: Any) -> Memory:
+        """What this process saw last still stands while no other connection has committed."""
+        version = connection.execute("pragma data_version").fetchall()[0][0]
+        if version != self._version or len(self._memory.approvals) > REMEMBERED:
+            self._memory.forget()
+        self._version = version
+        return self._memory
+
+    def _roll_back(self) -> None:
+        self._memory.forget()
+        with suppress(sqlite3.Error):  # the failed statement may have ended the transaction already
+            self._connection.execute("rollback")
+
+    def check(self) -> None:
+        """SQLite goes on writing into a file that was deleted or replaced; nobody would ever find those rows."""
+        try:
+            same = os.stat(self.path).st_ino == self._inode
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise StoreUnavailable(
+                f"The database file {self.path.name} is gone or was replaced. Put it back and restart."
+            )
+
+    # Noticing what other processes commit
+
+    def _help(self) -> None:
+        """Looks at `data_version` while somebody waits, and sees to it that counts of reads are not late."""
+        look = self._lookout
+        since_flush = 0.0
+        while not self._stopping.is_set():
+            waiting = self.watchers.anyone.wait(FLUSH_EVERY)
+            if waiting:
+                look.look()
+                self._stopping.wait(LOOK_EVERY)
+            since_flush += LOOK_EVERY if waiting else FLUSH_EVERY
+            if since_flush >= FLUSH_EVERY:
+                since_flush = 0.0
+                self._flush_reads()
+        look.close()
+
+    def _flush_reads(self) -> None:
+        if self._counts:
+            with suppress(Error):  # the counts were given back and go with the next batch
+                self._writer.submit_sync(NOTHING)
+
+
+class Lookout:
+    """Notices other connections' commits by `data_version` (3 µs a look) and wakes whoever waits for them."""
+
+    def __init__(self, path: Path, queries: dict[str, str], watchers: Watchers) -> None:
+        self._connection = connect(path)
+        self._queries = queries
+        self._news = News(self._fetch, watchers)
+        self._version = self._connection.execute("pragma data_version").fetchall()[0][0]
+
+    def look(self) -> None:
+        try:
+            version = self._connection.execute("pragma data_version").fetchall()[0][0]
+            if version != self._version:
+                more = self._news.look()
+                self._version = -1 if more else version
+        except sqlite3.Error:
+            self._version = -1  # a look that failed is repeated; waiters also look by themselves
+
+    def _fetch(self, name: str, *values: object) -> list[Row]:
+        return self._connection.execute(self._queries[name], values).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Readers:
+    """One read-only connection for each thread that reads.
+
+    Whoever closes them waits for a read that is under way: SQLite itself crashes when its connection is closed there.
+    """
+
+    def __init__(self, path: Path, made: Callable[[sqlite3.Connection], Any]) -> None:
+        self._path = path
+        self._made = made
+        self._local = threading.local()
+        self._all: list[tuple[Any, threading.Lock]] = []
+
+    def fetch(self, statement: str, values: Any) -> list[Row]:
+        connection, reading = getattr(self._local, "reader", None) or self._reader()
+        with reading:
+            found: list[Row] = connection.execute(statement, values).fetchall()
+        return found
+
+    def close(self) -> None:
+        for connection, reading in self._all:
+            with reading:
+                connection.close()
+        self._all.clear()
+        self._local = threading.local()
+
+    def _reader(self) -> tuple[Any, threading.Lock]:
+        connection = self._made(connect(self._path))
+        connection.execute("pragma query_only = on")
+        self._local.reader = reader = (connection, threading.Lock())
+        self._all.append(reader)
+        return reader
+
+
+class _Statements:
+    """`memory` is what still stands: a payload that it holds need not be read again."""
+
+    def __init__(self, connection: Any, queries: dict[str, str], memory: Memory) -> None:
+        self._connection = connection
+        self._queries = queries
+        self._payloads = memory.payloads
+
+    def fetch(self, name: str, *values: object) -> list[Row]:
+        if name == "payload" and values in self._payloads:
+            return [self._payloads[values]]
+        rows: list[Row] = self._connection.execute(self._queries[name], values).fetchall()
+        return rows
+
+    def write(self, name: str, values: Any) -> int:
+        if len(values) == 1:
+            count: int = self._connection.execute(self._queries[name], values[0]).rowcount
+        else:
+            count = self._connection.executemany(self._queries[name], values).rowcount
+        return count
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Never makes a file: one that is gone must be missed, not replaced by an empty one."""
+    address = f"file:{quote(str(path))}?mode=rw"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE / 1000)
+
+
+def _create(path: Path) -> None:
+    """A new database is its owner's alone: it holds what agents do and the secrets that they do it with.
+
+    A file that exists is never opened here. To close any descriptor of it drops every lock that this process has on the
+    file, those of SQLite included; another process would then take the log that is in use for an abandoned one.
+    """
+    with suppress(OSError):  # the file exists, or SQLite says better what is wrong with it
+        os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def _open_lock(path: Path) -> int:
+    """Whoever may write the database may lock it."""
+    lock = path.with_name(path.name + ".lock")
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, os.stat(path).st_mode & 0o666)
+    except OSError as error:
+        raise StoreUnavailable(f"The lock file {lock.name} cannot be opened: {error.strerror}.") from None
+
+
+def _injected(text: str) -> sqlite3.Error:
+    """As from a disk that fails."""
+    error = sqlite3.OperationalError(text)
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    return error
+
+
+class translated:
+    """Driver errors become one clear sentence each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise unavailable(error, self._path.name) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise InvalidRequest("A text holds half a surrogate pair, which is not a character.") from None
+
+
+_SENTENCES: tuple[tuple[str, str], ...] = (
+    ("readonly", "The database {name} is read-only. Make the file and its folder writable for this user."),
+    ("full", "The disk of the database {name} is full. Free some space; nothing was lost."),
+    ("disk i/o", "The disk of the database {name} fails, or files there may not grow. Look at it; nothing was lost."),
+    ("unable to open", "The database {name} cannot be opened. Check that its folder exists and may be read."),
+    ("locked", "The database {name} is locked by another program. Close it and try again."),
+    ("not a database", "The file {name} is not a database. Give Interlock a file of its own."),
+    ("malformed", "The database {name} is damaged. Restore a backup, then run `interlock audit verify`."),
+    ("illegal transition", "The database {name} refused an illegal transition. Nothing was changed."),
+)
+
+
+def unavailable(error: sqlite3.Error, name: str) -> StoreUnavailable:
+    text = str(error).lower()
+    for mark, sentence in _SENTENCES:
+        if mark in text:
+            return StoreUnavailable(sentence.format(name=name))
+    return StoreUnavailable(f"The database {name} answered: {error}.")

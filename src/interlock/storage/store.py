@@ -1,0 +1,428 @@
+"""The Store port over a database that can read, and run a piece of work inside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
+from typing import cast
+
+from interlock.core.approval import Approval
+from interlock.core.call import ToolSpec, spec_of
+from interlock.core.decision import Reviewer
+from interlock.core.erasure import Erased, Erasure
+from interlock.core.errors import NotFound
+from interlock.core.event import Change, Event, Moment, Stored
+from interlock.core.grant import Grant
+from interlock.core.ledger import Entry, Head
+from interlock.core.pins import MAX_DECLARED, MAX_LISTED, OTHER_TOOLS, Pin
+from interlock.core.policy import Ask
+from interlock.core.ports import (
+    AgentVersion,
+    Begin,
+    EntriesOf,
+    GrantMaking,
+    GrantStep,
+    Page,
+    PolicyVersion,
+    Query,
+    ReviewerStep,
+    RunStep,
+    SeenTool,
+    Stats,
+    Step,
+    StoredStep,
+    Trace,
+    UsedTool,
+    User,
+)
+from interlock.core.ports import Watch as WatchPort
+from interlock.core.rehearsal import Recorded
+from interlock.core.run import Run
+from interlock.core.search import is_search
+from interlock.storage.engine import rows
+from interlock.storage.engine.cache import learn_terms
+from interlock.storage.engine.database import Database
+from interlock.storage.engine.metrics import Check, Measures
+from interlock.storage.engine.queries import check_statuses, limit_of, list_query, make_cursor
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.writer import Work
+from interlock.storage.tables import approvals, history, verification
+from interlock.storage.tables import erasure as erasing
+from interlock.storage.tables.accounts import SqlAccounts
+from interlock.storage.tables.deliveries import SqlDeliveries
+from interlock.storage.tables.documents import SqlDocuments
+from interlock.storage.tables.freezes import SqlFreezes
+from interlock.storage.tables.idempotency import SqlAnswers
+from interlock.storage.tables.pauses import SqlPauses
+from interlock.storage.tables.records import SqlRecords
+from interlock.storage.tables.search import Searching
+from interlock.storage.tables.statistics import Statistics
+from interlock.storage.tables.threads import SqlThreads
+from interlock.storage.tables.verification import SqlChecking
+
+ENTRIES = 500  # rows of the ledger in one read: larger pages do not stay in the processor's cache
+RECORDED = 1_000  # recorded calls in one read
+SPECS, SMALL = 1_000, 16_384  # definitions that are kept in memory, and the bytes that one of them may have
+
+
+class SqlStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._keys: dict[str, bytes] = {}
+        self._specs: dict[str, ToolSpec] = {}
+        self._forgot = False
+        self._searching = Searching(database, database.finder, self._stored)
+        self.accounts = SqlAccounts(database)
+        self.answers = SqlAnswers(database)
+        self.checking = SqlChecking(database)
+        self.state = partial(verification.state_all, database)
+        self.deliveries = SqlDeliveries(database)
+        self.freezes = freezes = SqlFreezes(database)
+        self.open_freezes, self.use_key = freezes.open, freezes.use_key
+        self.unsettled_freezes, self.settle_freeze = freezes.unsettled, freezes.settle
+        self.pauses = SqlPauses(database)
+        self.threads = SqlThreads(database)
+        self.announce = database.watchers.announce
+        self.count_read = database.count_read
+        self.open, self.close = database.open, database.close
+        self.note_tool = database.note_tool
+        self.clock = database.clock
+        self.tally = database.tally
+        self.measures = Measures(database.fetch)
+        self.statistics = Statistics(database)
+        self.name = database.name
+
+    # Approvals
+
+    async def find(self, workspace: str, run_id: str, call_id: str) -> Stored | None:
+        """Most calls are new, and the index alone says so."""
+        found = await self._database.fetch("approval_by_call", workspace, run_id, call_id)
+        return await self.get(workspace, found[0][0]) if found else None
+
+    async def get(self, workspace: str, approval_id: str) -> Stored:
+        found = await self._stored(await self._database.fetch("stored", workspace, approval_id))
+        if not found:
+            raise NotFound("There is no approval with this id.", approval_id=approval_id)
+        return found[0]
+
+    async def list(self, workspace: str, query: Query) -> Page:
+        check_statuses(query)
+        if is_search(query):
+            return await self._searching.page(workspace, query)
+        statement, values = list_query(workspace, query)
+        found = await self._database.fetch_text(statement, values)
+        limit = limit_of(query)
+        items = tuple(await self._stored(found[:limit]))
+        if len(found) <= limit:
+            return Page(items, None)
+        last = items[-1].approval
+        return Page(items, make_cursor(last.expires_at if query.statuses == ("pending",) else last.created_at, last.id))
+
+    async def index(self, patience: int = 0) -> bool:
+        """Makes some of what changed longer ago than `patience` searchable; True if there is more."""
+        return await self._searching.index(self.clock() - patience if patience else None)
+
+    async def stats(self, workspace: str) -> Stats:
+        tallies = {str(status): int(n) for status, n in await self._database.fetch("tallies", workspace)}
+        reads = (await self._database.fetch("allowed_reads", workspace))[0][0]
+        waiting = (await self._database.fetch("waiting_runs", workspace))[0][0]
+        return Stats(tallies, int(reads), int(waiting))
+
+    async def pending_of_owner(self, workspace: str, owner: str, limit: int) -> int:
+        """How many calls of an agent or a key are pending; the count stops at the limit."""
+        return int((await self._database.fetch("pending_of_owner", workspace, owner, limit))[0][0])
+
+    async def open_runs_of(self, workspace: str, runners: str, limit: int) -> int:
+        """How many runs are open whose programs' names begin like this; the count stops at the limit."""
+        return int((await self._database.fetch("open_runs_of", workspace, len(runners), runners, limit))[0][0])
+
+    async def ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
+        """The ids that begin or end with what a person typed, the newest first."""
+        if not part.replace("-", "").isalnum():  # no id has anything else, and LIKE would take it for a pattern
+            return []
+        return [row[0] for row in await self._database.fetch("ids_like", workspace, f"{part}%", f"%{part}", limit)]
+
+    async def timeline(self, workspace: str, approval_id: str) -> Sequence[Entry]:
+        return rows.entries_of(await self._database.fetch("timeline", workspace, approval_id))
+
+    async def due(self, now: int, limit: int) -> Sequence[tuple[str, str]]:
+        """What time has to look at; of several workers each is given something else where the database can do that."""
+        return [(row[0], row[1]) for row in await self._database.due(now, limit)]
+
+    async def next_due(self) -> int | None:
+        return cast(int | None, (await self._database.fetch("next_due"))[0][0])
+
+    async def running(self) -> Sequence[tuple[str, str, str]]:
+        return [(row[0], row[1], row[2]) for row in await self._database.fetch("running")]
+
+    async def begin(self, begin: Begin) -> Stored:
+        return cast(Stored, await self._database.write(approvals.begin(begin, self._database.clock())))
+
+    async def deny(self, workspace: str, events: Sequence[Event], spec: ToolSpec) -> None:
+        await self._database.write(approvals.deny(workspace, events, spec))
+
+    async def transition(self, workspace: str, approval_id: str, step: Step) -> Approval:
+        return cast(Approval, await self._database.write(approvals.transition(workspace, approval_id, step)))
+
+    async def transition_by(self, workspace: str, approval_id: str, by: Reviewer, step: ReviewerStep) -> Approval:
+        return cast(Approval, await self._database.write(approvals.transition_by(workspace, approval_id, by, step)))
+
+    async def transition_stored(self, workspace: str, approval_id: str, step: StoredStep) -> Stored:
+        return cast(Stored, await self._database.write(approvals.transition_stored(workspace, approval_id, step)))
+
+    async def _stored(self, found: Sequence[Row]) -> Sequence[Stored]:
+        """Rows of an approval and its payload; terms that are not known yet are read first."""
+        interned, known = self._database.interned, dict[str, Ask]()
+        for sha256 in {row[rows.TERMS] for row in found}:  # kept here: another thread may clear what is interned
+            terms = interned.terms.get(sha256)
+            known[sha256] = terms or learn_terms(sha256, await self._database.fetch("terms", sha256), interned)
+        return [
+            Stored(rows.approval_of(row, known.__getitem__), rows.payload_of(row[rows.APPROVAL :])) for row in found
+        ]
+
+    async def spec(self, sha256: str) -> ToolSpec | None:
+        """A definition never changes, so a small one is read once."""
+        known = self._specs.get(sha256)
+        found = [] if known else await self._database.fetch("spec", sha256)
+        if known or not found:
+            return known
+        spec = spec_of(found[0][0])
+        if len(found[0][0]) <= SMALL:
+            if len(self._specs) >= SPECS:
+                self._specs.clear()
+            self._specs[sha256] = spec
+        return spec
+
+    async def secret_key(self, workspace: str) -> bytes:
+        """Made on first use; the same for every process."""
+        if workspace not in self._keys:
+            if not await self._database.fetch("workspace_key", workspace):
+                await self.accounts.add_workspace(workspace)
+            self._keys[workspace] = bytes((await self._database.fetch("workspace_key", workspace))[0][0])
+        return self._keys[workspace]
+
+    async def runs(self, workspace: str, agent: str) -> Sequence[Run]:
+        return [rows.run_of(row) for row in await self._database.fetch("open_runs", workspace, agent)]
+
+    async def add_run(self, workspace: str, new: Callable[[Moment], Change[Run]]) -> Run:
+        return cast(Run, await self._database.write(approvals.add_run(workspace, new)))
+
+    async def step_run(self, workspace: str, run_id: str, step: RunStep) -> Run:
+        return cast(Run, await self._database.write(approvals.step_run(workspace, run_id, step)))
+
+    async def grants(self, workspace: str) -> Sequence[Grant]:
+        """The newest 1,000, whatever became of them."""
+        return [rows.grant_of(row) for row in await self._database.fetch("grants", workspace)]
+
+    async def usable_grants(self, workspace: str, now: int) -> Sequence[Grant]:
+        """The newest 1,000 that are good for a use."""
+        return [rows.grant_of(row) for row in await self._database.fetch("usable_grants", workspace, now)]
+
+    async def grant(self, workspace: str, grant_id: str) -> Grant:
+        found = await self._database.fetch("grant", workspace, grant_id)
+        if not found:
+            raise NotFound("There is no grant with this id.", grant_id=grant_id)
+        return rows.grant_of(found[0])
+
+    async def grant_ids_like(self, workspace: str, part: str, limit: int) -> Sequence[str]:
+        if not part.replace("-", "").isalnum():
+            return []
+        return [
+            row[0] for row in await self._database.fetch("grant_ids_like", workspace, f"{part}%", f"%{part}", limit)
+        ]
+
+    async def grant_uses(self, grant: Grant, limit: int) -> Sequence[Stored]:
+        """The newest calls that it let through, among the newest 10,000 of its time."""
+        end = grant.expires_at if grant.revoked_at is None else grant.revoked_at
+        times = (grant.created_at, end)
+        found = await self._database.fetch("grant_uses", grant.workspace, *times, grant.id, limit)
+        return sorted(await self._stored(found), key=lambda stored: stored.approval.created_at, reverse=True)
+
+    async def newest_specs(self, workspace: str, tool: str, limit: int) -> Sequence[tuple[str, str, int]]:
+        """Definition, agent and time of a tool's newest calls, among the workspace's newest 100,000."""
+        found = await self._database.fetch("newest_specs_of_tool", workspace, tool, limit)
+        return sorted(((row[0], row[1], row[2]) for row in found), key=lambda seen: -seen[2])
+
+    async def add_grant(self, workspace: str, maker: Reviewer, new: GrantMaking) -> Grant:
+        return cast(Grant, await self._database.write(approvals.add_grant(workspace, maker, new)))
+
+    async def step_grant(self, workspace: str, grant_id: str, step: GrantStep) -> Grant:
+        return cast(Grant, await self._database.write(approvals.step_grant(workspace, grant_id, step)))
+
+    async def policy(self, workspace: str) -> PolicyVersion | None:
+        found = await self._database.fetch("policy", workspace)
+        return rows.policy_of(found[0]) if found else None
+
+    async def policies(self, workspace: str, limit: int = 100) -> Sequence[PolicyVersion]:
+        """Newest first."""
+        return [rows.policy_of(row) for row in await self._database.fetch("policies", workspace, limit)]
+
+    async def put_policy(
+        self,
+        workspace: str,
+        sha256: str,
+        body: str,
+        author: str,
+        reason: str = "",
+        seen: int | None = None,
+        trace: Trace | None = None,
+    ) -> PolicyVersion:
+        """The last one wins, unless a `seen` version is given; putting the one in force again changes nothing."""
+        work = approvals.put_policy(workspace, approvals.NewPolicy(sha256, body, author, reason, trace=trace), seen)
+        return cast(PolicyVersion, await self._database.write(work))
+
+    async def written(self, workspace: str) -> None:
+        """Comes back when everything is written that was handed over before."""
+        await self._database.write(Work(lambda _: None, workspace, brief=False))
+
+    async def knows_policy(self, workspace: str, sha256: str) -> bool:
+        """Whether this text is, or ever was, in force."""
+        return bool(await self._database.fetch("known_policy", workspace, sha256))
+
+    async def put_policy_file(
+        self, workspace: str, sha256: str, body: str, author: str, reason: str = "", *, again: bool = False
+    ) -> PolicyVersion:
+        """A file's text becomes a new version unless it was in force before; gives the one that is in force then."""
+        put = approvals.NewPolicy(sha256, body, author, reason, "file")
+        return cast(PolicyVersion, await self._database.write(approvals.put_policy(workspace, put, again=again)))
+
+    async def agents(self, workspace: str) -> Sequence[AgentVersion]:
+        return [AgentVersion(*row) for row in await self._database.fetch("agents", workspace)]
+
+    async def put_agent(
+        self, workspace: str, name: str, body: str, author: str, reason: str = "", seen: int | None = None
+    ) -> AgentVersion:
+        work = approvals.put_agent(workspace, name, body, author, reason, seen)
+        return cast(AgentVersion, await self._database.write(work))
+
+    async def tools(self, workspace: str) -> Sequence[SeenTool]:
+        """At most 10,000, of each key the newest first; and 1,000 of which only reads were seen."""
+        found = sorted(map(SeenTool._make, await self._database.fetch("tools", workspace, MAX_LISTED)))
+        reads = await self._database.fetch("read_tools", workspace, OTHER_TOOLS)
+        return [*found, *(SeenTool(row[0], "", "", row[1] * approvals.MINUTE) for row in reads)]
+
+    async def full_keys(self, workspace: str) -> Sequence[str]:
+        """The ids of keys that have declared so many tools that further ones of their reads are not noted."""
+        return [str(row[0]) for row in await self._database.fetch("full_keys", workspace, MAX_DECLARED)]
+
+    async def used_tools(self, workspace: str, since: int) -> Sequence[UsedTool]:
+        """By tool and agent, among the newest 100,000 calls; and the reads of each tool."""
+        found = await self._database.fetch("calls_of_tools", workspace, since)
+        reads = await self._database.fetch("reads_since", workspace, since // approvals.MINUTE)
+        counted = [UsedTool(row[0], "", int(row[1]), row[2] * approvals.MINUTE) for row in reads]
+        return [*map(UsedTool._make, found), *counted]
+
+    async def pins(self, workspace: str) -> Sequence[Pin]:
+        """By name, at most 10,000."""
+        return [rows.pin_of(row) for row in await self._database.fetch("pins", workspace)]
+
+    async def pin(self, workspace: str, specs: Sequence[ToolSpec], agent: str, author: str) -> Sequence[Pin]:
+        work = approvals.pin_tools(workspace, specs, agent, author)
+        return cast(Sequence[Pin], await self._database.write(work))
+
+    async def unpin(self, workspace: str, tool: str, author: str) -> Pin:
+        return cast(Pin, await self._database.write(approvals.unpin_tool(workspace, tool, author)))
+
+    async def users(self, workspace: str) -> Sequence[User]:
+        return [rows.user_of(row) for row in await self._database.fetch("users", workspace)]
+
+    async def put_user(self, workspace: str, user: User, author: str) -> User:
+        return cast(User, await self._database.write(approvals.put_user(workspace, user, author)))
+
+    def records(self, workspace: str) -> SqlRecords:
+        return SqlRecords(self._database, workspace)
+
+    def documents(self, workspace: str) -> SqlDocuments:
+        return SqlDocuments(self._database, workspace)
+
+    async def head(self, workspace: str) -> Head:
+        found = await self._database.fetch("head", workspace)
+        return Head(*found[0]) if found else Head(workspace)
+
+    async def entries(self, workspace: str, after: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        while found := await self._database.fetch("entries", workspace, after, ENTRIES):
+            yield rows.entries_of(found)
+            after = found[-1][1]
+
+    async def entries_of(self, workspace: str, span: tuple[int, int], of: EntriesOf) -> Sequence[Entry]:
+        """Those after the first number and up to the second; every entry between them is looked at."""
+        name = "newest_entries_of" if of.newest_first else "entries_of"
+        who = (of.kind, of.kind, of.actor, of.actor)
+        return rows.entries_of(await self._database.fetch(name, workspace, *span, *who, of.limit))
+
+    async def recorded(self, workspace: str, since: int = 0) -> AsyncIterator[Sequence[Recorded]]:
+        """Calls that were asked about, allowed or denied, in order, as far as their arguments are kept."""
+        specs: dict[str, ToolSpec | None] = {}
+        emails = {user.name: user.email for user in await self.users(workspace) if user.email}
+        after = 0
+        while found := await self._database.fetch("recorded", workspace, after, since, RECORDED):
+            page = []
+            for row in found:
+                sha256 = history.spec_sha256(row)
+                if sha256 and sha256 not in specs:
+                    specs[sha256] = await self.spec(sha256)
+                if sha256 and (spec := specs[sha256]) is not None:
+                    page.append(history.recorded_of(workspace, row, spec, emails))
+            yield page
+            after = found[-1][0]
+
+    async def count_recorded(self, workspace: str, since: int = 0) -> tuple[int, int]:
+        """How many calls can be judged again, and how many cannot because their arguments were erased."""
+        every, kept = (await self._database.fetch("count_recorded", workspace, since))[0]
+        return int(kept), int(every) - int(kept)
+
+    def watch(self, workspace: str, approval_id: str = "") -> AbstractAsyncContextManager[WatchPort]:
+        return self._database.watchers.watch(workspace, approval_id)
+
+    def listen(self, workspace: str, thread_id: str, ring: Callable[[], None]) -> AbstractContextManager[None]:
+        """Calls `ring` when something happened; for thousands who wait without a task."""
+        return self._database.watchers.listen(workspace, thread_id, ring)
+
+    async def erase(self, workspace: str, erasure: Erasure, *, dry_run: bool = False) -> AsyncIterator[Erased]:
+        """One transaction after the other, with what each has come to."""
+        if erasure.scope != "approval":
+            await self._searching.catch_up(workspace)  # approvals are found by their words, and none may be missed
+        async for lot in erasing.lots(self._database.fetch, self.list, workspace, erasure):
+            work = erasing.erase(workspace, erasure, lot, dry_run=dry_run)
+            yield cast(Erased, await self._database.write(work))
+        if erasure.scope == "thread" and not dry_run:
+            await self.pauses.erase(workspace, erasure.what)
+        for thread_id in await self.threads.to_erase(workspace, erasure):
+            yield await self.threads.erase(workspace, thread_id, erasure.by, dry_run=dry_run)
+        if erasure.scope == "person" and not dry_run:
+            await erasing.forget_user(self._database.fetch, self._database.write, workspace, erasure.what)
+        if not dry_run:
+            await self.answers.hide(workspace)
+            await self._searching.purge()
+
+    async def forget(self, retention: int, patience: int = 0) -> Erased | None:
+        """At most one lot of each workspace, of what ended longer ago than `retention`; None when all of it is gone."""
+        before, done = self.clock() - retention, None
+        for workspace, mark in await erasing.overdue(self._database.fetch, before, patience):
+            work = await erasing.retain(self._database.fetch, workspace, mark, before)
+            erased, reached = cast(tuple[Erased, int], await self._database.write(work))
+            if reached > mark:
+                done = erased if done is None else done + erased
+        if done is None:
+            await self.pauses.forget(before)
+        if done is None and self._forgot:
+            await self._searching.purge()
+        self._forgot = done is not None
+        return done
+
+    def check(self) -> None:
+        """Raises if this is not the database any more that was opened."""
+        self._database.check()
+
+    async def examine(self) -> Sequence[Check]:
+        applied = len(await self.migrations())
+        return [Check("ok", "database", f"{self.name}, {applied} migrations applied"), *await self._database.examine()]
+
+    async def migrate(self) -> Sequence[str]:
+        """Applies what is missing and gives the names."""
+        return await self._database.migrate()
+
+    async def migrations(self) -> Sequence[tuple[str, int]]:
+        """The names of what was applied, and when."""
+        return [(row[0], row[1]) for row in await self._database.fetch("migrations")]

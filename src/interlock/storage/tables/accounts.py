@@ -1,0 +1,238 @@
+"""The AccountStore port: keys, people, sessions and links, over the same database and the same transactions."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, cast
+
+from interlock.core.approval import Approval
+from interlock.core.event import Change, Event
+from interlock.core.grant import Grant
+from interlock.core.identity import Key, Link, Session
+from interlock.core.ports import Book, Trace, User
+from interlock.storage.engine import rows
+from interlock.storage.engine.database import Database
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.transaction import Transaction
+from interlock.storage.engine.writer import Work
+from interlock.storage.tables import approvals
+from interlock.storage.tables.records import APPLIED
+
+T = TypeVar("T")
+KEY = 17  # columns of a key in a row
+SESSION = 5
+DELIVERED = 30 * 24 * 3_600_000  # milliseconds; what is about a call goes with its content, unless it was parked
+
+
+class SqlAccounts:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def key(self, key_id: str) -> tuple[Key, str, User | None] | None:
+        """With its digest, and with whoever it belongs to."""
+        found = await self._database.fetch("key", key_id)
+        if not found:
+            return None
+        key, digest, person = found[0][:KEY], found[0][KEY], found[0][KEY + 1 :]
+        return rows.key_of(key), digest, None if person[0] is None else rows.user_of(person)
+
+    async def keys(self, workspace: str) -> Sequence[Key]:
+        """The newest 1,000."""
+        return [rows.key_of(row) for row in await self._database.fetch("keys", workspace)]
+
+    async def session(self, digest: str) -> tuple[Session, User] | None:
+        found = await self._database.fetch("session", digest)
+        return (Session(*found[0][:SESSION]), rows.user_of(found[0][SESSION:])) if found else None
+
+    async def link(self, digest: str) -> Link | None:
+        return _link(await self._database.fetch("link_by_digest", digest))
+
+    async def users(self, workspace: str) -> Sequence[User]:
+        return [rows.user_of(row) for row in await self._database.fetch("users", workspace)]
+
+    async def password(self, workspace: str, name: str) -> str:
+        """As argon2 made it; empty if there is none, or nobody of this name."""
+        found = await self._database.fetch("password", workspace, name)
+        return str(found[0][0]) if found else ""
+
+    async def workspaces(self) -> Sequence[tuple[str, int]]:
+        """Names, and since when."""
+        return [(row[0], row[1]) for row in await self._database.fetch("workspaces")]
+
+    async def add_workspace(self, workspace: str) -> None:
+        """Changes nothing if it is there."""
+        work = approvals.add_workspace(workspace, secrets.token_bytes(32), self._database.clock())
+        await self._database.write(work)
+
+    async def change(self, workspace: str, step: Callable[[Book], T], trace: Trace | None = None) -> T:
+        """One transaction; a step that raises has changed nothing."""
+
+        def run(tx: Transaction) -> T:
+            tx.alone(f"people of {workspace}")
+            book = Pages(tx, workspace, trace or {})
+            result = step(book)
+            book.write()
+            return result
+
+        return cast(T, await self._database.write(Work(run, workspace, brief=False)))
+
+    async def touch_key(self, workspace: str, key_id: str, at: int) -> None:
+        await self._database.write(Work(lambda tx: tx.write("touch_key", at, key_id), workspace))
+
+    async def tidy(self, now: int, answered_before: int, limit: int) -> int:
+        """Deletes at most `limit` of each: sessions and links that have ended; answers, changes, deliveries too old."""
+        ended = {
+            "end_session": await self._database.fetch("ended_sessions", now, limit),
+            "spend_link": await self._database.fetch("ended_links", now, limit),
+            "forget_answer": await self._database.fetch("ended_answers", answered_before, limit),
+            "forget_applied": await self._database.fetch("ended_applied", now - APPLIED, limit),
+            "drop_delivery": await self._database.fetch("ended_deliveries", now - DELIVERED, limit),
+        }
+
+        def run(tx: Transaction) -> int:
+            for name, found in ended.items():
+                for row in found:
+                    tx.write(name, *row)
+            return sum(map(len, ended.values()))
+
+        return cast(int, await self._database.write(Work(run, "", brief=False))) if any(ended.values()) else 0
+
+
+class Pages:
+    """Reads rows as they are, and keeps what is to be written until the step is through."""
+
+    def __init__(self, tx: Transaction, workspace: str, trace: Trace) -> None:
+        self.now = tx.moment(workspace).now
+        self._trace = trace
+        self._tx = tx
+        self._workspace = workspace
+        self._writes: list[tuple[object, ...]] = []
+        self._users: list[User] = []
+        self._events: list[Event] = []
+        self._grants: list[Change[Grant]] = []
+        self._approvals: list[tuple[Approval, Change[Approval]]] = []
+
+    def write(self) -> None:
+        self._tx.tell(self._workspace, self._events)  # first: content that cannot be kept is refused here
+        for user in self._users:
+            self._tx.save_user(self._workspace, user)
+        for name, *values in self._writes:
+            self._tx.write(str(name), *values)
+        for grant in self._grants:
+            self._tx.save_grant(self._workspace, grant._replace(events=self._traced(grant.events)))
+        for old, change in self._approvals:
+            self._tx.update(old, change._replace(events=self._traced(change.events)))
+
+    def user(self, name: str) -> User | None:
+        found = self._tx.fetch("user", self._workspace, name)
+        return rows.user_of(found[0]) if found else None
+
+    def users(self) -> Sequence[User]:
+        return [rows.user_of(row) for row in self._tx.fetch("users", self._workspace)]
+
+    def password(self, name: str) -> str:
+        found = self._tx.fetch("password", self._workspace, name)
+        return str(found[0][0]) if found else ""
+
+    def name_of_subject(self, subject: str) -> str:
+        found = self._tx.fetch("name_of_subject", subject, self._workspace) if subject else []
+        return str(found[0][0]) if found else ""
+
+    def has_subject(self, name: str) -> bool:
+        found = self._tx.fetch("subject", self._workspace, name)
+        return bool(found and found[0][0])
+
+    def key(self, key_id: str) -> Key | None:
+        """None also for one of another workspace."""
+        found = self._tx.fetch("key", key_id)
+        return rows.key_of(found[0][:KEY]) if found and found[0][1] == self._workspace else None
+
+    def keys_of(self, person: str) -> Sequence[Key]:
+        return [rows.key_of(row) for row in self._tx.fetch("keys_of", self._workspace, person)]
+
+    def keys_made_by(self, person: str) -> Sequence[Key]:
+        return [rows.key_of(row) for row in self._tx.fetch("keys_made_by", self._workspace, person)]
+
+    def session(self, digest: str) -> Session | None:
+        found = self._tx.fetch("session", digest)
+        return Session(*found[0][:SESSION]) if found and found[0][0] == self._workspace else None
+
+    def sessions_of(self, person: str) -> Sequence[str]:
+        return [row[0] for row in self._tx.fetch("sessions_of", self._workspace, person)]
+
+    def link(self, digest: str) -> Link | None:
+        link = _link(self._tx.fetch("link_by_digest", digest))
+        return link if link is not None and link.workspace == self._workspace else None
+
+    def links_of(self, person: str) -> Sequence[str]:
+        return [row[0] for row in self._tx.fetch("links_of", self._workspace, person)]
+
+    def links_made_by(self, person: str) -> Sequence[str]:
+        return [row[0] for row in self._tx.fetch("links_made_by", self._workspace, person)]
+
+    def grants_of(self, person: str) -> Sequence[Grant]:
+        return self._tx.grants_by(self._workspace, person, self.now)
+
+    def answered(self) -> Sequence[Approval]:
+        return self._tx.answered(self._workspace)
+
+    def save_grant(self, change: Change[Grant]) -> None:
+        self._grants.append(change)
+
+    def save_approval(self, old: Approval, change: Change[Approval]) -> None:
+        self._approvals.append((old, change))
+
+    def identities_of(self, person: str) -> Sequence[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self._tx.fetch("identities_of", self._workspace, person)]
+
+    def drop_identity(self, channel: str, outside: str) -> None:
+        self._writes.append(("drop_identity", self._workspace, channel, outside))
+
+    def save_user(self, user: User) -> None:
+        self._users.append(user)
+
+    def set_password(self, name: str, hashed: str) -> None:
+        self._writes.append(("write_password", hashed, self._workspace, name))
+
+    def set_subject(self, name: str, subject: str) -> None:
+        self._writes.append(("write_subject", subject, self._workspace, name))
+
+    def add_key(self, key: Key, digest: str) -> None:
+        self._writes.append(("insert_key", *rows.key_values(self._workspace, key), digest))
+
+    def revoke_key(self, key_id: str) -> None:
+        self._writes.append(("revoke_key", self.now, key_id))
+
+    def expire_key(self, key_id: str, at: int) -> None:
+        self._writes.append(("expire_key", at, key_id))
+
+    def add_session(self, digest: str, session: Session) -> None:
+        who = (self._workspace, session.person, session.via, session.created_at, session.expires_at)
+        self._writes.append(("insert_session", digest, *who))
+
+    def end_session(self, digest: str) -> None:
+        self._writes.append(("end_session", digest))
+
+    def add_link(self, digest: str, link: Link) -> None:
+        given = (link.person, link.role, rows.teams_text(link.teams), link.created_by, link.expires_at)
+        self._writes.append(("insert_link", digest, self._workspace, *given))
+
+    def spend_link(self, digest: str) -> None:
+        self._writes.append(("spend_link", digest))
+
+    def tell(self, event: Event) -> None:
+        self._events.extend(self._traced([event]))
+
+    def _traced(self, events: Iterable[Event]) -> tuple[Event, ...]:
+        """How their author came stands in the content of each."""
+        trace = self._trace
+        return tuple(each._replace(content={**(each.content or {}), **trace}) if trace else each for each in events)
+
+
+def _link(found: list[Row]) -> Link | None:
+    if not found:
+        return None
+    workspace, person, role, teams, created_by, expires_at = found[0]
+    return Link(workspace, person, role, frozenset(json.loads(teams)), created_by, expires_at)

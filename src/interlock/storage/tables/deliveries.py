@@ -1,0 +1,535 @@
+"""Deliveries: made from the ledger under a mark, claimed with a lease, and recorded with what became of them.
+
+An event is its own outbox row: it is numbered in commit order, so whoever follows the ledger misses none. What is to
+be told is worked out beside the transactions that change approvals, and kept together with the mark.
+
+It is long because routing, claiming and recording read and write the same rows, under one lock for each workspace.
+"""
+
+from __future__ import annotations
+
+import uuid
+from asyncio import Future, Lock, get_running_loop, sleep
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol, cast
+
+from interlock.core import delivery as deliveries
+from interlock.core.approval import Approval
+from interlock.core.call import PRIORITIES
+from interlock.core.delivery import MINUTE, Delivery, Way, by_way
+from interlock.core.errors import Conflict, NotFound, StoreUnavailable
+from interlock.core.event import TIME, Event
+from interlock.core.ports import IsDead
+from interlock.storage.engine.database import Database
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.transaction import Transaction
+from interlock.storage.engine.writer import Read, Work
+
+MARK = "deliveries"
+EVENTS = 500  # looked at for one lot
+LOT = 50  # approvals whose deliveries are worked out in one transaction
+FAR = 5_000  # entries without news, after which the mark is written all the same
+GATHER = 0.005  # seconds in which others may come through, to be recorded together
+WORKSPACES = 1_000
+SENDING = 1_000
+OURS = frozenset({"delivered", "delivery_parked", "delivery_again"})  # what deliveries themselves leave in the ledger
+
+TELLING = ("pending", "expired")  # whoever has not heard of a call that is anything else need not hear of it
+Step = Callable[[Delivery, int], Delivery]
+Why = Callable[[str, str], str]  # for a workspace and a channel
+Prepared = tuple[int, object]  # for which version of the approval, and what was worked out
+Finish = tuple[Delivery, Step, Future[Delivery | None]]
+
+
+class Behind(NamedTuple):
+    """A workspace whose ledger has entries that nobody was told of; a mark of -1 says that nobody ever was."""
+
+    workspace: str
+    mark: int
+    head: int
+
+
+Place = tuple[int, str]  # time and id of the last one that was seen
+NEWEST: Place = (2**62, "")
+
+
+class Listed(NamedTuple):
+    items: Sequence[Delivery]
+    next: Place | None
+
+
+class Plan(Protocol):
+    """Works out the deliveries of an approval: those that are new, without an id, or changed."""
+
+    def wakes(self, run_id: str) -> bool:
+        """Whether a workflow waits for calls of this run: it hears of them also if nobody else ever did."""
+
+    def prepare(self, approval: Approval) -> object:
+        """Whatever takes long; beside the transaction, and good while the approval stays as it is."""
+
+    def __call__(
+        self, approval: Approval, known: Sequence[Delivery], now: int, prepared: object
+    ) -> Iterable[Delivery]: ...
+
+
+class Identity(NamedTuple):
+    channel: str
+    outside: str
+    person: str
+    at: int
+
+
+class Switch(NamedTuple):
+    """A channel of a workspace that is off, since when and why."""
+
+    workspace: str
+    channel: str
+    off_at: int
+    why: str
+
+
+class SqlDeliveries:
+    """The steps of one workspace take turns: two in one batch could not see what the other one has changed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._turns: dict[str, Lock] = defaultdict(Lock)
+        self._finishing: dict[str, list[Finish]] = defaultdict(list)
+        self._passed: dict[str, int] = {}  # up to where there is nothing new: the mark costs a write
+
+    # From the ledger
+
+    async def behind(self, workspaces: Collection[str]) -> Sequence[Behind]:
+        """Of these workspaces; the ledgers of others are left alone, since they have no channels."""
+        names = f",{','.join(workspaces)},"
+        found = [Behind(*row) for row in await self._database.fetch("unrouted", names, WORKSPACES)]
+        there = [each for each in found if each.workspace in workspaces]
+        return [each for each in there if each.head > self._passed.get(each.workspace, -1)]
+
+    async def begin(self, behind: Behind) -> None:
+        """The first time: of what happened before there was a channel, only what still waits is told."""
+        first = await self._database.fetch("first_pending", behind.workspace, behind.workspace)
+        start = first[0][0] - 1 if first else behind.head
+
+        def run(tx: Transaction) -> None:
+            alone(tx, behind.workspace)
+            if not tx.fetch("mark", behind.workspace, MARK):
+                tx.write("write_mark", behind.workspace, MARK, start)
+
+        await self._write(behind.workspace, run, ("mark", behind.workspace, MARK))
+
+    async def route(self, behind: Behind, plan: Plan) -> Behind | None:
+        """Works out a lot; gives what is left, or None. Somebody else's lot that came first is as good as this one.
+
+        What was decided before anybody was told of it does not matter, and costs no transaction.
+        """
+        workspace, mark, head = behind
+        order: dict[str, None] = {}
+        end = since = max(mark, self._passed.get(workspace, -1))
+        found = await self._database.fetch("told_since", workspace, since, since + EVENTS)
+        for seq, approval_id, kind, status, known, run_id in found:
+            if len(order) == LOT and approval_id not in order:
+                break
+            matters = known or status in TELLING or (run_id and plan.wakes(run_id))
+            order.update({approval_id: None} if kind not in OURS and matters else {})
+            end = seq
+        if not order and end - mark < FAR:
+            self._passed[workspace] = end
+            return behind if since < end < head else None
+
+        prepared = await self._prepared(workspace, order, plan)
+
+        def run(tx: Transaction) -> bool:
+            alone(tx, workspace)
+            found = tx.fetch("mark", workspace, MARK)
+            if (found[0][0] if found else -1) != mark:
+                return False
+            for approval_id in order:
+                _plan(tx, workspace, approval_id, plan, prepared[approval_id])
+            tx.write("write_mark", workspace, MARK, end)
+            return True
+
+        reads = (("mark", workspace, MARK), *((name, workspace, each) for each in order for name in _READ))
+        async with self._turns[workspace]:
+            went_on = await self._database.write(Work(run, workspace, reads, brief=False))
+        return behind._replace(mark=end) if went_on and end < head else None
+
+    async def _prepared(self, workspace: str, ids: Iterable[str], plan: Plan) -> dict[str, Prepared]:
+        """There may be thousands of people: nobody who decides is to wait while they are gone through."""
+        reads = tuple(("approval", workspace, each) for each in ids)
+        look = Work(lambda tx: [tx.approval(*key) for _, *key in reads], workspace, reads)
+        found = await self._database.write(look)
+        prepared = {}
+        for approval in cast(list[Approval], found):
+            prepared[approval.id] = (approval.version, plan.prepare(approval))
+            await sleep(0)
+        return prepared
+
+    # To the channels
+
+    async def claim(self, workspace: str, channel: str, runner: str, limit: int, most: int) -> Sequence[Delivery]:
+        """Up to `limit` that are due, for this runner alone; `most` are messages a minute for one person or place."""
+        work = claim(workspace, channel, runner, Bounds(limit, most))
+        while True:
+            async with self._turns[workspace]:
+                taken = cast(Taken, await self._database.write(work))
+            if taken.deliveries or not taken.more:
+                return taken.deliveries
+
+    async def next_due(self, workspace: str, channel: str) -> int | None:
+        found: int | None = (await self._database.fetch("next_delivery", channel, workspace))[0][0]
+        return found
+
+    async def park_stranded(self, channels: Collection[tuple[str, str]], before: int, why: Why) -> int:
+        """Gives up what was due before that for a channel that its workspace does not have; gives how many."""
+        count = 0
+        for (channel,) in await self._database.fetch("due_channels"):
+            for workspace, due_at in await self._database.fetch("due_workspaces", channel, WORKSPACES):
+                if due_at <= before and (workspace, channel) not in channels:
+                    work = strand(workspace, channel, before, why(workspace, channel))
+                    async with self._turns[workspace]:
+                        count += cast(int, await self._database.write(work))
+        return count
+
+    async def finish(self, done: Delivery, step: Step) -> Delivery | None:
+        """Records what became of a try, unless somebody else has it by now. Whoever waits meanwhile goes along."""
+        waiting: Finish = (done, step, get_running_loop().create_future())
+        self._finishing[done.workspace].append(waiting)
+        async with self._turns[done.workspace]:
+            await sleep(GATHER if done.workspace in self._finishing else 0)
+            batch = self._finishing.pop(done.workspace, [])
+            if batch:
+                await self._finish(done.workspace, batch)
+        return await waiting[2]
+
+    async def _finish(self, workspace: str, batch: Sequence[Finish]) -> None:
+        """A delivery that is there twice is seen as the first step left it."""
+
+        def run(tx: Transaction) -> list[Delivery | None]:
+            alone(tx, workspace)
+            seen: dict[str, Delivery] = {}
+            return [_finished(tx, done, step, seen) for done, step, _ in batch]
+
+        results: list[Delivery | None] = []
+        error: Exception = StoreUnavailable("It was not recorded, because the program stops.")
+        try:
+            reads = tuple(("delivery", workspace, done.id) for done, _, _ in batch)
+            results = await self._database.write(Work(run, workspace, reads))
+        except Exception as raised:  # noqa: BLE001  each of those who wait hears of it
+            error = raised
+        finally:
+            for place, (_, _, future) in enumerate(batch):
+                if future.done():
+                    continue
+                if results:
+                    future.set_result(results[place])
+                else:
+                    future.set_exception(error)
+
+    async def release(self, is_dead: IsDead) -> int:
+        """What is in the hands of runners that died is due again, at once."""
+        released = 0
+        for workspace, delivery_id, runner in await self._database.fetch("sending_deliveries", SENDING):
+            held = await self.get(workspace, delivery_id) if is_dead(runner) else None
+            if held is not None and held.status == "sending" and held.runner == runner:
+                released += await self.finish(held, deliveries.lost) is not None
+        return released
+
+    # For people
+
+    async def get(self, workspace: str, delivery_id: str) -> Delivery:
+        return one(await self._database.fetch("delivery", workspace, delivery_id), delivery_id)
+
+    async def of_approval(self, workspace: str, approval_id: str) -> Sequence[Delivery]:
+        return [delivery_of(row) for row in await self._database.fetch("deliveries_of", workspace, approval_id)]
+
+    async def listed(self, workspace: str, status: str, before: Place = NEWEST, limit: int = 100) -> Sequence[Delivery]:
+        """The newest first."""
+        at, last = before
+        found = await self._database.fetch("listed_deliveries", workspace, status, at, at, last, limit)
+        return [delivery_of(row) for row in found]
+
+    async def page(self, workspace: str, status: str, channel: str, before: Place, limit: int) -> Listed:
+        """The newest first. Of one channel, what is found among the next 1,000: then there may be few, and yet more."""
+        look_at = 1_000 if channel else limit
+        found = await self.listed(workspace, status, before, look_at)
+        items = [each for each in found if not channel or each.way.channel == channel][:limit]
+        if len(items) == limit:
+            return Listed(items, _place(items[-1]))
+        return Listed(items, _place(found[-1]) if len(found) == look_at else None)
+
+    async def add(self, delivery: Delivery) -> Delivery:
+        """One that comes from no event, such as a test."""
+        await self._write(delivery.workspace, lambda tx: save(tx, delivery))
+        return delivery
+
+    async def again(self, workspace: str, delivery_id: str, by: str) -> Delivery:
+        def run(tx: Transaction) -> Delivery:
+            alone(tx, workspace)
+            stored = one(tx.fetch("delivery", workspace, delivery_id), delivery_id)
+            changed = deliveries.again(stored, tx.moment(workspace).now)
+            tx.tell(workspace, [delivery_event("delivery_again", changed, stored, by)])
+            save(tx, changed)
+            return changed
+
+        return cast(Delivery, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
+
+    async def spend(self, workspace: str, delivery_id: str) -> bool:
+        """Marks its link as used; False if it was used before."""
+
+        def run(tx: Transaction) -> bool:
+            alone(tx, workspace)
+            stored = one(tx.fetch("delivery", workspace, delivery_id), delivery_id)
+            if stored.spent_at is None:
+                save(tx, replace(stored, spent_at=tx.moment(workspace).now))
+            return stored.spent_at is None
+
+        return cast(bool, await self._write(workspace, run, ("delivery", workspace, delivery_id)))
+
+    # Who is who elsewhere
+
+    async def identity(self, workspace: str, channel: str, outside: str) -> str:
+        found = await self._database.fetch("identity", workspace, channel, outside)
+        return str(found[0][0]) if found else ""
+
+    async def identities(self, workspace: str) -> Sequence[Identity]:
+        return [Identity(*row) for row in await self._database.fetch("identities", workspace)]
+
+    async def bind(self, workspace: str, channel: str, outside: str, person: str, by: str) -> None:
+        """From now on, whoever the channel knows by `outside` is this person. Raises Conflict if it is another one."""
+
+        def run(tx: Transaction) -> None:
+            alone(tx, workspace)
+            found = tx.fetch("identity", workspace, channel, outside)
+            if found and found[0][0] != person:
+                raise Conflict("This account belongs to somebody else here. They, or an admin, can remove it first.")
+            tx.write("write_identity", workspace, channel, outside, person, tx.moment(workspace).now)
+            tx.tell(workspace, [Event("identity_bound", by, {"channel": channel, "user": person}, "", {"is": outside})])
+
+        await self._write(workspace, run)
+
+    async def unbind(self, workspace: str, channel: str, outside: str, by: str) -> None:
+        def run(tx: Transaction) -> None:
+            alone(tx, workspace)
+            found = tx.fetch("identity", workspace, channel, outside)
+            if found:
+                data = {"channel": channel, "user": found[0][0]}
+                tx.write("drop_identity", workspace, channel, outside)
+                tx.tell(workspace, [Event("identity_unbound", by, data, "", {"was": outside})])
+
+        await self._write(workspace, run, ("identity", workspace, channel, outside))
+
+    # Channels that are off
+
+    async def switches(self) -> Sequence[Switch]:
+        return [Switch(*row) for row in await self._database.fetch("switches")]
+
+    async def switch_off(self, workspace: str, channel: str, why: str) -> None:
+        def run(tx: Transaction) -> None:
+            if not tx.fetch("switch", workspace, channel):
+                tx.write("write_switch", workspace, channel, tx.moment(workspace).now, why)
+                tx.tell(workspace, [Event("channel_off", TIME, {"channel": channel}, "", {"why": why})])
+
+        await self._write(workspace, run, ("switch", workspace, channel))
+
+    async def switch_on(self, workspace: str, channel: str, by: str) -> bool:
+        """False if it was on already."""
+
+        def run(tx: Transaction) -> bool:
+            alone(tx, workspace)
+            was_off = any(tuple(row[:2]) == (workspace, channel) for row in tx.fetch("switches"))
+            if was_off:
+                tx.write("drop_switch", workspace, channel)
+                tx.tell(workspace, [Event("channel_on", by, {"channel": channel})])
+            return was_off
+
+        return cast(bool, await self._write(workspace, run))
+
+    async def _write(self, workspace: str, run: Callable[[Transaction], object], *reads: Read) -> object:
+        async with self._turns[workspace]:
+            return await self._database.write(Work(run, workspace, reads))
+
+
+_READ = ("approval", "deliveries_of")
+
+
+def _finished(tx: Transaction, done: Delivery, step: Step, seen: dict[str, Delivery]) -> Delivery | None:
+    found = seen.get(done.id) or next(map(delivery_of, tx.fetch("delivery", done.workspace, done.id)), None)
+    if found is None or found.fence != done.fence:
+        return None
+    changed = seen[done.id] = step(found, tx.moment(done.workspace).now)
+    if changed.status == "parked":
+        tx.tell(done.workspace, [delivery_event("delivery_parked", changed, done)])
+    elif (changed.said, changed.nudged) != (found.said, found.nudged):
+        tx.tell(done.workspace, [delivery_event("delivered", changed, done)])
+    save(tx, changed)
+    return changed
+
+
+def _plan(tx: Transaction, workspace: str, approval_id: str, plan: Plan, prepared: Prepared) -> None:
+    known = [delivery_of(row) for row in tx.fetch("deliveries_of", workspace, approval_id)]
+    approval, now = tx.approval(workspace, approval_id), tx.moment(workspace).now
+    version, worked_out = prepared
+    for each in plan(approval, known, now, worked_out if version == approval.version else None):
+        save(tx, each if each.id else replace(each, id=str(uuid.uuid4())))
+
+
+def _place(delivery: Delivery) -> Place:
+    return delivery.created_at, delivery.id
+
+
+WINDOW = 200  # due ones of each priority that are looked at
+ASKED = ("mark", "", "")  # the rows have to be asked for: what is remembered of approvals does not help
+STUBBORN = 3  # what failed lets others go first, up to so often: the channel may be well, and the message not
+
+
+class Bounds(NamedTuple):
+    """`limit` messages at once; `most` a minute for one person or place."""
+
+    limit: int
+    most: int
+
+
+class Taken(NamedTuple):
+    """`more`: there are more due than were looked at."""
+
+    deliveries: Sequence[Delivery]
+    more: bool
+
+
+def claim(workspace: str, channel: str, runner: str, bounds: Bounds) -> Work:
+    """Of what is due: some go, many become one, and what would be too much waits a minute."""
+
+    def run(tx: Transaction) -> Taken:
+        alone(tx, workspace)
+        now = tx.moment(workspace).now
+        due = _due(tx, workspace, channel, now)
+        more = any(sum(each.priority == priority for each in due) >= WINDOW for priority in PRIORITIES)
+        go = _paced(tx, due, _lately(tx, workspace, channel, now), bounds.most, now)
+        able = [each for each in go if not (more and each.reason == "group")]  # it grows until all have been looked at
+        taken = [deliveries.claimed(each, runner, now) for each in sorted(able, key=_turn)[: bounds.limit]]
+        for each in taken:
+            save(tx, each)
+        return Taken(taken, more)
+
+    return Work(run, workspace, (ASKED,), brief=False)
+
+
+def strand(workspace: str, channel: str, before: int, why: str) -> Work:
+    """What was due before that is given up, up to a window of each priority; how many these were."""
+
+    def run(tx: Transaction) -> int:
+        alone(tx, workspace)
+        found = _due(tx, workspace, channel, before)
+        for each in found:
+            given_up = deliveries.parked(each, why)
+            save(tx, given_up)
+            tx.tell(workspace, [delivery_event("delivery_parked", given_up, each)])
+        return len(found)
+
+    return Work(run, workspace, (ASKED,), brief=False)
+
+
+def alone(tx: Transaction, workspace: str) -> None:
+    """Each of these steps reads rows that another one of the same batch may have changed."""
+    tx.alone(f"deliveries of {workspace}")
+
+
+def _due(tx: Transaction, workspace: str, channel: str, now: int) -> list[Delivery]:
+    values = [value for priority in PRIORITIES for value in (channel, workspace, priority, now, WINDOW)]
+    return [delivery_of(row) for row in tx.fetch("due_deliveries", *values)]
+
+
+def _lately(tx: Transaction, workspace: str, channel: str, now: int) -> dict[Way, int]:
+    """How much each has heard within a minute, with what is on its way."""
+    found = tx.fetch("told_lately", workspace, channel, now - MINUTE, workspace, channel, now)
+    return {Way(channel, place, person): count for place, person, count in found}
+
+
+def _paced(tx: Transaction, due: Sequence[Delivery], lately: dict[Way, int], most: int, now: int) -> list[Delivery]:
+    go: list[Delivery] = []
+    for (_, way), mine in by_way(due).items():
+        pace = deliveries.paced(mine, lately.get(way, 0), most)
+        go += pace.go
+        if pace.grouped:
+            group = deliveries.group_of(pace.grouped, str(uuid.uuid4()), now)
+            save(tx, group)
+            go.append(group)
+        for each in pace.grouped:
+            save(tx, deliveries.grouped(each))
+        for each in pace.held:
+            save(tx, replace(each, status="due", due_at=now + MINUTE))
+    return go
+
+
+def _turn(delivery: Delivery) -> tuple[int, int, bool, int]:
+    return (
+        min(delivery.attempts, STUBBORN),
+        -PRIORITIES.index(delivery.priority),
+        not delivery.is_loud,
+        delivery.since,
+    )
+
+
+def delivery_event(kind: str, delivery: Delivery, done: Delivery, actor: str = TIME) -> Event:
+    """Where, and whether it was said for the first time; to whom is content, and can be erased."""
+    data: dict[str, object] = {"delivery": delivery.id, "channel": delivery.way.channel, "reason": delivery.reason}
+    data["what"] = "sent" if not done.said else "reminded" if done.is_loud else "changed"
+    to = {"person": delivery.way.person, "place": delivery.way.place, "error": delivery.error}
+    return Event(kind, actor, data, delivery.approval_id, {key: text for key, text in to.items() if text} or None)
+
+
+def save(tx: Transaction, d: Delivery) -> None:
+    tx.write(
+        "write_delivery",
+        *(
+            d.workspace,
+            d.id,
+            d.approval_id,
+            *d.way,
+            d.reason,
+            d.priority,
+            d.status,
+            d.wanted,
+            d.said,
+            d.nudge,
+            d.nudged,
+        ),
+        *(d.ref, d.attempts, d.fence, d.runner, d.error, d.created_at, d.since, d.due_at, d.sent_at, d.spent_at),
+    )
+
+
+def one(found: Sequence[Row], delivery_id: str) -> Delivery:
+    if not found:
+        raise NotFound("There is no delivery with this id.", delivery_id=delivery_id)
+    return delivery_of(found[0])
+
+
+def delivery_of(row: Row) -> Delivery:
+    workspace, delivery_id, approval_id, channel, place, person, reason, priority, status, wanted, said = row[:11]
+    nudge, nudged, ref, attempts, fence, runner, error, created_at, since, due_at, sent_at, spent_at = row[11:]
+    return Delivery(
+        workspace,
+        delivery_id,
+        approval_id,
+        Way(channel, place, person),
+        reason,
+        priority,
+        status,
+        wanted,
+        created_at,
+        since,
+        due_at,
+        said,
+        nudge,
+        nudged,
+        ref,
+        attempts,
+        fence,
+        runner,
+        sent_at,
+        error,
+        spent_at,
+    )

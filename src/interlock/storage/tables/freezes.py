@@ -1,0 +1,133 @@
+"""Freezes in the database: made and released with their entry in the ledger, and settled in lots afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from interlock.core import freeze as rules
+from interlock.core.errors import NotFound
+from interlock.core.event import Change
+from interlock.core.freeze import Freeze
+from interlock.core.names import fold
+from interlock.storage.engine import rows
+from interlock.storage.engine.database import Database
+from interlock.storage.engine.transaction import Transaction
+from interlock.storage.engine.writer import Work
+
+LOT = 200  # deadlines that one transaction moves
+MOST = 1_000  # freezes that a list holds
+
+
+class SqlFreezes:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def open(self, workspace: str) -> tuple[Freeze, ...]:
+        """Those that are on, and those that were released and have deadlines left to move."""
+        return rows.freezes_of(await self._database.fetch("freezes", workspace))
+
+    async def every(self, workspace: str) -> Sequence[Freeze]:
+        """The newest 1,000, also those that were released."""
+        return rows.freezes_of(await self._database.fetch("all_freezes", workspace, MOST))
+
+    async def get(self, workspace: str, freeze_id: str) -> Freeze:
+        found = rows.freezes_of(await self._database.fetch("freeze", workspace, freeze_id))
+        if not found:
+            raise NotFound("There is no freeze with this id.", freeze_id=freeze_id)
+        return found[0]
+
+    async def add(self, draft: Freeze) -> Freeze:
+        """Gives the standing one if the scope is frozen already."""
+
+        def run(tx: Transaction) -> Freeze:
+            change = rules.make(draft, tx.freezes(draft.workspace), tx.moment(draft.workspace))
+            if change.events:
+                change = change._replace(state=replace(change.state, keys=_keys(tx, draft)))
+                tx.save_freeze(change)
+            return change.state
+
+        return cast(Freeze, await self._database.write(Work(run, draft.workspace, (("freezes", draft.workspace),))))
+
+    async def release(self, workspace: str, freeze_id: str, by: str, reason: str = "") -> Freeze:
+        """Ends it at once; deadlines that it held up are moved afterwards, and none of them passes in between."""
+        await self.get(workspace, freeze_id)
+
+        def run(tx: Transaction) -> Freeze | None:
+            found = [each for each in tx.freezes(workspace) if each.id == freeze_id]
+            if not found:
+                return None  # settled already
+            change = rules.release(found[0], by, reason, tx.moment(workspace))
+            if change.events:
+                tx.save_freeze(change)
+            return change.state
+
+        released = await self._database.write(Work(run, workspace, (("freezes", workspace),)))
+        return cast(Freeze | None, released) or await self.get(workspace, freeze_id)
+
+    async def unsettled(self) -> Sequence[tuple[str, str]]:
+        """Those whose release was interrupted before every deadline was moved: workspace and id."""
+        return [(row[0], row[1]) for row in await self._database.fetch("unsettled_freezes")]
+
+    async def settle(self, workspace: str, freeze_id: str) -> int:
+        """Moves the deadlines that a released freeze held up, lot by lot; to do it again changes nothing.
+
+        A rejection that could still be undone when the freeze was released counts as well: undone, it waits again.
+        """
+        released_at = (await self.get(workspace, freeze_id)).released_at or 0
+        found = await self._database.fetch("open_approvals", workspace, workspace, workspace, released_at)
+        ids = [row[0] for row in found]
+        moved = 0
+        for start in range(0, len(ids), LOT):
+            work = Work(_deferred(workspace, ids[start : start + LOT]), workspace, brief=False)
+            moved += cast(int, await self._database.write(work))
+        await self._database.write(Work(_settled(workspace, freeze_id), workspace, (("freezes", workspace),)))
+        return moved
+
+    async def use_key(self, workspace: str, key: str, agents: Sequence[str]) -> None:
+        """Notes that a key has used the names of these agents."""
+
+        def run(tx: Transaction) -> None:
+            for agent in agents:
+                tx.write("insert_key_agent", workspace, agent, key)
+
+        await self._database.write(Work(run, workspace))
+
+
+def _keys(tx: Transaction, draft: Freeze) -> frozenset[str]:
+    """As `freezes` reads them for one that is written."""
+    match draft.scope:
+        case "agent":
+            found = tx.fetch("keys_of_agent", draft.workspace, fold(draft.name))
+        case "key":
+            found = tx.fetch("keys_of_chain", draft.workspace, draft.name)
+        case _:
+            return draft.keys
+    return frozenset(str(row[0]) for row in found)
+
+
+def _deferred(workspace: str, ids: Sequence[str]) -> Callable[[Transaction], int]:
+    def run(tx: Transaction) -> int:
+        freezes, moment, moved = tx.freezes(workspace), tx.moment(workspace), 0
+        for approval_id in ids:
+            try:
+                approval = tx.approval(workspace, approval_id)
+            except NotFound:  # gone meanwhile
+                continue
+            change = rules.defer(approval, freezes, moment)
+            if change.events:
+                tx.update(approval, change)
+                moved += 1
+        return moved
+
+    return run
+
+
+def _settled(workspace: str, freeze_id: str) -> Callable[[Transaction], None]:
+    def run(tx: Transaction) -> None:
+        for each in tx.freezes(workspace):
+            if each.id == freeze_id and not each.is_on:
+                tx.save_freeze(Change(rules.settle(each, tx.moment(workspace))))
+
+    return run

@@ -1,0 +1,85 @@
+"""Recorded calls, as a rehearsal reads them: from the ledger, with the arguments that are still kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from interlock.core.call import Caller, ToolCall, ToolSpec, caller_with
+from interlock.core.canonical import canonical
+from interlock.core.policy import Then
+from interlock.core.rehearsal import Recorded
+from interlock.storage.engine.rows import Row
+
+NOBODY = Caller(owner="", owners=frozenset(), agents=("",))  # whose call it was is not known
+VERDICTS: Mapping[str, Then] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
+
+
+def spec_sha256(row: Row) -> str | None:
+    """None when the call cannot be judged again, because its arguments were erased."""
+    _, _, kind, data, _, content, *others = row
+    if kind == "denied":
+        return None if content is None else json.loads(data).get("spec")
+    return None if others[8] is None else others[7]
+
+
+def recorded_of(workspace: str, row: Row, spec: ToolSpec, emails: Mapping[str, str]) -> Recorded:
+    """`emails` are those of the people now, by name: an entry holds none."""
+    (
+        _,
+        at,
+        kind,
+        data,
+        approval_id,
+        content,
+        run_id,
+        call_id,
+        tool,
+        agent,
+        path,
+        thread_id,
+        requester,
+        _,
+        args,
+        sentence,
+        owner,
+        known,
+    ) = row
+    facts: dict[str, Any] = json.loads(bytes(content)) if content is not None else {}
+    structure: dict[str, Any] = json.loads(data)
+    if kind == "denied":
+        run_id, call_id, tool = facts["run_id"], facts["call_id"], structure["tool"]
+        agent, thread_id, requester = facts["agent"], facts["thread_id"], facts["requester"]
+        args, sentence, agents = canonical(facts["args"]), facts["sentence"], tuple(facts["agent_path"])
+        caller = _denied_caller(facts)
+    else:
+        caller = caller_with(owner, json.loads(known)) if known else None
+        agents = tuple(json.loads(path)) if path else ()
+    call = ToolCall(
+        tool,
+        bytes(args),
+        run_id,
+        call_id,
+        workspace,
+        agent,
+        agent_path=agents,
+        thread_id=thread_id,
+        requester=requester,
+        teams=tuple(facts.get("teams", ())),
+        priority=facts.get("priority", ""),
+        setting=facts.get("setting", "queue"),
+        switch=facts.get("switch", ""),
+        aliases=(emails[requester],) if requester in emails else (),
+        caller=caller,
+        refusal=facts.get("refusal", ""),
+    )
+    verdict = "ask" if structure.get("by") == "grant" else VERDICTS[kind]  # what a grant covered, the policy asked
+    return Recorded(call, spec, verdict, str(structure.get("rule", "")), at, approval_id, sentence or "")
+
+
+def _denied_caller(facts: dict[str, Any]) -> Caller | None:
+    """Entries from before say nothing of it: then all of the call are claims, and the stricter verdict holds."""
+    if "known" not in facts:
+        return NOBODY
+    return None if facts["known"] is None else caller_with(facts["owner"], facts["known"])

@@ -1,0 +1,351 @@
+"""Searching: documents follow the ledger, and a page is found by its words.
+
+Documents are made beside the transactions that change approvals, so a change costs no more for being searchable.
+A mark says up to which event of a workspace they are made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from interlock.core.errors import Error, StoreUnavailable
+from interlock.core.event import Payload, Stored
+from interlock.core.policy import Ask
+from interlock.core.ports import Page, Query
+from interlock.core.search import Wanted, matches, wanted_by, words_of
+from interlock.storage.engine import rows
+from interlock.storage.engine.queries import (
+    Sql,
+    limit_of,
+    make_cursor,
+    page_query,
+    read_search_cursor,
+    sort_query,
+    walk_end,
+    walk_query,
+)
+from interlock.storage.engine.rows import Row
+from interlock.storage.engine.transaction import Transaction
+from interlock.storage.engine.writer import Work
+
+EVENTS = 500  # looked at for one lot
+LOT = 100  # approvals: a decision may have to wait until a lot is written
+AT_A_TIME = 10  # approvals, about a millisecond
+IN_A_SWEEP = 10  # lots, so a thousand approvals a second: more would be felt by those who decide
+IN_A_SEARCH = 10  # lots
+PENDING = 500  # that are looked at one by one, in the order of time left
+FEW = 1_000  # matches that can be put into another order than that of the index
+
+Read = Callable[[Sequence[Row]], Awaitable[Sequence[Stored]]]
+
+
+class Searching:
+    """`read` makes approvals of rows."""
+
+    def __init__(self, place: Place, finder: Finder, read: Read) -> None:
+        self._place = place
+        self._finder = finder
+        self._read = read
+
+    async def index(self, before: int | None = None) -> bool:
+        """Some lots of every workspace that is behind, the furthest first; True if that was not all."""
+        behind = [row[0] for row in await self._place.fetch("unindexed", IN_A_SWEEP)]
+        for _ in range(IN_A_SWEEP // max(len(behind), 1)):
+            behind = [workspace for workspace in behind if await self._next_lot(workspace, before)]
+        return bool(behind)
+
+    async def catch_up(self, workspace: str, most: int | None = None) -> bool:
+        """True if the documents are still behind the ledger after so many lots; without a bound they never are."""
+        while most is None or most > 0:
+            if not await self._next_lot(workspace):
+                return False
+            most = None if most is None else most - 1
+        return True
+
+    async def purge(self) -> None:
+        """Takes words that were erased out of what the index has not thrown away yet."""
+        await self._finder.purge(self._place)
+
+    async def page(self, workspace: str, query: Query) -> Page:
+        wanted = wanted_by(workspace, query)
+        behind = await self._is_behind(workspace)
+        if query.statuses == ("pending",):
+            page = await self._most_urgent(workspace, query, wanted)
+        else:
+            page = await self._newest(workspace, query, wanted)
+        kept = tuple(_trimmed(stored, query) for stored in page.items if matches(stored, query))
+        return Page(kept, page.next, behind)
+
+    async def _is_behind(self, workspace: str) -> bool:
+        try:
+            return await self.catch_up(workspace, IN_A_SEARCH)
+        except Error:  # where nothing can be written, what was found before is found still
+            return True
+
+    # Finding
+
+    async def _newest(self, workspace: str, query: Query, wanted: Wanted) -> Page:
+        span, limit = await self._span(workspace, query), limit_of(query)
+        most, farthest = self._finder.walk(wanted)
+        found: list[Row] = []
+        for _ in range(2):
+            if 0 < most <= farthest:
+                source = self._walked(wanted, span, most, limit)
+                found = await self._fetch(page_query(source, workspace, _payload(query)))
+                most = _further(most, len(found), limit)
+        if len(found) <= limit:
+            source = self._finder.newest(wanted, span, limit + 1)
+            found = await self._fetch(page_query(source, workspace, _payload(query)))
+        items = await self._read([row[:-1] for row in found[:limit]])
+        return Page(tuple(items), make_cursor(found[limit - 1][-1]) if len(found) > limit else None)
+
+    async def _most_urgent(self, workspace: str, query: Query, wanted: Wanted) -> Page:
+        """Looks at those with the least time left; if they do not fill the page, at all that have the words."""
+        condition = self._finder.has(wanted)
+        found = await self._fetch(walk_query(condition, workspace, query, PENDING, _payload(query)))
+        if len(found) > limit_of(query):
+            return await self._urgent_page(found, query)
+        end = await self._fetch(walk_end(workspace, query, PENDING))
+        if not end:
+            return await self._urgent_page(found, query)
+        text, values = self._finder.some(wanted, workspace, FEW + 1)
+        count = (await self._fetch((f"select count(*) from ({text}) found", values)))[0][0]  # noqa: S608  ours
+        if count > FEW:
+            return replace(await self._urgent_page(found, query), next=make_cursor(*end[0]))
+        source = self._finder.some(wanted, workspace, FEW)
+        return await self._urgent_page(await self._fetch(sort_query(source, workspace, query, _payload(query))), query)
+
+    async def _urgent_page(self, found: list[Row], query: Query) -> Page:
+        limit = limit_of(query)
+        items = tuple(await self._read(found[:limit]))
+        last = items[-1].approval if len(found) > limit else None
+        return Page(items, None if last is None else make_cursor(last.expires_at, last.id))
+
+    def _walked(self, wanted: Wanted, span: Span, most: int, limit: int) -> Sql:
+        has, values = self._finder.has(wanted)
+        text = (
+            "select d.doc, d.id from ("  # noqa: S608  our own words, and whole numbers
+            f"select * from docs where doc > ? and doc < ? order by doc desc limit {most:d}"
+            f") d where d.workspace = ? and {has} order by d.doc desc limit {limit + 1:d}"
+        )
+        return text, [span.above, span.below, span.workspace, *values]
+
+    async def _span(self, workspace: str, query: Query) -> Span:
+        """Documents are numbered in the order in which approvals are created, so times are numbers too."""
+        span = Span(workspace)
+        if query.since:
+            found = await self._place.fetch("last_doc_before", workspace, query.since)
+            span = replace(span, above=found[0][0]) if found else span
+        if query.until is not None:
+            found = await self._place.fetch("first_doc_from", workspace, query.until)
+            span = replace(span, below=found[0][0]) if found else span
+        if query.cursor:
+            span = replace(span, below=min(span.below, read_search_cursor(query.cursor)))
+        return span
+
+    async def _fetch(self, sql: Sql) -> list[Row]:
+        return await self._place.fetch_text(*sql)
+
+    # Following the ledger
+
+    async def _next_lot(self, workspace: str, before: int | None = None) -> bool:
+        """True if there may be more. Somebody else's lot that came first is as good as this one."""
+        found = await self._place.fetch("how_far", workspace)
+        head, mark = found[0] if found else (0, 0)
+        if mark >= head:
+            return False
+        order: dict[str, None] = {}
+        end = mark
+        for seq, approval_id, at in await self._place.fetch("events_behind", workspace, mark, EVENTS):
+            if (len(order) == LOT and approval_id not in order) or (before is not None and at > before):
+                break
+            order.update({approval_id: None} if approval_id else {})
+            end = seq
+        if end == mark:
+            return False
+        made = await self._made(await self._place.fetch("to_index", workspace, mark, end))
+        known = [(approval_id, *made[approval_id]) for approval_id in order if approval_id in made]
+        added = [(approval_id, words) for approval_id, old, words in known if old is None]
+        changed = [(approval_id, words) for approval_id, old, words in known if old not in (None, words)]
+        await self._finder.keep(self._place, Lot(workspace, mark, end, added, changed))
+        return True
+
+    async def _made(self, found: Sequence[Row]) -> dict[str, tuple[str | None, str]]:
+        """The words of each document, as stored and as they should be; others get their turn on the way."""
+        made = {}
+        for number, row in enumerate(found, 1):
+            made[row[1]] = (row[-1], await self._words(row[:-1]))
+            if number % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        return made
+
+    async def _words(self, row: Row) -> str:
+        try:
+            return words_of(await self._whole(row))
+        except ValueError:  # somebody damaged it, and `audit verify` says so; the others are searched all the same
+            return ""
+
+    async def _whole(self, row: Row) -> Stored:
+        """Where its terms are missing or altered, it is found by all the rest."""
+        try:
+            return (await self._read([row]))[0]
+        except StoreUnavailable:
+            return Stored(rows.approval_of(row, lambda _: Ask()), rows.payload_of(row[rows.APPROVAL :]))
+
+
+def _further(walked: int, found: int, limit: int) -> int:
+    """How far to walk for a full page, judging by what was found so far; 0 if it is full, or too little to judge by."""
+    if not 1 < found <= limit:
+        return 0
+    needed = walked * (limit + 1) * 5 // (found * 4)
+    return int(1 << needed.bit_length())  # few different numbers, so that databases know the statement already
+
+
+def _payload(query: Query) -> str:
+    return "whole" if query.arguments else query.payload
+
+
+def _trimmed(stored: Stored, query: Query) -> Stored:
+    """Arguments that were only read to be compared are not given."""
+    if _payload(query) == query.payload:
+        return stored
+    return stored._replace(payload=Payload(sentence=stored.payload.sentence))
+
+
+MARK = "search"
+WALK = (500, 16_384)
+PURGED = 256  # pages of the index that are merged when the mark `purge` moves
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The documents of a workspace between two numbers, both excluded."""
+
+    workspace: str
+    above: int = -1
+    below: int = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Pairs of id and words, and the mark that says so: it moves from `old` to `new`, or nothing is written."""
+
+    workspace: str
+    old: int
+    new: int
+    added: Sequence[tuple[str, str]] = ()
+    changed: Sequence[tuple[str, str]] = ()
+
+
+class Place(Protocol):
+    """As much of a database as searching takes."""
+
+    async def fetch(self, name: str, *values: object) -> list[Row]: ...
+    async def fetch_text(self, statement: str, values: Any) -> list[Row]: ...
+    async def write(self, work: Work) -> Any: ...
+
+
+class Finder(Protocol):
+    def walk(self, wanted: Wanted) -> tuple[int, int]:
+        """How many of the newest documents are looked at one by one before the index is asked: first, and at most."""
+
+    def has(self, wanted: Wanted) -> Sql:
+        """A condition on a row `d` of docs."""
+
+    def newest(self, wanted: Wanted, span: Span, limit: int) -> Sql:
+        """The numbers and ids of documents by the index, the newest first."""
+
+    def some(self, wanted: Wanted, workspace: str, limit: int) -> Sql:
+        """The ids of documents by the index, in any order."""
+
+    async def keep(self, place: Place, lot: Lot) -> bool:
+        """False if the mark stands elsewhere: then nothing was written."""
+
+    def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
+        """Path, start and text of passages of documents that have one of the words, the best first."""
+
+    async def purge(self, place: Place) -> None:
+        """Makes the index give up the words that documents no longer have."""
+
+
+class Fts5:
+    """SQLite. Whole words come newest first, however many there are; the beginning of a word takes all of its words."""
+
+    def walk(self, wanted: Wanted) -> tuple[int, int]:
+        return WALK if wanted.beginning else (0, 0)
+
+    def has(self, wanted: Wanted) -> Sql:
+        patterns = [f"% {word} %" for word in wanted.words]
+        patterns += [f"% {wanted.beginning}%"] if wanted.beginning else []
+        conditions = [_LIKE] * len(patterns)
+        if wanted.either:
+            conditions.append(f"({' or '.join([_LIKE] * len(wanted.either))})")
+        return " and ".join(conditions), [*patterns, *(f"% {word} %" for word in wanted.either)]
+
+    def newest(self, wanted: Wanted, span: Span, limit: int) -> Sql:
+        text = (
+            "select d.doc, d.id from found cross join docs d "  # noqa: S608  a whole number
+            "where found match ? and found.rowid > ? and found.rowid < ? and d.doc = found.rowid and d.workspace = ? "
+            f"order by found.rowid desc limit {limit:d}"
+        )
+        return text, [self._expression(wanted), span.above, span.below, span.workspace]
+
+    def some(self, wanted: Wanted, workspace: str, limit: int) -> Sql:
+        text = (
+            "select d.id from found cross join docs d "  # noqa: S608  a whole number
+            f"where found match ? and d.doc = found.rowid and d.workspace = ? limit {limit:d}"
+        )
+        return text, [self._expression(wanted), workspace]
+
+    async def keep(self, place: Place, lot: Lot) -> bool:
+        """By the writer, as every change."""
+
+        def run(tx: Transaction) -> bool:
+            found = tx.fetch("mark", lot.workspace, MARK)
+            if (found[0][0] if found else 0) != lot.old:
+                return False
+            for approval_id, words in lot.added:
+                tx.write("insert_doc", lot.workspace, approval_id, words)
+            for approval_id, words in lot.changed:
+                tx.write("change_doc", words, lot.workspace, approval_id)
+            tx.write("write_mark", lot.workspace, MARK, lot.new)
+            return True
+
+        return bool(await place.write(Work(run, lot.workspace, brief=False)))
+
+    def passages(self, words: Sequence[str], workspace: str, limit: int) -> Sql:
+        """A word in the path counts double."""
+        text = (
+            "select p.path, p.start, p.words from passages_found f "  # noqa: S608  a whole number
+            "join passages p on p.doc = f.rowid "
+            "join documents d on d.workspace = p.workspace and d.path = p.path and d.version = p.version "
+            "where passages_found match ? and p.workspace = ? "
+            f"order by bm25(passages_found, 2.0, 1.0), p.doc limit {limit:d}"
+        )
+        return text, [" OR ".join([f'"{word}"' for word in words]), workspace]
+
+    async def purge(self, place: Place) -> None:
+        """A part of the index after the other, so that a decision waits for one of them only."""
+        pages = (await place.fetch_text("select count(*) from found_data", ()))[0][0]
+        for number in range(pages // PURGED + 3):
+            await place.write(Work(partial(_purge, number), "", brief=False))
+
+    def _expression(self, wanted: Wanted) -> str:
+        """No word holds a quotation mark, so nothing that people type is taken for an operator."""
+        parts = [f'"{word}"' for word in wanted.words]
+        if wanted.either:
+            parts.append("(" + " OR ".join([f'"{word}"' for word in wanted.either]) + ")")
+        if wanted.beginning:
+            parts.append(f'"{wanted.beginning}" *')
+        return " AND ".join(parts)
+
+
+def _purge(number: int, tx: Transaction) -> None:
+    tx.write("write_mark", "", "purge", number)  # a trigger does the rest
+
+
+_LIKE = "' ' || d.words || ' ' like ?"
