@@ -25,8 +25,8 @@ async def parts(place: Place, clock: Clock) -> AsyncIterator[Parts]:
 @pytest.fixture(autouse=True)
 def patience_with_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slack gives up after three seconds, which a busy machine may need. Tests of these limits set their own."""
-    monkeypatch.setattr("interlock.channels.parts.slack_clicks.SECONDS", 60.0)
-    monkeypatch.setattr("interlock.channels.parts.slack_clicks.ASKING", 60.0)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.SECONDS", 60.0)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.ASKING", 60.0)
 
 
 @pytest.fixture(autouse=True)

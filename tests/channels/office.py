@@ -8,7 +8,7 @@ from interlock.app.bootstrap import Parts, doors_of
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import Channel, Escalation, Routing, Settings
 from interlock.core.delivery import Status
-from interlock.reach import reach_of
+from interlock.notify.service import reach_of
 from interlock.web.logs import Log
 
 URL = "https://interlock.example"

@@ -15,7 +15,7 @@ from interlock.config.models import Channel, Routing, Server, Settings
 from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.outcome import Waiting
 from interlock.core.ports import User
-from interlock.courier import Courier
+from interlock.notify.dispatcher import Courier
 from interlock.server.app import build
 from interlock.server.serve import site_of
 from interlock.web.site import Site

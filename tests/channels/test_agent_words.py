@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from interlock.channels.pagerduty import _details
-from interlock.channels.parts import words
-from interlock.channels.parts.letter import letter, plain_text
-from interlock.channels.parts.mail_html import html_of
-from interlock.channels.teams import _envelope
-from interlock.channels.webhook import _full
 from interlock.core.call import QUESTION
 from interlock.core.message import Topic
+from interlock.notify import message_text as words
+from interlock.notify.channels.email.letter import html_of, letter, plain_text
+from interlock.notify.channels.pagerduty import _details
+from interlock.notify.channels.teams import _envelope
+from interlock.notify.channels.webhook import _full
 from tests.channels.messages import message, topic
 
 DESCRIPTION, PREVIEW = "Look at the weather", "It will be sunny"

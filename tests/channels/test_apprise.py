@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from interlock.channels import apprise
-from interlock.channels.channel import Answering, Channel, Kit, Later, opened
-from interlock.channels.parts.telling import Job, guard
 from interlock.core.errors import Misconfigured
 from interlock.net.address_policy import Egress
+from interlock.notify.apprise_process import Job, guard
+from interlock.notify.channel import Answering, Channel, Kit, Later, opened
+from interlock.notify.channels import apprise
 from tests.channels.messages import HOSTILE, LINK, message, topic
 from tests.standins.hooks import TROUBLES, Receiver, receiving
 from tests.standins.longtail import discord, ntfy
@@ -25,7 +25,7 @@ PUBLIC, PRIVATE, CLOUD = "93.184.216.34", "10.0.0.1", "169.254.169.254"
 DRIVER = """
 import sys
 from apprise.plugins.discord import NotifyDiscord
-from interlock.channels.parts.telling import main
+from interlock.notify.apprise_process import main
 NotifyDiscord.notify_url = sys.argv[1]
 main()
 """

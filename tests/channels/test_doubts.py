@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from interlock.channels.channel import Kit, Later, Unsure
-from interlock.channels.parts.posting import Poster
+from interlock.notify.channel import Kit, Later, Unsure
+from interlock.notify.http import Poster
 from tests.tools.ports import reserved_port
 
 

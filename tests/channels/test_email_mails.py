@@ -12,12 +12,12 @@ import pytest
 
 from interlock.app.bootstrap import Parts, doors_of
 from interlock.app.workspaces import Workspaces
-from interlock.channels.channel import Kit, opened
 from interlock.config.models import Channel, Routing, Settings
 from interlock.core.decision import Reject, Seen
 from interlock.core.message import Recipient
 from interlock.core.ports import User
-from interlock.reach import Reach, reach_of
+from interlock.notify.channel import Kit, opened
+from interlock.notify.service import Reach, reach_of
 from interlock.web.logs import Log
 from tests.standins.mail_server import Mail, MailServer, valid
 from tests.support import BOB, OK, WRITE, Clock, approve, pending

@@ -10,9 +10,7 @@ from typing import cast
 
 import pytest
 
-from interlock import channels
 from interlock.app.bootstrap import Parts
-from interlock.channels.channel import COMMON, KINDS, Channel, DeliveryFailed, Kit, Later, kind_of, opened
 from interlock.config.models import Channel as Configured
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
@@ -20,13 +18,18 @@ from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Purpose, Recipient
 from interlock.core.ports import User
 from interlock.core.routes import Means
+from interlock.notify import channels
+from interlock.notify.channel import COMMON, KINDS, Channel, DeliveryFailed, Kit, Later, kind_of, opened
 from tests.channels.every import STANDS, WORDS, Stand
 from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
 from tests.channels.office import Office
 from tests.support import Clock, approve, pending
 
-FILES = sorted(each.stem for each in Path(channels.__path__[0]).glob("*.py"))
-FOUND = [name for name in FILES if name not in ("__init__", "channel")]
+FOUND = sorted(
+    each.stem
+    for each in Path(channels.__path__[0]).iterdir()
+    if (each.suffix == ".py" and each.stem != "__init__") or (each / "__init__.py").is_file()
+)
 WAKING = [name for name in FOUND if kind_of(name).MEANS.wakes]  # these tell programs, and have tests of their own
 TELLING = [name for name in FOUND if name not in WAKING]
 DOCS = Path(__file__).parents[2] / "docs"

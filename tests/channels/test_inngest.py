@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from interlock.channels.channel import Answering, Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
-from interlock.channels.inngest import Inngest as Kind
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Purpose
+from interlock.notify.channel import Answering, Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
+from interlock.notify.channels.inngest import Inngest as Kind
 from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic
 from tests.standins.hooks import Answer, Receiver, receiving
 

@@ -11,11 +11,11 @@ from pagerduty import Error as PagerDutyError
 from pagerduty import EventsApiV2Client
 
 from interlock.app.bootstrap import Parts
-from interlock.channels import pagerduty as channel
-from interlock.channels.channel import Answering, Channel, Kit, Later, Never, opened
 from interlock.config.models import Channel as Configured
 from interlock.core.decision import Reject, Respond, Seen
 from interlock.core.errors import Misconfigured, NotFound
+from interlock.notify.channel import Answering, Channel, Kit, Later, Never, opened
+from interlock.notify.channels import pagerduty as channel
 from tests.channels.messages import ENDS, HOSTILE, message, topic
 from tests.channels.office import Office
 from tests.standins.hooks import TROUBLES

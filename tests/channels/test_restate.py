@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.channels.channel import Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Purpose, Topic
+from interlock.notify.channel import Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
 from tests.channels.messages import PURPOSES, message, topic
 from tests.standins.hooks import Answer, Receiver, receiving
 

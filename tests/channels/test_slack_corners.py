@@ -12,7 +12,7 @@ import pytest
 
 from interlock.core.call import ToolSpec
 from interlock.core.errors import StoreUnavailable
-from interlock.reach import FrontDesk
+from interlock.notify.service import FrontDesk
 from tests.channels.slacking import Scene, staged, with_socket
 from tests.places import File
 from tests.standins.slack import Refused, buttons
@@ -93,8 +93,8 @@ async def test_a_form_that_slack_has_to_wait_for_says_so_and_goes_on(
 ) -> None:
     approval_id = await scene.ask()
     form = await scene.form("bob", "reject")
-    monkeypatch.setattr("interlock.channels.parts.slack_clicks.SECONDS", 0.01)
-    monkeypatch.setattr("interlock.channels.parts.slack_clicks.ASKING", 60)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.SECONDS", 0.01)
+    monkeypatch.setattr("interlock.notify.channels.slack.interactions.ASKING", 60)
     scene.slack.slow = asyncio.Event()
     said = await scene.submit(form, {"Reason": "no"})
     assert said["Reason"].startswith("This takes longer than Slack waits, and goes on.")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.channels.parts.slack_blocks import code, escaped, plain
-from interlock.channels.parts.slack_fields import MISSING, Unreadable, edited, input_of, inputs_of, read_all
-from interlock.channels.parts.slack_modals import Form
 from interlock.core.canonical import canonical
+from interlock.notify.channels.slack.blocks import code, escaped, plain
+from interlock.notify.channels.slack.form_fields import MISSING, Unreadable, edited, input_of, inputs_of, read_all
+from interlock.notify.channels.slack.modals import Form
 from tests.standins.slack import submitted
 from tests.standins.slack_rules import view_misfit
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.channels.channel import Kit, Later, Never
-from interlock.channels.slack import connect
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reject, Seen
 from interlock.core.event import Payload
+from interlock.notify.channel import Kit, Later, Never
+from interlock.notify.channels.slack.channel import connect
 from tests.channels.slacking import PAY, Scene, staged
 from tests.places import File
 from tests.standins.slack import BOT, SECRET, Json, Refused, buttons, texts

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from interlock.channels.channel import Callback, Kit
-from interlock.channels.slack import connect
 from interlock.core.errors import Misconfigured
-from interlock.reach import FrontDesk
+from interlock.notify.channel import Callback, Kit
+from interlock.notify.channels.slack.channel import connect
+from interlock.notify.service import FrontDesk
 from tests.channels.slacking import Scene, staged
 from tests.places import File, Place
 from tests.standins.slack import BOT, SECRET, Post, signed

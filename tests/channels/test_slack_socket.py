@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.channels.channel import Listening
-from interlock.reach import FrontDesk
+from interlock.notify.channel import Listening
+from interlock.notify.service import FrontDesk
 from tests.channels.slacking import Scene, staged, with_socket
 from tests.places import Place
 from tests.standins.slack import TICKET, buttons

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 from microsoft_teams.cards import AdaptiveCard, TextBlock
 
-from interlock.channels.channel import Answering, Channel, Kit, Later, opened
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Purpose
+from interlock.notify.channel import Answering, Channel, Kit, Later, opened
 from tests.channels.messages import HOSTILE, LINK, message, topic
 from tests.standins.hooks import TROUBLES
 from tests.standins.teams import CARD, MAX_BYTES, Teams, teams, texts

@@ -12,13 +12,13 @@ import pytest
 
 from interlock.app.bootstrap import Parts, doors_of
 from interlock.app.workspaces import Workspaces
-from interlock.channels.channel import Answering, Channel, Kit, Later, Never, opened
-from interlock.channels.temporal import Temporal as Kind
 from interlock.config.models import Channel as Configured
 from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Purpose
-from interlock.reach import reach_of
+from interlock.notify.channel import Answering, Channel, Kit, Later, Never, opened
+from interlock.notify.channels.temporal import Temporal as Kind
+from interlock.notify.service import reach_of
 from interlock.web.logs import Log
 from tests.channels.messages import PURPOSES, message, topic
 from tests.standins.temporal import Temporal, Trouble, temporal

@@ -14,12 +14,12 @@ import pytest
 from standardwebhooks import Webhook as Standard
 from standardwebhooks import WebhookVerificationError
 
-from interlock.channels import webhook
-from interlock.channels.channel import Channel, Gone, Kit, Later, Never, opened
-from interlock.channels.parts import posting
-from interlock.channels.parts.signing import Signer
 from interlock.core.delivery import Way, failed, trial_of
 from interlock.core.errors import Misconfigured, Unauthenticated
+from interlock.notify import http as posting
+from interlock.notify.channel import Channel, Gone, Kit, Later, Never, opened
+from interlock.notify.channels import webhook
+from interlock.notify.channels.webhook import Signer
 from tests.channels.messages import message, topic
 from tests.standins.hooks import TROUBLES, Receiver, receiving
 from tests.support import START

@@ -7,8 +7,8 @@ from interlock.app.workspaces import Workspaces
 from interlock.config.models import Settings
 from interlock.core.message import Message
 from interlock.core.routes import Routes
-from interlock.courier import Courier
-from interlock.reach import Reach
+from interlock.notify.dispatcher import Courier
+from interlock.notify.service import Reach
 from interlock.web.logs import Log
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.channels.channel import Gone, Later, Never
 from interlock.core.decision import Reject, Seen
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.core.routes import Means, Routes
+from interlock.notify.channel import Gone, Later, Never
 from tests.channels.told import Set, Told
 from tests.support import BOB, Clock, approve, kinds, pending
 

@@ -6,11 +6,11 @@ import pytest
 
 from interlock.app import audit
 from interlock.app.bootstrap import Parts
-from interlock.channels.channel import Never
 from interlock.core.decision import Reject
 from interlock.core.erasure import Erasure
 from interlock.core.ports import Query, User
 from interlock.core.routes import Means, Routes
+from interlock.notify.channel import Never
 from tests.contract.test_courier import Set, Told
 from tests.places import Place
 from tests.support import ADA, BOB, START, Clock, approve, pending

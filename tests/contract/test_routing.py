@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from interlock.app.bootstrap import Parts, Reaching
-from interlock.channels.parts import words
 from interlock.core.canonical import canonical
 from interlock.core.decision import Edit, Reject, Reviewer, Seen
 from interlock.core.errors import Forbidden, Misconfigured
@@ -18,6 +17,7 @@ from interlock.core.outcome import Proceed, Refused
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.core.routes import Means, Quiet, Routes
+from interlock.notify import message_text as words
 from interlock.policy.explain import explain
 from tests.channels.told import Set, Told
 from tests.support import START, WRITE, Clock, approve, call, faults, kinds, pending

@@ -9,17 +9,17 @@ from dataclasses import replace
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.channels.channel import Gone, Later, Reception
 from interlock.config.models import Channel, Settings
 from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Conflict, NotFound
 from interlock.core.ports import User
 from interlock.core.routes import Means, Routes
-from interlock.courier import Courier
-from interlock.reach import Reach
+from interlock.notify.channel import Gone, Later, Reception
+from interlock.notify.dispatcher import Courier
+from interlock.notify.service import Reach
+from interlock.notify.workspace_channels import WorkspaceChannels
 from interlock.web.channel_states import send_again
 from interlock.web.logs import Log
-from interlock.workspace_channels import WorkspaceChannels
 from tests.channels.told import Set, Told
 from tests.support import Clock, approve, kinds, pending
 

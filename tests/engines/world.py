@@ -15,7 +15,7 @@ from interlock.config.models import Channel, Settings
 from interlock.core.approval import Approval
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
-from interlock.reach import reach_of
+from interlock.notify.service import reach_of
 from interlock.web.logs import Log
 from tests.frameworks.desk import Desk
 from tests.frameworks.outside import PATIENCE, Effects

@@ -18,7 +18,7 @@ from interlock.cli import main
 from interlock.core import delivery as deliveries
 from interlock.core.delivery import Delivery
 from interlock.core.ports import Query
-from interlock.courier import Lane
+from interlock.notify.channel_queue import Lane
 from interlock.storage.store import SqlStore
 from interlock.storage.tables import deliveries as claiming
 from tests.faults import sabotage

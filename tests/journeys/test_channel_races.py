@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.channels.parts.signing import Signer
+from interlock.notify.channels.webhook import Signer
 from tests.places import Place
 from tests.serving import keys_at, serving
 from tests.standins.hooks import Heard, Receiver, receiving

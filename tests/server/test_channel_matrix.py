@@ -18,9 +18,9 @@ import pytest
 from standardwebhooks import Webhook as Standard
 
 from interlock.app.bootstrap import Parts
-from interlock.channels.channel import KINDS, kind_of
 from interlock.config.models import Channel, Settings, WorkspaceSettings
 from interlock.core.delivery import Way, new
+from interlock.notify.channel import KINDS, kind_of
 from interlock.web.entrance import Entrance
 from interlock.web.site import Site
 from tests.server.asking import Got, ask

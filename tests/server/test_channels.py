@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.channels.channel import Gone, Later, Never
 from interlock.config.models import Channel, Routing, Settings
 from interlock.core.errors import DeliveryFailed
 from interlock.core.message import Message
-from interlock.courier import Courier
+from interlock.notify.channel import Gone, Later, Never
+from interlock.notify.dispatcher import Courier
 from interlock.web.site import Site
 from tests.server.conftest import As
 from tests.server.test_calls import propose

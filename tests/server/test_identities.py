@@ -9,7 +9,7 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Settings
-from interlock.reach import FrontDesk
+from interlock.notify.service import FrontDesk
 from interlock.web.site import Site
 from tests.server.conftest import As
 from tests.support import Clock

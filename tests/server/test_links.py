@@ -15,7 +15,7 @@ from interlock.accounts import codes
 from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Routing, Server, Settings
 from interlock.core.ports import User
-from interlock.reach import LINK_LIVES
+from interlock.notify.service import LINK_LIVES
 from interlock.server import links
 from interlock.server.app import build
 from interlock.server.models import Shown

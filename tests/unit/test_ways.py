@@ -16,12 +16,12 @@ from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import User
+from interlock.notify.service import Reach, reach_of
+from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
-from interlock.reach import Reach, reach_of
 from interlock.storage.engine.metrics import Check
 from interlock.web.logs import Log
-from interlock.workspace_channels import reaching_of
 
 SECRET = "xoxb-never-shown"
 SLACK = Channel("slack", {"token": SECRET, "signing_secret": "s" * 32})

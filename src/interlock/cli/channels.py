@@ -12,7 +12,7 @@ from interlock.cli.shared import Desk, command
 from interlock.config.models import DASHBOARD
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
-from interlock.reach import Reach
+from interlock.notify.service import Reach
 from interlock.web.channel_states import State, state_json, states
 
 app = typer.Typer()

@@ -13,7 +13,7 @@ from interlock.cli.shared import Desk, command, kept
 from interlock.core.card import visible
 from interlock.core.delivery import Delivery
 from interlock.core.errors import InvalidRequest, NotFound
-from interlock.reach import Reach
+from interlock.notify.service import Reach
 from interlock.storage.tables.deliveries import NEWEST
 from interlock.web.channel_states import delivery_json, send_again
 

@@ -27,10 +27,10 @@ from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.policy import Policy
 from interlock.core.unbound import unbound_keys
+from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.own_file import configured_policy
 from interlock.presenters.text import counted
 from interlock.storage.engine.metrics import Check, State
-from interlock.workspace_channels import reaching_of
 
 STYLES: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 OLDEST_PYTHON = (3, 11)

@@ -16,13 +16,13 @@ from interlock.config.load import Settings
 from interlock.config.models import DEFAULT_WORKSPACE
 from interlock.core.pins import Pins
 from interlock.core.ports import User
+from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.file import Loaded
 from interlock.policy.own_file import configured_policy
 from interlock.registered import Registered
 from interlock.storage.store import SqlStore
 from interlock.web.explaining import Question
 from interlock.web.proposing import known_spec
-from interlock.workspace_channels import reaching_of
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from interlock.core.card import visible
 from interlock.core.identity import Key
 from interlock.core.policy import Allow, Ask, Deny
 from interlock.core.unbound import unbound_keys
+from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.explain import Explanation
 from interlock.policy.file import Names, read_policy
 from interlock.presenters.policy import explanation_json
 from interlock.presenters.text import counted, terms_lines
 from interlock.runtime.durations import show_duration
 from interlock.web.explaining import question_of
-from interlock.workspace_channels import reaching_of
 
 app = typer.Typer()
 for part in (policy_templates, policy_versions, policy_rehearsal):

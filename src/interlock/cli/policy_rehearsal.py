@@ -20,13 +20,13 @@ from interlock.cli.shared import Desk, command, kept
 from interlock.core.card import visible
 from interlock.core.policy import Policy
 from interlock.core.shadowing import Shadow, Shadows
+from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.diff import compare
 from interlock.policy.file import read_policy
 from interlock.policy.rehearsal import Told, rehearse, shadowed
 from interlock.presenters.policy import difference_json, rehearsal_json
 from interlock.presenters.text import counted
 from interlock.runtime.durations import parse_duration, rfc3339, show_duration
-from interlock.workspace_channels import reaching_of
 
 app = typer.Typer()
 

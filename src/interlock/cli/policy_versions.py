@@ -18,11 +18,11 @@ from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.ports import PolicyVersion
+from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.diff import Difference, compare
 from interlock.policy.file import Loaded, read_policy
 from interlock.presenters.policy import difference_json, version_json
 from interlock.presenters.text import counted
-from interlock.workspace_channels import reaching_of
 
 app = typer.Typer()
 

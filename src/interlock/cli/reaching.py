@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from interlock.app.bootstrap import doors_of, wall_clock
 from interlock.app.workspaces import Workspaces
 from interlock.cli.shared import Desk, Options, kept
-from interlock.reach import Reach, reach_of
+from interlock.notify.service import Reach, reach_of
 from interlock.web.logs import Log
 
 

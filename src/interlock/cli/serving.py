@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from interlock.app.bootstrap import Parts, doors_of, wall_clock, wire
 from interlock.cli.output import say
 from interlock.cli.shared import Options
+from interlock.notify.workspace_channels import reaching_of
 from interlock.web.logs import Log
 from interlock.web.running import on_signal, take_logs, working
-from interlock.workspace_channels import reaching_of
 
 if TYPE_CHECKING:
     from interlock.assistant import Chore
@@ -53,8 +53,8 @@ async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -
     """What advances threads and reaches people, under the policy that is in force at each moment."""
     from interlock.app.workspaces import Workspaces
     from interlock.assistant import assistant_of
+    from interlock.notify.service import reach_of
     from interlock.policy.own_file import configured_policy
-    from interlock.reach import reach_of
     from interlock.server.serve import tell_stale
 
     own = configured_policy(settings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from interlock.channels.channel import Kit, opened
 from interlock.config.models import DASHBOARD, DEFAULT_WORKSPACE, Settings
 from interlock.config.yaml import nearest
 from interlock.core.call import PRIORITIES
@@ -14,9 +13,10 @@ from interlock.core.policy import Policy, Rule
 from interlock.core.ports import User
 from interlock.core.routes import PLACE, Means, Routes, gaps, origins, taking
 from interlock.core.voting import DECIDERS
+from interlock.notify.channel import Kit, opened
+from interlock.notify.workspace_channels import channels_of, routes_of
 from interlock.presenters.text import listed
 from interlock.storage.engine.metrics import Check
-from interlock.workspace_channels import channels_of, routes_of
 
 MANY = 10  # names that are told
 DOES_NOT_START = "Correct it: the server does not start with it."

@@ -8,9 +8,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from interlock.channels.channel import Callback
 from interlock.core.identity import ADMIN, Principal
-from interlock.reach import FrontDesk, Reach
+from interlock.notify.channel import Callback
+from interlock.notify.service import FrontDesk, Reach
 from interlock.web.asgi import Asked
 from interlock.web.channel_states import state_json, states
 from interlock.web.routing import ADMINS, LOOKERS, Caller, Given, Here, fails, may

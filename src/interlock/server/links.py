@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field
 
 from interlock.accounts import codes
 from interlock.app.inbox import View
-from interlock.channels.channel import Proving
-from interlock.channels.parts import words
 from interlock.core.attempts import Attempts
 from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound, TooManyRequests
+from interlock.notify import message_text as words
+from interlock.notify.channel import Proving
+from interlock.notify.service import Token
 from interlock.presenters.approval import view_json
-from interlock.reach import Token
 from interlock.runtime.offload import beside
 from interlock.server.models import Shown, Told
 from interlock.server.session import Entered, client_address, enter, myself

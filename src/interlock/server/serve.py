@@ -20,8 +20,9 @@ from interlock.assistant import assistant_of
 from interlock.config.models import Settings
 from interlock.core.call import ToolSpec
 from interlock.core.policy import Policy
+from interlock.notify.service import reach_of
+from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.own_file import StalePolicy, configured_policy
-from interlock.reach import reach_of
 from interlock.server.app import build
 from interlock.server.connection import MOST, Connection
 from interlock.server.demo import fill
@@ -29,7 +30,6 @@ from interlock.server.listening import listen
 from interlock.web.logs import Log
 from interlock.web.running import GRACE, on_signal, take_logs, working
 from interlock.web.site import Site
-from interlock.workspace_channels import reaching_of
 
 KEEP_ALIVE = 75  # seconds that a connection may be idle
 SPARE_FILES = 200

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
-from interlock.channels.channel import Answering, Listening
 from interlock.config.models import DASHBOARD
 from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict
-from interlock.reach import Reach
+from interlock.notify.channel import Answering, Listening
+from interlock.notify.service import Reach
 from interlock.runtime.durations import optional_rfc3339, rfc3339
 from interlock.storage.tables.deliveries import Identity, Switch
 

@@ -11,7 +11,7 @@ from interlock.assistant import Assistant
 from interlock.config.models import Action, Settings
 from interlock.core.attempts import Attempts
 from interlock.core.ports import Clock
-from interlock.reach import Reach
+from interlock.notify.service import Reach
 from interlock.registered import Registered
 from interlock.storage.store import SqlStore
 from interlock.web.aside import Aside

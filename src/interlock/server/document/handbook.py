@@ -12,8 +12,8 @@ from interlock.app.bootstrap import doors_of, wire
 from interlock.app.workspaces import Workspaces
 from interlock.assistant import assistant_of
 from interlock.config.models import Settings
+from interlock.notify.service import reach_of
 from interlock.protocols import found
-from interlock.reach import reach_of
 from interlock.server.app import framework, hot_routes
 from interlock.server.docs import Manual, who
 from interlock.server.document.manual import Field, Model, Route, answers, groups

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from urllib.parse import urlsplit
 
-from interlock.channels.channel import Kit, text
-from interlock.channels.parts import words
-from interlock.channels.parts.posting import Poster
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Topic
 from interlock.core.routes import Means
+from interlock.notify import message_text as words
+from interlock.notify.channel import Kit, text
+from interlock.notify.http import Poster
 
 SETTINGS = ("routing_key", "url", "allow_private")
 MEANS = Means(most=60)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from interlock.channels.channel import Later, Never
-from interlock.channels.parts.posting import Poster, patience
 from interlock.core.card import visible
 from interlock.core.errors import DeliveryFailed
+from interlock.notify.channel import Later, Never
+from interlock.notify.http import Poster, patience
 
 Json = dict[str, Any]
 JSON = {"content-type": "application/json; charset=utf-8"}

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from interlock.app.bootstrap import Reaching
-from interlock.channels.channel import Channel, Kit, kind_of, opened
 from interlock.config.models import DASHBOARD, QuietHours, Settings
 from interlock.core.errors import Misconfigured
 from interlock.core.routes import PLACE, Means, Quiet, Routes, gaps
+from interlock.notify.channel import Channel, Kit, kind_of, opened
 
 
 class WorkspaceChannels(NamedTuple):

@@ -1,9 +1,4 @@
-"""E-mail, over SMTP: a mail to each person who may decide, with a link that shows the call and decides nothing.
-
-Settings: `host`, `port`, `tls` (starttls, implicit, or none to this machine), `ca_file` for a mail server of one's own
-authority, `user`, `password`, `from`, `reply_to`. With `to`, a list of addresses, the mails go to these instead of to
-people, and their links are nobody's. `codes: false` keeps people from signing in with a code that is mailed to them.
-"""
+"""Connects an e-mail channel: one mail to each person, over SMTP."""
 
 from __future__ import annotations
 
@@ -21,12 +16,11 @@ from typing import Any
 
 import aiosmtplib
 
-from interlock.channels.channel import Kit, Later, Never, text
-from interlock.channels.parts.letter import Letter, code_letter, letter, plain_text
-from interlock.channels.parts.mail_html import html_of
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Recipient
 from interlock.core.routes import Means
+from interlock.notify.channel import Kit, Later, Never, text
+from interlock.notify.channels.email.letter import Letter, code_letter, html_of, letter, plain_text
 
 SETTINGS = ("host", "port", "tls", "ca_file", "user", "password", "from", "to", "reply_to", "codes")
 MEANS = Means(personal=True)

@@ -18,9 +18,9 @@ from interlock.core.delivery import Delivery, Way
 from interlock.core.errors import Error
 from interlock.core.ports import Watch
 from interlock.core.routes import Contact, Routes, plan, wakes, ways_of
-from interlock.courier.lane import LOOK_EVERY, Lane, Log, Office, paused
+from interlock.notify.channel_queue import LOOK_EVERY, Lane, Log, Office, paused
+from interlock.notify.workspace_channels import WorkspaceChannels
 from interlock.storage.tables.deliveries import Behind
-from interlock.workspace_channels import WorkspaceChannels
 
 BREATH = 0.2  # seconds between looks at the ledger: what happens meanwhile is worked out together, if it still matters
 DEAD_EVERY = 10_000  # milliseconds between looks for what dead runners had in their hands, and for stranded deliveries

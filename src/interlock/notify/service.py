@@ -14,7 +14,6 @@ from typing import NamedTuple, cast
 
 from interlock.app.inbox import View, covers_of
 from interlock.app.workspaces import Doors, Workspaces
-from interlock.channels.channel import Answering, Channel, Listening, Proving, Reply
 from interlock.config.models import DEFAULT_WORKSPACE, Settings
 from interlock.core.binding import LIVES, Claim, read, signed
 from interlock.core.card import visible
@@ -26,13 +25,15 @@ from interlock.core.message import Message, Purpose, Recipient, Topic
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.core.routes import Contact, Routes
-from interlock.courier import Courier, Log, Office
 from interlock.faults import plan as faulty
+from interlock.notify.channel import Answering, Channel, Listening, Proving, Reply
+from interlock.notify.channel_queue import Log, Office
+from interlock.notify.dispatcher import Courier
+from interlock.notify.workspace_channels import WorkspaceChannels, channels_of
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.engine.transaction import TOLD
 from interlock.storage.store import SqlStore
 from interlock.storage.tables.idempotency import Place
-from interlock.workspace_channels import WorkspaceChannels, channels_of
 
 Chore = Callable[[asyncio.Event], Awaitable[None]]
 LINK_LIVES = 7 * 24 * 3_600_000  # milliseconds that a link lets somebody look at a call that has ended
@@ -243,7 +244,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class FrontDesk:
-    """Where one channel takes what people say: the Reception of `channels/channel.py`.
+    """Where one channel takes what people say: the Reception of `notify/channel.py`.
 
     A channel speaks for its own workspace alone: what it says of another one is about nothing.
     """

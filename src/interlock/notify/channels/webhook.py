@@ -6,23 +6,36 @@ arguments too; `acts_as`, the account in whose name the other side decides. With
 
 from __future__ import annotations
 
+import binascii
+import hmac
 import json
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import cast
 
-from interlock.channels.channel import Callback, Kit, Reception, Reply, text
-from interlock.channels.parts import words
-from interlock.channels.parts.posting import Poster
-from interlock.channels.parts.replies import decision_json, error_reply, json_reply, standing_json
-from interlock.channels.parts.signing import Signer
+from standardwebhooks import Webhook
+
+from interlock.core.approval import Decided
 from interlock.core.canonical import parse
 from interlock.core.card import Card, visible
 from interlock.core.decision import Reviewer, read_seen
-from interlock.core.errors import Error, Forbidden, InvalidRequest, Misconfigured, NotFound
+from interlock.core.errors import (
+    Error,
+    Forbidden,
+    InvalidRequest,
+    Misconfigured,
+    NotFound,
+    StoreUnavailable,
+    Unauthenticated,
+)
 from interlock.core.message import Message, Topic
 from interlock.core.routes import Means
+from interlock.notify import message_text as words
+from interlock.notify.channel import Callback, Kit, Reception, Reply, text
+from interlock.notify.http import Poster
 from interlock.runtime.durations import rfc3339
 
 SETTINGS = ("url", "secret", "secrets", "full", "acts_as", "allow_private")
@@ -38,15 +51,15 @@ MAX_FULL = 200_000  # characters of all of them
 _NAME = re.compile(r"[\x21-\x7e]{1,200}")
 
 
-def connect(kit: Kit) -> Webhook:
+def connect(kit: Kit) -> WebhookChannel:
     url, settings = text(kit.settings, "url"), kit.settings
     if not isinstance(settings.get("full", False), bool):
         raise Misconfigured("full is true or false")
     signer = Signer(_secrets(settings))
-    return Webhook(Poster(kit, "The webhook", url), signer, text(settings, "acts_as", ""), settings)
+    return WebhookChannel(Poster(kit, "The webhook", url), signer, text(settings, "acts_as", ""), settings)
 
 
-class Webhook:
+class WebhookChannel:
     def __init__(self, poster: Poster, signer: Signer, acts_as: str, settings: Mapping[str, object]) -> None:
         self._poster = poster
         self._signer = signer
@@ -180,3 +193,99 @@ def _text(said: Mapping[str, object], name: str, default: str = "") -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidRequest(f"{name} is missing or is not a name that there could be.")
     return value
+
+
+# Where the database is and what it said is for those who run the server.
+UNAVAILABLE = "The database cannot be used now; nothing was decided. Try again in a while, with the same id."
+
+
+def json_reply(value: object, status: int = 200) -> Reply:
+    return Reply(status, json.dumps(value, separators=(",", ":")).encode())
+
+
+def error_reply(error: Error) -> Reply:
+    body = error.to_json()
+    if isinstance(error, StoreUnavailable):
+        body["message"] = UNAVAILABLE
+    decision = body.get("decision")
+    if isinstance(decision, dict):  # inside the program times are numbers; outside they are text
+        body["decision"] = {**decision, "at": rfc3339(decision["at"])}
+    return json_reply(body, error.status)
+
+
+def standing_json(topic: Topic) -> dict[str, object]:
+    """An approval in short: how it stands, and what was decided."""
+    return {
+        "id": topic.approval.id,
+        "status": topic.status,
+        "args_sha256": topic.approval.args_sha256,
+        "decision": decision_json(topic.approval.decision),
+    }
+
+
+def decision_json(decided: Decided | None) -> Mapping[str, object] | None:
+    if decided is None:
+        return None
+    said = {"reason": visible(decided.reason), "comment": visible(decided.comment)}
+    return {
+        "kind": decided.kind,
+        "by": visible(decided.by),
+        "at": rfc3339(decided.at),
+        "via": visible(decided.via),
+        **{name: text for name, text in said.items() if text},
+    }
+
+
+TOLERANCE = 300_000  # milliseconds, both ways
+SHORTEST, LONGEST = 24, 64  # bytes of a secret, by the standard
+MOST_SIGNATURES = 10
+PREFIX = "whsec_"
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_SECONDS = re.compile(r"[0-9]{1,12}")
+
+
+class Signer:
+    """`secrets` are the one in use first, then those that are on their way out."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._hooks = [Webhook(_key(secret)) for secret in secrets]
+
+    def headers(self, message_id: str, content: str, at: int) -> dict[str, str]:
+        name, seconds = message_id.replace(".", "_"), at // 1000
+        return {
+            "webhook-id": name,
+            "webhook-timestamp": str(seconds),
+            "webhook-signature": " ".join(self._signatures(name, seconds, content)),
+        }
+
+    def proven(self, headers: Mapping[str, str], body: bytes, now: int) -> str:
+        """The id of a request from the other side. Raises Unauthenticated, which does not say what was wrong."""
+        refusal = Unauthenticated("The signature is missing, wrong, or older than five minutes.")
+        name, seconds = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+        if not _ID.fullmatch(name) or not _SECONDS.fullmatch(seconds) or abs(now - int(seconds) * 1000) > TOLERANCE:
+            raise refusal
+        try:
+            expected = self._signatures(name, int(seconds), body.decode())
+        except UnicodeDecodeError:
+            raise refusal from None
+        given = headers.get("webhook-signature", "").encode("latin-1", "replace").split(b" ")[:MOST_SIGNATURES]
+        matches = [hmac.compare_digest(each, one.encode()) for each in given for one in expected]
+        if not any(matches):
+            raise refusal
+        return name
+
+    def _signatures(self, name: str, seconds: int, content: str) -> list[str]:
+        at = datetime.fromtimestamp(seconds, UTC)
+        return [hook.sign(name, at, content) for hook in self._hooks]
+
+
+def _key(secret: str) -> bytes:
+    """Strictly: what the library skips would be a weaker secret than it looks."""
+    text = secret.removeprefix(PREFIX)
+    try:
+        key = b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not SHORTEST <= len(key) <= LONGEST:
+        raise Misconfigured(f"a secret is {PREFIX} and base64 of {SHORTEST} to {LONGEST} bytes")
+    return key

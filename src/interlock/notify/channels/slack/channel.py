@@ -1,9 +1,4 @@
-"""Slack: a message with buttons in a channel, forms to edit, answer and reject, and the same message when it is over.
-
-Settings: `token` of the bot; `signing_secret` for clicks that Slack sends to us, or `app_token` for a connection that
-we open to Slack (Socket Mode); without either the message has a link and no buttons. `channel` is where messages go
-that belong to no other place; `url` is another API, `allow_private` lets it be in your own network.
-"""
+"""Connects a Slack channel: sends, updates, and hands interactions over."""
 
 from __future__ import annotations
 
@@ -20,14 +15,14 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from interlock.channels.channel import Callback, Kit, Reception, Reply, text
-from interlock.channels.parts.posting import Poster
-from interlock.channels.parts.slack_api import Api, Lost
-from interlock.channels.parts.slack_blocks import message_of, reminder_of
-from interlock.channels.parts.slack_clicks import Clicks
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message
 from interlock.core.routes import Means
+from interlock.notify.channel import Callback, Kit, Reception, Reply, text
+from interlock.notify.channels.slack.api import Api, Lost
+from interlock.notify.channels.slack.blocks import message_of, reminder_of
+from interlock.notify.channels.slack.interactions import Clicks
+from interlock.notify.http import Poster
 
 SETTINGS = ("token", "signing_secret", "app_token", "channel", "url", "allow_private")
 MEANS = Means(has_places=True)

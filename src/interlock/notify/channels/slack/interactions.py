@@ -13,10 +13,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from interlock.channels.channel import Reception, Reply
-from interlock.channels.parts import slack_modals as modals
-from interlock.channels.parts.slack_api import Api
-from interlock.channels.parts.slack_blocks import APPROVING, VERBS, escaped, markup, plain, sentence, shows_all
 from interlock.core import approval as approvals
 from interlock.core import voting
 from interlock.core.card import visible
@@ -24,6 +20,10 @@ from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.delivery import Delivery
 from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound
 from interlock.core.message import Topic
+from interlock.notify.channel import Reception, Reply
+from interlock.notify.channels.slack import modals
+from interlock.notify.channels.slack.api import Api
+from interlock.notify.channels.slack.blocks import APPROVING, VERBS, escaped, markup, plain, sentence, shows_all
 
 Json = dict[str, Any]
 SECONDS = 2.0  # that an answer takes at most; Slack gives up after three

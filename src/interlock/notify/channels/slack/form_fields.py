@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any, Final, Literal
 
-from interlock.channels.parts import words
-from interlock.channels.parts.slack_blocks import escaped, label, plain
 from interlock.core.canonical import canonical, parse
 from interlock.core.card import visible
 from interlock.core.errors import InvalidRequest
+from interlock.notify import message_text as words
+from interlock.notify.channels.slack.blocks import escaped, label, plain
 
 Json = dict[str, Any]
 Kind = Literal["text", "number", "choice", "json"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 
-from interlock.channels.channel import Kit, Never, text
-from interlock.channels.parts.posting import Poster
 from interlock.core.message import Message
 from interlock.core.routes import Means
+from interlock.notify.channel import Kit, Never, text
+from interlock.notify.http import Poster
 
 SETTINGS = ("url", "key", "allow_private")
 # Somebody waits for it: soon, then ever more patiently, for about a day.

@@ -12,12 +12,12 @@ import json
 import re
 from collections.abc import Iterable
 
-from interlock.channels.channel import Kit, text
-from interlock.channels.parts import words
-from interlock.channels.parts.following import follows, is_news, said
-from interlock.channels.parts.posting import Poster
 from interlock.core.message import Message, Topic
 from interlock.core.routes import Means
+from interlock.notify import message_text as words
+from interlock.notify.channel import Kit, text
+from interlock.notify.http import Poster
+from interlock.notify.message_text import follows, is_news, said
 
 SETTINGS = ("url", "follow_up", "allow_private")
 MEANS = Means(most=20)

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from interlock.channels.parts import words
 from interlock.core.card import Field, Finding, visible
 from interlock.core.message import Message, Topic
+from interlock.notify import message_text as words
 
 Json = dict[str, Any]
 MAX_BLOCKS = 50

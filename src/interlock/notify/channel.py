@@ -16,20 +16,18 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
 
-from interlock import channels as folder
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.delivery import Delivery
 from interlock.core.errors import DeliveryFailed, Misconfigured
 from interlock.core.message import Message, Recipient, Topic
 from interlock.core.routes import DASHBOARD, Means
+from interlock.notify import channels as folder
 
 if TYPE_CHECKING:
     import httpx2
 
-KINDS = tuple(  # every other file of the folder
-    sorted(each.name for each in iter_modules(folder.__path__) if not each.ispkg and each.name != "channel")
-)
+KINDS = tuple(sorted(each.name for each in iter_modules(folder.__path__)))  # a file or a folder each
 COMMON = ("priorities", "per_minute")  # settings that every channel takes
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -176,7 +174,7 @@ def kind_of(kind: str) -> Kind:
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(KINDS)}"
         raise Misconfigured(f'there is no kind of channel "{kind}"; {hint}')
     try:
-        return cast(Kind, import_module(f"interlock.channels.{kind}"))
+        return cast(Kind, import_module(f"interlock.notify.channels.{kind}"))
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("interlock") or find_spec(error.name) is not None:
             raise

@@ -1,4 +1,4 @@
-"""Hands one message to apprise, in a process of its own: python -m interlock.channels.parts.telling.
+"""Hands one message to apprise, in a process of its own: python -m interlock.notify.apprise_process.
 
 Apprise's services connect by themselves, so the process is held to the rules from below: it connects to no address
 that the settings do not allow, whatever a name means or a redirect says, and it starts no other program. What apprise

@@ -25,10 +25,10 @@ from temporalio.client import Client
 from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
-from interlock.channels.channel import Kit, Later, Never, Unsure, text
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Topic
 from interlock.core.routes import Means
+from interlock.notify.channel import Kit, Later, Never, Unsure, text
 
 SETTINGS = (
     "target",

@@ -1,7 +1,7 @@
 """The long tail, through the library apprise: services that take a short message, and nothing comes back.
 
 Settings: `urls` as apprise writes them; `schemes`, the only kinds of them that are taken; `follow_up: false` to be
-told of questions only. Each message is handed over in a process of its own, see `parts/telling.py`.
+told of questions only. Each message is handed over in a process of its own, see `notify/apprise_process.py`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 
-from interlock.channels.channel import Kit, Later
-from interlock.channels.parts import telling, words
-from interlock.channels.parts.following import follows, is_news, said
-from interlock.channels.parts.telling import Job
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message
 from interlock.core.routes import Means
+from interlock.notify import apprise_process
+from interlock.notify import message_text as words
+from interlock.notify.apprise_process import Job
+from interlock.notify.channel import Kit, Later
+from interlock.notify.message_text import follows, is_news, said
 
 SETTINGS = ("urls", "schemes", "follow_up", "allow_private")
 MEANS = Means(waits=(5, 15, 60, *[300] * 24, *[1_800] * 12))
@@ -40,7 +41,7 @@ MOST_PATIENCE = 60.0  # seconds, at the start
 MOST_URLS = 20
 MOST_KEPT = 200  # messages of which is known who took them, while others did not
 MAX_TITLE, MAX_LINE, MOST_WARNINGS = 200, 300, 3
-CHILD = (sys.executable, "-I", "-m", telling.__name__)
+CHILD = (sys.executable, "-I", "-m", apprise_process.__name__)
 # Mentions, tags, links with other names, links, and signs that would vanish as markup in one service or another.
 _MARKUP = re.compile(r"(?<![\w.+-])@|<|://|(?<=\])\(|[*`]|~~|\|\||(?<!\w)_|_(?!\w)")
 

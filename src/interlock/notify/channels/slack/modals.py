@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
 
-from interlock.channels.parts import words
-from interlock.channels.parts.slack_blocks import is_noted, label, note, plain, sentence
-from interlock.channels.parts.slack_fields import (
+from interlock.core.call import QUESTION
+from interlock.core.canonical import canonical, canonical_args, parse
+from interlock.core.card import Finding, visible
+from interlock.core.decision import MAX_COMMENT, Approve, Decision, Edit, Reject, Respond, Seen
+from interlock.core.errors import Error, InvalidDecision, InvalidRequest
+from interlock.core.message import Topic
+from interlock.notify import message_text as words
+from interlock.notify.channels.slack.blocks import is_noted, label, note, plain, sentence
+from interlock.notify.channels.slack.form_fields import (
     MAX_OPTION,
     MISSING,
     VALUE,
@@ -21,12 +27,6 @@ from interlock.channels.parts.slack_fields import (
     option_text,
     read_all,
 )
-from interlock.core.call import QUESTION
-from interlock.core.canonical import canonical, canonical_args, parse
-from interlock.core.card import Finding, visible
-from interlock.core.decision import MAX_COMMENT, Approve, Decision, Edit, Reject, Respond, Seen
-from interlock.core.errors import Error, InvalidDecision, InvalidRequest
-from interlock.core.message import Topic
 
 Json = dict[str, Any]
 MAX_FINDINGS = 40

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from interlock.channels.channel import Gone, Kit, Later, Never, Unsure
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.net.address_policy import PORTS, Egress, target_of
 from interlock.net.ssrf import NoAddress, Pinned
+from interlock.notify.channel import Gone, Kit, Later, Never, Unsure
 
 SECONDS = 10.0
 AGENT = "interlock"

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from interlock.channels.channel import Channel, Gone, Later, Never, Unsure
 from interlock.core import delivery as deliveries
 from interlock.core.delivery import Delivery
 from interlock.core.errors import DeliveryFailed, Error, NotFound, Stale, StoreUnavailable
@@ -22,6 +21,7 @@ from interlock.core.message import Message, Topic
 from interlock.core.ports import Clock, IsDead
 from interlock.core.routes import Means
 from interlock.faults import Point
+from interlock.notify.channel import Channel, Gone, Later, Never, Unsure
 from interlock.storage.tables.deliveries import SqlDeliveries, Step
 
 LOOK_EVERY = 1.0  # seconds: a wake-up is only a hint, and others write to the same database

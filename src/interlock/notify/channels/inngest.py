@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from urllib.parse import quote, urlsplit
 
-from interlock.channels.channel import Kit, text
-from interlock.channels.parts.posting import Poster
 from interlock.core.errors import Misconfigured
 from interlock.core.message import Message, Topic
 from interlock.core.routes import Means
+from interlock.notify.channel import Kit, text
+from interlock.notify.http import Poster
 
 SETTINGS = ("event_key", "url", "allow_private")
 ENGINE = "inngest"

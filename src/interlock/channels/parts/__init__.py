@@ -1,1 +1,0 @@
-"""What channels share: requests to other services, and the words of a message."""
