@@ -17,7 +17,8 @@ from interlock.chat.agents import Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.threads import Threads
-from interlock.chat.toolbox import Toolbox
+from interlock.chat.tool import Kit, Tool, Use, schema
+from interlock.chat.tool_registry import Toolbox
 from interlock.chat.turn import Parts as TurnParts
 from interlock.config.models import Agent
 from interlock.core.approval import Approval
@@ -32,7 +33,6 @@ from interlock.core.thread import Line, Thread
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
 from interlock.storage.store import SqlStore
-from interlock.tools.tool import Kit, Tool, Use, schema
 from tests.places import Place
 from tests.support import BOB, Clock
 

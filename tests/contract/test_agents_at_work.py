@@ -15,7 +15,8 @@ from interlock.chat.agents import BUILT_IN, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.threads import Threads
-from interlock.chat.toolbox import Toolbox
+from interlock.chat.tool import Kit
+from interlock.chat.tool_registry import Toolbox
 from interlock.chat.turn import Parts as TurnParts
 from interlock.config.models import Agent
 from interlock.core.decision import Approve, Seen
@@ -23,7 +24,6 @@ from interlock.core.identity import Principal
 from interlock.core.ports import Query, Stored
 from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.tools.tool import Kit
 from tests.support import ADA
 
 ANN = Principal("default", "ann", "reviewer")

@@ -11,12 +11,12 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.app.gate import preview_of
+from interlock.chat.tool import Kit, Tool, Use
+from interlock.chat.tools import cms
 from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import POSTS, fill
 from interlock.storage.tables.records import SqlRecords
-from interlock.tools import cms
-from interlock.tools.tool import Kit, Tool, Use
 from tests.support import approve, call
 
 FOUR = ["story", "team", "values", "find-us"]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock import folders as module
 from interlock.app.bootstrap import Parts
+from interlock.chat import document_folders as module
+from interlock.chat.document_folders import Folders, Looked, passages_of
+from interlock.chat.tool import Kit, Use
+from interlock.chat.tools.documents import PAGE, reads
 from interlock.core.errors import ToolFailed
-from interlock.folders import Folders, Looked, passages_of
 from interlock.storage.tables.documents import SqlDocuments
-from interlock.tools.documents import PAGE, reads
-from interlock.tools.tool import Kit, Use
 from tests.places import Place
 from tests.support import Clock, opened
 from tests.tools.small import until

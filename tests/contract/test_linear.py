@@ -12,14 +12,14 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.chat.tool import Kit, Tool, Use
+from interlock.chat.tools.linear import pack as linear
+from interlock.chat.tools.linear.api import access_of, id_of
 from interlock.core.errors import Misconfigured, ToolFailed
 from interlock.core.ports import Records
 from interlock.demo.linear.content import fill
 from interlock.demo.linear.standin import StandIn
 from interlock.runtime.json_schema import validate
-from interlock.tools import linear
-from interlock.tools.linear_api.talk import access_of, id_of
-from interlock.tools.tool import Kit, Tool, Use
 from tests.standins.linear import Line, served
 from tests.support import Clock
 

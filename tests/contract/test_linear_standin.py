@@ -10,13 +10,13 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.chat.tool import Kit, Use
+from interlock.chat.tools.linear import pack as linear
+from interlock.chat.tools.linear.api import id_of
 from interlock.core.ports import Records
 from interlock.demo.linear.content import fill
 from interlock.demo.linear.kinds import KINDS
 from interlock.demo.linear.standin import StandIn
-from interlock.tools import linear
-from interlock.tools.linear_api.talk import id_of
-from interlock.tools.tool import Kit, Use
 from tests.standins.linear import drive, sdk_is_installed, served, whole
 
 CREATE = "mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier } } }"

@@ -9,12 +9,12 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.app.gate import Execution
+from interlock.chat.mcp.servers import McpServers
+from interlock.chat.tool import Tool, Use
 from interlock.core.call import propose
 from interlock.core.errors import BindingBroken
 from interlock.core.grant import Grant
 from interlock.core.outcome import Proceed, Waiting
-from interlock.tools.mcp.servers import McpServers
-from interlock.tools.tool import Tool, Use
 from tests.support import BOB, approve, status
 from tests.tools.small import connected, run, small, tool_of, until
 

@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interlock.app.bootstrap import Parts
-from interlock.assistant import Assistant
 from interlock.chat.agents import Agents
+from interlock.chat.assistant import Assistant
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
-from interlock.chat.toolbox import Toolbox
+from interlock.chat.mcp.connection import Pace
+from interlock.chat.mcp.servers import McpServers
+from interlock.chat.tool import Kit
+from interlock.chat.tool_registry import Toolbox
 from interlock.chat.turn import Parts as Chat
 from interlock.config.models import Agent, McpServer, Settings
 from interlock.core.identity import Principal
@@ -24,9 +27,6 @@ from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.server.serve import site_of
-from interlock.tools.mcp.connection import Pace
-from interlock.tools.mcp.servers import McpServers
-from interlock.tools.tool import Kit
 from tests.support import approve, every_kind, status
 from tests.tools.small import QUICK, ROOT, command, small
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.chat.tool import Kit, Tool, Use
+from interlock.chat.tools import okr
 from interlock.core.errors import ToolFailed
 from interlock.core.outcome import Proceed, Waiting
 from interlock.demo.content import fill
 from interlock.runtime.json_schema import validate
 from interlock.storage.tables.records import SqlRecords
-from interlock.tools import okr
-from interlock.tools.tool import Kit, Tool, Use
 from tests.support import call
 
 NOW = "2027-Q1"  # where the tests' clock stands

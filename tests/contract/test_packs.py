@@ -11,18 +11,18 @@ from typing import cast
 
 import pytest
 
-import interlock.tools
 from interlock.app.bootstrap import wire
+from interlock.chat import tools
+from interlock.chat.tool import Kit, Tool
 from interlock.config.models import PACK_SETTINGS
 from interlock.core.call import Args
 from interlock.runtime.json_schema import validate
-from interlock.tools.tool import Kit, Tool
 
 SECRET = "a-secret-of-the-settings"
 SETTINGS: Mapping[str, object] = {"key": SECRET, "token": SECRET}
 FOREVER = "This cannot be undone."
 STAND_ALONE = {"http": {"http_get", "http_post"}, "ask_human": {"request_human_input"}}  # no prefix, by contract
-MODULES = [import_module(f"interlock.tools.{found.name}") for found in pkgutil.iter_modules(interlock.tools.__path__)]
+MODULES = [import_module(f"{tools.__name__}.{found.name}") for found in pkgutil.iter_modules(tools.__path__)]
 PACKS = {
     module.__name__.rpartition(".")[2]: module
     for module in MODULES

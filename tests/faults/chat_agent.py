@@ -21,7 +21,8 @@ from interlock.chat.agents import ASSISTANT, Agents
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.threads import Threads
-from interlock.chat.toolbox import Toolbox
+from interlock.chat.tool import Kit, Tool, Use, schema
+from interlock.chat.tool_registry import Toolbox
 from interlock.chat.turn import Parts
 from interlock.config.agents import AGENT
 from interlock.config.models import Agent
@@ -34,7 +35,6 @@ from interlock.core.prompt import Delta, Message, Prompt, Replied, Result, Said,
 from interlock.faults import Point
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.store import SqlStore
-from interlock.tools.tool import Kit, Tool, Use, schema
 from tests.faults.lives import lines, note
 
 POLICY = """version: 1

@@ -9,7 +9,7 @@ from typing import Any
 from interlock.app.gate import Execution
 from interlock.chat import turn
 from interlock.chat.calls import Calls
-from interlock.chat.held import Held
+from interlock.chat.thread_lease import Held
 from interlock.core import thread as threads
 from interlock.core.outcome import Proceed
 from interlock.core.run import CallModel, Limits, Step, next_step
@@ -42,8 +42,8 @@ def acts_first() -> None:
 
 
 def turn_use(started: Execution) -> Any:
+    from interlock.chat.tool import Use
     from interlock.core.canonical import read
-    from interlock.tools.tool import Use
 
     return Use(read(started.args), started.idempotency_key)  # type: ignore[arg-type]
 

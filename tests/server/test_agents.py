@@ -13,6 +13,7 @@ from interlock.config.models import Agent, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import User
+from interlock.demo.equipment import DEMO
 from interlock.server.serve import site_of
 from interlock.web.site import Site
 from tests.server.conftest import As
@@ -237,7 +238,7 @@ async def test_a_switch_that_a_caller_overrules_is_said(ada: httpx2.AsyncClient)
 
 
 async def test_the_agents_of_the_demo_are_built_in(parts: Parts) -> None:  # R13
-    site = await site_of(Settings(), parts, demo=True)
+    site = await site_of(Settings(), parts, demo=DEMO)
     known = site.assistant.agents.all({})
     assert {name: each.origin for name, each in known.items()} == {"assistant": "built-in", "writer": "built-in"}
     assert known["assistant"].agent.agents == ("writer",)

@@ -6,8 +6,8 @@ import asyncio
 import sys
 
 from interlock.app.bootstrap import wire
-from interlock.tools import github
-from interlock.tools.tool import Kit, Use
+from interlock.chat.tool import Kit, Use
+from interlock.chat.tools.github import pack as github
 
 
 async def main(database: str, url: str, token: str) -> None:

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from interlock.chat.mcp.connection import Pace
+from interlock.chat.mcp.servers import McpServers
+from interlock.chat.tool import Tool, Use
 from interlock.config.models import McpServer
 from interlock.runtime.json_schema import check_schema
-from interlock.tools.mcp.connection import Pace
-from interlock.tools.mcp.servers import McpServers
-from interlock.tools.tool import Tool, Use
 from tests.tools.ports import reserved_port
 
 PATIENCE = 100  # seconds for a program that starts on a busy machine

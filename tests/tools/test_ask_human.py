@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.chat.tool import Kit, Use
+from interlock.chat.tools import ask_human
 from interlock.core.call import propose
 from interlock.core.decision import Respond, Seen
 from interlock.core.errors import InvalidDecision, InvalidRequest, ToolFailed
 from interlock.core.outcome import Answered, Waiting
 from interlock.core.ports import Query
 from interlock.runtime.json_schema import validate
-from interlock.tools import ask_human
-from interlock.tools.tool import Kit, Use
 from tests.places import Place
 from tests.support import BOB, Clock, opened
 

@@ -14,13 +14,13 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.chat.tool import Kit, Tool, Use
+from interlock.chat.tools.github import pack
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
 from interlock.core.errors import Misconfigured, ToolFailed
 from interlock.core.event import Payload
 from interlock.core.outcome import Finished
-from interlock.tools import github as pack
-from interlock.tools.tool import Kit, Tool, Use
 from tests.places import Place
 from tests.provider import FOLDER, MISSING, find_node
 from tests.standins.github import GitHub, Repo, serving

@@ -8,13 +8,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from interlock.chat.tool import Kit, Tool, Use
+from interlock.chat.tools import http
 from interlock.core.call import redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest, Misconfigured, ToolFailed
 from interlock.net.address_policy import Egress
 from interlock.net.ssrf import Pinned
-from interlock.tools import http
-from interlock.tools.tool import Kit, Tool, Use
 from tests.tools.web import OK, Names, Network, authority, page, redirect, web
 
 PUBLIC = "93.184.215.14"

@@ -13,14 +13,14 @@ import mcp_types as types
 import pytest
 import pytest_asyncio
 
+from interlock.chat.mcp.answer import MAX_ANSWER, answer_of
+from interlock.chat.mcp.definition import Definitions, define, named, tool_name
+from interlock.chat.mcp.servers import McpServers
+from interlock.chat.tool import Use
 from interlock.config.models import McpServer
 from interlock.core.call import ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.runtime.json_schema import check_schema
-from interlock.tools.mcp.answer import MAX_ANSWER, answer_of
-from interlock.tools.mcp.definition import Definitions, define, named, tool_name
-from interlock.tools.mcp.servers import McpServers
-from interlock.tools.tool import Use
 from tests.tools.mcp_server import TOOLS
 from tests.tools.ports import reserved_port
 from tests.tools.small import QUICK, WAYS, at_an_address, connected, run, small, tool_of, until

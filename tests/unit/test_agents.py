@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.chat.guidance import ACTING, ALWAYS, CONFIRMING, instructions
-from interlock.chat.toolbox import agent_tool, always_asks
+from interlock.chat.system_prompt import ACTING, ALWAYS, CONFIRMING, instructions
+from interlock.chat.tool import Tool, Use
+from interlock.chat.tool_registry import agent_tool, always_asks
+from interlock.chat.tools import ask_human
 from interlock.config.agents import KnownTool, callers_of, fits, limits_of, overlaid, problems_of, warnings_of
 from interlock.config.models import Agent
 from interlock.core.call import ToolSpec
 from interlock.core.run import DEFAULT_LIMITS, Limits
-from interlock.tools import ask_human
-from interlock.tools.tool import Tool, Use
 
 PAY = {"pay": KnownTool(asks=True, source="bank")}
 PARENT, CHILD = Agent(agents=("child",), tool_approvals={"pay": True}), Agent(tool_approvals={"pay": False})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from graphql import GraphQLSchema, build_schema, parse, validate
 
-from interlock.tools.linear_api import documents
+from interlock.chat.tools.linear import documents
 
 FULL = Path(__file__).parents[1] / "vendor" / "linear" / "schema.full.graphql.gz"
 DOCUMENTS = {

@@ -10,10 +10,11 @@ from typing import cast
 from interlock.app.gate import Execution
 from interlock.chat import results
 from interlock.chat.agents import Desk
-from interlock.chat.children import Children
-from interlock.chat.confirming import Confirming
-from interlock.chat.held import Held
-from interlock.chat.toolbox import Selection
+from interlock.chat.confirmation import Confirming
+from interlock.chat.subagents import Children
+from interlock.chat.thread_lease import Held
+from interlock.chat.tool import Tool, Use
+from interlock.chat.tool_registry import Selection
 from interlock.config.agents import AGENT
 from interlock.core.call import QUESTION, Args, ToolCall, propose, secret_texts
 from interlock.core.canonical import canonical, parse, read
@@ -35,7 +36,6 @@ from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused
 from interlock.core.ports import Clock
 from interlock.core.thread import New
 from interlock.runtime.json_schema import validate
-from interlock.tools.tool import Tool, Use
 
 TOOL_LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does
 MOST_SAID = 2_000  # characters of what the model said with a call, quoted on the card

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 
 from interlock.chat.agents import Desk
-from interlock.chat.held import Held
+from interlock.chat.thread_lease import Held
 from interlock.chat.turn import Parts, Turn
 from interlock.core import thread as threads
 from interlock.core.errors import Conflict, Error, LeaseLost, NotFound, StoreUnavailable

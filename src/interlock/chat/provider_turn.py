@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
-from interlock.chat.provider_errors import as_failure
+from interlock.chat.providers import as_failure
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
 

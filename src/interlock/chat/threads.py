@@ -12,7 +12,7 @@ from typing import NamedTuple
 from interlock.app.gate import uuid7
 from interlock.chat.agents import ASSISTANT, Agents, Desk
 from interlock.chat.calls import REASONS
-from interlock.chat.children import Children
+from interlock.chat.subagents import Children
 from interlock.core import thread as threads
 from interlock.core.errors import Conflict, Expired, NotFound
 from interlock.core.event import Moment

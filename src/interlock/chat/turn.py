@@ -10,12 +10,12 @@ from typing import cast
 
 from interlock.chat.agents import Agents, Desk
 from interlock.chat.calls import TOOL_LEASE, Calls
-from interlock.chat.children import Children
-from interlock.chat.confirming import talks
+from interlock.chat.confirmation import talks
 from interlock.chat.drafts import Drafts
-from interlock.chat.guidance import instructions
-from interlock.chat.held import LEASE, Held
-from interlock.chat.toolbox import Toolbox
+from interlock.chat.subagents import Children
+from interlock.chat.system_prompt import instructions
+from interlock.chat.thread_lease import LEASE, Held
+from interlock.chat.tool_registry import Toolbox
 from interlock.config.agents import limits_of
 from interlock.config.models import Agent
 from interlock.core.decision import MAX_MESSAGE

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from shutil import which
 
-from interlock.assistant import NO_MODEL, SCRIPTED, Equipment, equipment_of
 from interlock.chat.agents import Known
+from interlock.chat.assistant import NO_MODEL, SCRIPTED, Equipment, equipment_of
 from interlock.chat.providers import open_model
-from interlock.chat.toolbox import known_tools
+from interlock.chat.tool_registry import known_tools
 from interlock.config.agents import warnings_of
 from interlock.config.models import DEFAULT_WORKSPACE, PACK_SETTINGS, McpServer, Settings, is_safe
 from interlock.core.errors import Misconfigured

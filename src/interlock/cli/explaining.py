@@ -9,7 +9,8 @@ from functools import partial
 
 from interlock.app.bootstrap import absent, doors_of, names_of, wire
 from interlock.app.workspaces import Known, Workspaces
-from interlock.assistant import equipment_of
+from interlock.chat.assistant import equipment_of
+from interlock.chat.tool_registry import Registered
 from interlock.cli.policies import Source, complaining, configured, current, load
 from interlock.cli.shared import Options, kept
 from interlock.config.load import Settings
@@ -19,7 +20,6 @@ from interlock.core.ports import User
 from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.file import Loaded
 from interlock.policy.own_file import configured_policy
-from interlock.registered import Registered
 from interlock.storage.store import SqlStore
 from interlock.web.explaining import Question
 from interlock.web.proposing import known_spec

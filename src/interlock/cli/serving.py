@@ -16,7 +16,7 @@ from interlock.web.logs import Log
 from interlock.web.running import on_signal, take_logs, working
 
 if TYPE_CHECKING:
-    from interlock.assistant import Chore
+    from interlock.chat.assistant import Chore, Demo
     from interlock.config.models import Settings
 
 
@@ -24,7 +24,7 @@ async def run(options: Options, host: str, port: int | None, *, worker: bool, de
     from interlock.server.serve import serve
 
     settings = options.settings(server_host=host or None, server_port=port)
-    await serve(settings, say, worker=worker, demo=demo)
+    await serve(settings, say, worker=worker, demo=_demo() if demo else None)
 
 
 async def work(options: Options, *, demo: bool) -> None:
@@ -38,7 +38,10 @@ async def work(options: Options, *, demo: bool) -> None:
     take_logs(log)
     try:
         with on_signal(told.set):
-            async with _chatting(settings, parts, log, demo=demo) as chores, working(log, parts.worker.run, *chores):
+            async with (
+                _chatting(settings, parts, log, _demo() if demo else None) as chores,
+                working(log, parts.worker.run, *chores),
+            ):
                 say(f"Interlock's worker is running on {parts.store.name}.")
                 log.tell("info", "start", database=parts.store.name)
                 await told.wait()
@@ -49,10 +52,10 @@ async def work(options: Options, *, demo: bool) -> None:
 
 
 @asynccontextmanager
-async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -> AsyncIterator[list[Chore]]:
+async def _chatting(settings: Settings, parts: Parts, log: Log, demo: Demo | None) -> AsyncIterator[list[Chore]]:
     """What advances threads and reaches people, under the policy that is in force at each moment."""
     from interlock.app.workspaces import Workspaces
-    from interlock.assistant import assistant_of
+    from interlock.chat.assistant import assistant_of
     from interlock.notify.service import reach_of
     from interlock.policy.own_file import configured_policy
     from interlock.server.serve import tell_stale
@@ -70,3 +73,9 @@ async def _chatting(settings: Settings, parts: Parts, log: Log, *, demo: bool) -
             yield [*assistant.chores, *reach.chores]
     finally:
         following.cancel()
+
+
+def _demo() -> Demo:
+    from interlock.demo.equipment import DEMO
+
+    return DEMO

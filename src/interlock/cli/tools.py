@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from interlock.app.tool_catalog import Catalog, KnownTool, on_word
-from interlock.assistant import equipment_of
+from interlock.chat.assistant import equipment_of
+from interlock.chat.tool_registry import Registered
 from interlock.cli import asking
 from interlock.cli.output import clock_time, nearest, print_json, say, show, table
 from interlock.cli.policies import current, load
@@ -21,7 +22,6 @@ from interlock.core.names import spelled
 from interlock.core.pins import Pin, believes
 from interlock.presenters.policy import pin_json, tool_json
 from interlock.presenters.text import counted
-from interlock.registered import Registered
 
 app = typer.Typer()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from interlock.chat.tools.cms import IMAGE, PAGE, POST, Image, Page, Post, Section
+from interlock.chat.tools.okr import KEY_RESULT, OBJECTIVE, KeyResult, Objective, quarter_of
 from interlock.core.ports import Records, Shelf
-from interlock.tools.cms import IMAGE, PAGE, POST, Image, Page, Post, Section
-from interlock.tools.okr import KEY_RESULT, OBJECTIVE, KeyResult, Objective, quarter_of
 
 QUARTER = 91 * 24 * 60 * 60 * 1000
 

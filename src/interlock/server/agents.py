@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from interlock.chat.agents import Known, Origin
-from interlock.chat.toolbox import known_tools
+from interlock.chat.tool_registry import known_tools
 from interlock.config.agents import KEYS, KnownTool, problems_of, warnings_of
 from interlock.config.models import Agent
 from interlock.config.yaml import nearest

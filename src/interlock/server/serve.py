@@ -16,7 +16,7 @@ from interlock.app.bootstrap import Parts, doors_of, wall_clock, wire
 from interlock.app.gate import Gate
 from interlock.app.inbox import Inbox
 from interlock.app.workspaces import Workspaces
-from interlock.assistant import assistant_of
+from interlock.chat.assistant import Demo, assistant_of
 from interlock.config.models import Settings
 from interlock.core.call import ToolSpec
 from interlock.core.policy import Policy
@@ -25,7 +25,6 @@ from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.own_file import StalePolicy, configured_policy
 from interlock.server.app import build
 from interlock.server.connection import MOST, Connection
-from interlock.server.demo import fill
 from interlock.server.listening import listen
 from interlock.web.logs import Log
 from interlock.web.running import GRACE, on_signal, take_logs, working
@@ -43,7 +42,7 @@ DEMO = (
 Say = Callable[[str], None]
 
 
-async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = False) -> None:
+async def serve(settings: Settings, say: Say, *, worker: bool, demo: Demo | None = None) -> None:
     """`say` is told what people have to know: the address, and how the first admin gets in."""
     _allow_many_connections()
     parts = wire(settings.storage.url, retention=settings.storage.retention)
@@ -65,7 +64,7 @@ async def serve(settings: Settings, say: Say, *, worker: bool, demo: bool = Fals
         if worker:
             chores = (*site.assistant.chores, *site.reach.chores)
             await stack.enter_async_context(working(site.log, parts.worker.run, *chores))
-        if demo and await fill(site):
+        if demo is not None and await demo.fill(site.store, site.workspaces):
             say(DEMO)
         for line in await _welcome(site, listening):
             say(line)
@@ -80,7 +79,7 @@ def _collect_rarely() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-async def site_of(settings: Settings, parts: Parts, *, demo: bool = False) -> Site:
+async def site_of(settings: Settings, parts: Parts, *, demo: Demo | None = None) -> Site:
     """Raises Misconfigured if the policy does not load: a server without its policy must not start."""
     store = parts.store
     await store.secret_key(WORKSPACE)  # makes the workspace on the first start

@@ -11,7 +11,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from interlock.app.workspaces import Doors
-from interlock.chat.toolbox import OF_AGENTS, agent_tool, always_asks
+from interlock.chat.tool import Tool
+from interlock.chat.tool_registry import OF_AGENTS, agent_tool, always_asks
 from interlock.config.agents import AGENT
 from interlock.config.models import Agent
 from interlock.core.call import MAX_NAME, QUESTION, ToolCall, ToolSpec, propose
@@ -23,7 +24,6 @@ from interlock.policy.explain import By, Prospect, outlook
 from interlock.presenters.text import needs
 from interlock.runtime.durations import optional_rfc3339, rfc3339, show_duration
 from interlock.server.agents import Everything, everything, may_lift
-from interlock.tools.tool import Tool
 from interlock.web.proposing import team_of
 from interlock.web.routing import LOOKERS, Caller, Here, fails, may
 from interlock.web.site import Site

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 from pydantic import Field
 
 from interlock.app.workspaces import Known
+from interlock.chat.tool_registry import Registered
 from interlock.config.models import Action, is_ready
 from interlock.core.call import MAX_WORDS, QUESTION, Caller, ToolCall, ToolSpec, propose
 from interlock.core.changing import made
@@ -23,7 +24,6 @@ from interlock.core.pins import Pins, doubt_about
 from interlock.core.policy import People, Stage, imitation, mixed_alphabets
 from interlock.core.ports import User
 from interlock.presenters.approval import outcome_json
-from interlock.registered import Registered
 from interlock.runtime.durations import parse_duration
 from interlock.web.asgi import Answer, Body, Many, encoded
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from interlock.accounts.accounts import Accounts
 from interlock.app.workspaces import Workspaces
-from interlock.assistant import Assistant
+from interlock.chat.assistant import Assistant
+from interlock.chat.tool_registry import Registered
 from interlock.config.models import Action, Settings
 from interlock.core.attempts import Attempts
 from interlock.core.ports import Clock
 from interlock.notify.service import Reach
-from interlock.registered import Registered
 from interlock.storage.store import SqlStore
 from interlock.web.aside import Aside
 from interlock.web.logs import Log

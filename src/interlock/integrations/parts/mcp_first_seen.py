@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
+from interlock.chat.mcp.definition import Definitions, identity
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Error
 from interlock.core.ports import Records, Shelf
-from interlock.tools.mcp.definition import Definitions, identity
 
 KIND = "mcp_tool"
 MAX_KEPT = 20  # definitions of one tool

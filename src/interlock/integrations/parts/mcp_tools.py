@@ -9,6 +9,7 @@ from typing import Any
 
 from mcp_types import INTERNAL_ERROR, JSONRPCError, JSONRPCRequest
 
+from interlock.chat.mcp.definition import Check, says_it_only_reads, spec_of
 from interlock.config.models import McpServer
 from interlock.core.call import Args
 from interlock.core.errors import InvalidRequest
@@ -17,7 +18,6 @@ from interlock.integrations.parts.mcp_first_seen import FirstSeen
 from interlock.integrations.parts.mcp_frames import Reply, called, envelope_of
 from interlock.integrations.parts.mcp_merge import Merged
 from interlock.integrations.parts.mcp_upstream import Lost, Upstream
-from interlock.tools.mcp.definition import Check, says_it_only_reads, spec_of
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import anyio
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, RequestId
 
+from interlock.chat.mcp.transport import Complaints, reached
 from interlock.config.models import McpServer
 from interlock.integrations.parts.mcp_frames import OURS, Object, Reply, headers_of, is_modern, request
-from interlock.tools.mcp.transport import Complaints, reached
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from interlock.app.bootstrap import doors_of, wire
 from interlock.app.workspaces import Workspaces
-from interlock.assistant import assistant_of
+from interlock.chat.assistant import assistant_of
 from interlock.config.models import Settings
 from interlock.notify.service import reach_of
 from interlock.protocols import found

@@ -19,11 +19,11 @@ from urllib.parse import urljoin
 
 import httpx2
 
+from interlock.chat.tool import Kit, Tool, Use, schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
 from interlock.net.address_policy import Egress, Target, target_of
 from interlock.net.ssrf import Pinned
-from interlock.tools.tool import Kit, Tool, Use, schema
 
 T = TypeVar("T")
 Headers = dict[str, str]

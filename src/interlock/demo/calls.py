@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from interlock.app.workspaces import Doors
+from interlock.app.workspaces import Doors, Workspaces
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Reject, Reviewer
 from interlock.core.outcome import Waiting
 from interlock.demo import content
 from interlock.demo.linear import content as issues
-from interlock.web.site import Site
+from interlock.storage.store import SqlStore
 
 WORKSPACE = "default"
 AUTHOR = "demo"
@@ -45,16 +45,16 @@ CALLS: tuple[tuple[ToolSpec, dict[str, object]], ...] = (
 )
 
 
-async def fill(site: Site) -> bool:
+async def fill(store: SqlStore, workspaces: Workspaces) -> bool:
     """False if there is something already: what is made up must not stand between what is real."""
-    records = site.store.records(WORKSPACE)
+    records = store.records(WORKSPACE)
     await content.fill(records)
     await issues.fill(records)
-    if (await site.store.stats(WORKSPACE)).by_status:
+    if (await store.stats(WORKSPACE)).by_status:
         return False
-    if await site.store.policy(WORKSPACE) is None:
-        await site.workspaces.put_policy(WORKSPACE, POLICY, AUTHOR, "The demo.")
-    doors = await site.workspaces.doors(WORKSPACE)
+    if await store.policy(WORKSPACE) is None:
+        await workspaces.put_policy(WORKSPACE, POLICY, AUTHOR, "The demo.")
+    doors = await workspaces.doors(WORKSPACE)
     for number, (spec, args) in enumerate(CALLS):
         await _proposed(doors, spec, args, f"demo-{number}")
     await _asked(doors)

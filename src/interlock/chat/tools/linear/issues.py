@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from interlock.chat.tool import Use
+from interlock.chat.tools.linear import documents, names
+from interlock.chat.tools.linear.api import Linear, Node, id_of, inner, nodes, once, whole, words
 from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
-from interlock.tools.linear_api import documents, names
-from interlock.tools.linear_api.talk import Linear, Node, id_of, inner, nodes, once, whole, words
-from interlock.tools.tool import Use
 
 FEW = 20
 NOT_SO = "It is not as it was to be."  # the failure that led to looking is told, not this

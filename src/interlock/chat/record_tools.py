@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches, unified_diff
 
+from interlock.chat.tool import Tool, Use, schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import ToolFailed
 from interlock.core.ports import Record, Records, Shelf
-from interlock.tools.tool import Tool, Use, schema
 
 NEAR = 3
 ALIKE = 0.5  # of 1: a guess that is far off only misleads

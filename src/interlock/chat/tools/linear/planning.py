@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from interlock.chat.tool import Use
+from interlock.chat.tools.linear import documents, names
+from interlock.chat.tools.linear.api import Linear, id_of, inner, once, whole, words
+from interlock.chat.tools.linear.issues import NOT_SO, given, text
 from interlock.core.call import Args
 from interlock.core.errors import ToolFailed
-from interlock.tools.linear_api import documents, names
-from interlock.tools.linear_api.issues import NOT_SO, given, text
-from interlock.tools.linear_api.talk import Linear, id_of, inner, once, whole, words
-from interlock.tools.tool import Use
 
 SUMMARY = 255  # characters of a project's description; what is longer is its content
 

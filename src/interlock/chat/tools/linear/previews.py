@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 
+from interlock.chat.tools.linear import documents, names
+from interlock.chat.tools.linear.api import Linear, Node, inner, nodes, words
+from interlock.chat.tools.linear.issues import new_issue, text, usable
+from interlock.chat.tools.linear.planning import cycle_shown, dates_of
+from interlock.chat.tools.linear.sentences import PRIORITIES
 from interlock.core.call import Args
-from interlock.tools.linear_api import documents, names
-from interlock.tools.linear_api.issues import new_issue, text, usable
-from interlock.tools.linear_api.planning import cycle_shown, dates_of
-from interlock.tools.linear_api.sentences import PRIORITIES
-from interlock.tools.linear_api.talk import Linear, Node, inner, nodes, words
 
 UNASSIGNED = "nobody"
 MOST_NAMED = 10

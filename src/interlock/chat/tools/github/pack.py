@@ -1,8 +1,4 @@
-"""GitHub: issues, comments, pull requests and reviews. Settings: `token`, and `url` for a server of your own.
-
-GitHub has no idempotency key. So what is written carries a hidden mark made of the call's key, which is looked for
-before each try, in all that changed since shortly before the first try: a second try makes nothing a second time.
-"""
+"""The tools of the pack: what each is called, takes and says."""
 
 from __future__ import annotations
 
@@ -12,12 +8,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
 
+from interlock.chat.tool import Kit, Tool, Use, schema
+from interlock.chat.tools.github.api import GitHub, Json, Lost, Talk, github_of
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import EffectUnknown, ToolFailed
 from interlock.core.ports import Records
 from interlock.runtime.durations import rfc3339
-from interlock.tools.github_talk import GitHub, Json, Lost, Talk, github_of
-from interlock.tools.tool import Kit, Tool, Use, schema
 
 LIMIT = 30
 MOST = 100

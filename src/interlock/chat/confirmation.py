@@ -8,7 +8,7 @@ from interlock.app.gate import preview_of
 from interlock.app.inbox import covers_of
 from interlock.chat import results
 from interlock.chat.agents import Desk
-from interlock.chat.held import Held
+from interlock.chat.thread_lease import Held
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.claims import judge

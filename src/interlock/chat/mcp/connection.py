@@ -13,12 +13,12 @@ from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
 
+from interlock.chat.mcp.answer import answer_of
+from interlock.chat.mcp.definition import Check, Definition, Definitions, define
+from interlock.chat.mcp.transport import Complaints, reached
+from interlock.chat.tool import Tool, Use
 from interlock.config.models import McpServer
 from interlock.core.errors import EffectUnknown, InvalidRequest, ToolFailed
-from interlock.tools.mcp.answer import answer_of
-from interlock.tools.mcp.definition import Check, Definition, Definitions, define
-from interlock.tools.mcp.transport import Complaints, reached
-from interlock.tools.tool import Tool, Use
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100

@@ -15,8 +15,8 @@ from uuid import UUID
 
 import httpx2
 
+from interlock.chat.tool import Kit
 from interlock.core.errors import EffectUnknown, Misconfigured, ToolFailed
-from interlock.tools.tool import Kit
 
 ADDRESS = "https://api.linear.app/graphql"
 PATIENCE = 20.0  # seconds

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
+from interlock.chat.tool import Kit, Tool, Use, schema
 from interlock.core.call import ToolSpec
 from interlock.core.errors import ToolFailed
 from interlock.core.ports import Documents, Passage
-from interlock.tools.tool import Kit, Tool, Use, schema
 
 MAX_WORDS = 16  # of a query
 MAX_WORD = 64

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypedDict, cast
 
+from interlock.chat.record_tools import changing, difference, find, reading, take, text
+from interlock.chat.tool import Kit, Tool, schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.ports import Record, Records, Shelf
-from interlock.tools.kept import changing, difference, find, reading, take, text
-from interlock.tools.tool import Kit, Tool, schema
 
 OBJECTIVE, KEY_RESULT, COUNT = "objective", "key_result", "okr_count"
 PREFIXES = {OBJECTIVE: "O", KEY_RESULT: "KR"}

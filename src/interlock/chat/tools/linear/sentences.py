@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from interlock.chat.tools.linear.names import NOBODY
 from interlock.core.call import Args
-from interlock.tools.linear_api.names import NOBODY
 
 PRIORITIES = ("No priority", "Urgent", "High", "Medium", "Low")
 MOST = 200  # characters of one value

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 
+from interlock.chat.mcp.connection import Connection, Pace
+from interlock.chat.mcp.definition import Check
+from interlock.chat.tool import Tool
 from interlock.config.models import McpServer, is_safe
-from interlock.tools.mcp.connection import Connection, Pace
-from interlock.tools.mcp.definition import Check
-from interlock.tools.tool import Tool
 
 
 class McpServers:

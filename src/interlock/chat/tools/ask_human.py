@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from interlock.chat.tool import Kit, Tool, Use, schema
 from interlock.core.call import MAX_WORDS, QUESTION, ToolSpec
 from interlock.core.errors import ToolFailed
-from interlock.tools.tool import Kit, Tool, Use, schema
 
 MAX_CHOICES = 100
 

@@ -1,19 +1,15 @@
-"""Linear: issues, comments, labels, projects and cycles. Settings: `key`, and if wanted `team` and `url`.
-
-Everything that is made gets an id that follows from the call, so a second try of the same call makes nothing new. All
-else sets a value, and to set it twice is to set it once.
-"""
+"""The tools of the pack: what each is called, takes and says."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
+from interlock.chat.tool import Kit, Run, Tool, Use, schema
+from interlock.chat.tools.linear import issues, planning, previews, sentences
+from interlock.chat.tools.linear.api import Access, Linear, access_of
 from interlock.core.call import Args, ToolSpec
 from interlock.core.errors import ToolFailed
-from interlock.tools.linear_api import issues, planning, previews, sentences
-from interlock.tools.linear_api.talk import Access, Linear, access_of
-from interlock.tools.tool import Kit, Run, Tool, Use, schema
 
 Work = Callable[[Linear, Use], Awaitable[object]]
 Look = Callable[[Linear, Args], Awaitable[str]]

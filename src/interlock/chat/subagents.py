@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import NAMESPACE_OID, uuid5
 
-from interlock.chat.held import Held
 from interlock.chat.results import Edit, with_edit
+from interlock.chat.thread_lease import Held
 from interlock.config.agents import AGENT
 from interlock.core import thread as threads
 from interlock.core.call import Args

@@ -6,35 +6,37 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 from interlock.app.workspaces import Workspaces
-from interlock.chat.agents import ASSISTANT, BUILT_IN, Agents
+from interlock.chat.agents import BUILT_IN, Agents
+from interlock.chat.document_folders import Folders
 from interlock.chat.drafts import Drafts
 from interlock.chat.loop import Loop
 from interlock.chat.providers import LaterModel
 from interlock.chat.stream import Follower, Position, Told
 from interlock.chat.threads import Threads
-from interlock.chat.toolbox import Source, Toolbox
+from interlock.chat.tool import Kit
+from interlock.chat.tool_registry import Source, Toolbox
 from interlock.chat.turn import OpenModel, Parts
 from interlock.config.models import DEFAULT_WORKSPACE, Agent, Settings
 from interlock.core.errors import Misconfigured
+from interlock.core.ports import Records
 from interlock.core.prompt import Model
 from interlock.core.thread import Thread
-from interlock.demo.script import ScriptedModel
-from interlock.folders import Folders
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.store import SqlStore
 from interlock.storage.tables.threads import NO_END
-from interlock.tools.tool import Kit
 
 if TYPE_CHECKING:
-    from interlock.tools.mcp.servers import McpServers
+    import httpx2
+
+    from interlock.chat.mcp.servers import McpServers
 
 SCRIPTED = "demo:scripted"
 LOOK_AGAIN = 5.0  # seconds: a wake-up is only a hint
-WRITER = "writer"
 NO_MODEL = "No model is set. Name one for the agent, as model: openai:NAME with OPENAI_API_KEY in the environment"
 
 FIRST = 10.0  # seconds that threads wait for MCP servers when a process starts
@@ -101,8 +103,16 @@ class Assistant:
                 await watch.changed(min(follower.pause or LOOK_AGAIN, LOOK_AGAIN))
 
 
+class Demo(NamedTuple):
+    """What a demo has in place of a configuration: agents, Linear, and content with a few calls to decide."""
+
+    agents: Mapping[str, Agent]
+    linear: Callable[[Records], httpx2.AsyncBaseTransport]
+    fill: Callable[[SqlStore, Workspaces], Awaitable[bool]]
+
+
 def assistant_of(
-    settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log, *, demo: bool = False
+    settings: Settings, store: SqlStore, workspaces: Workspaces, log: Log, *, demo: Demo | None = None
 ) -> Assistant:
     mcp = _mcp_servers(settings, log)
     agents, toolbox, open_model = equipment_of(settings, store, [] if mcp is None else [mcp.tools], demo=demo)
@@ -123,10 +133,10 @@ class Equipment(NamedTuple):
 
 
 def equipment_of(
-    settings: Settings, store: SqlStore, sources: Sequence[Source] = (), *, demo: bool = False
+    settings: Settings, store: SqlStore, sources: Sequence[Source] = (), *, demo: Demo | None = None
 ) -> Equipment:
     return Equipment(
-        Agents(settings.agents, _demo_agents() if demo else BUILT_IN),
+        Agents(settings.agents, BUILT_IN if demo is None else demo.agents),
         Toolbox(_Kits(settings, store, demo=demo).make, sources),
         _Models(settings, demo=demo).open,
     )
@@ -141,7 +151,7 @@ def _mcp_servers(settings: Settings, log: Log) -> McpServers | None:
     if not settings.mcp_servers:
         return None
     try:
-        from interlock.tools.mcp.servers import McpServers
+        from interlock.chat.mcp.servers import McpServers
     except ModuleNotFoundError:
         raise Misconfigured('mcp_servers needs more packages: pip install "interlock-gate[mcp]"') from None
     return McpServers(settings.mcp_servers, check_schema, lambda line: log.tell("warning", "mcp", note=line))
@@ -155,20 +165,10 @@ def _folders(settings: Settings, store: SqlStore, log: Log) -> Folders | None:
     )
 
 
-def _demo_agents() -> Mapping[str, Agent]:
-    built_in = BUILT_IN[ASSISTANT]
-    writer = Agent(
-        instructions="You look after the posts of the web site: read, publish, archive and delete them.",
-        tools=("cms",),
-    )
-    assistant = Agent(instructions=built_in.instructions, tools=built_in.tools, agents=(WRITER,))
-    return {ASSISTANT: assistant, WRITER: writer}
-
-
 class _Kits:
     """What packs are given: a workspace's own settings, and never those of another one."""
 
-    def __init__(self, settings: Settings, store: SqlStore, *, demo: bool) -> None:
+    def __init__(self, settings: Settings, store: SqlStore, *, demo: Demo | None) -> None:
         self._settings = settings
         self._store = store
         self._demo = demo
@@ -178,9 +178,7 @@ class _Kits:
         own = self._settings.of(workspace)
         settings = own.tools.get(pack, {})
         if pack == "linear" and self._demo and not settings:
-            from interlock.demo.linear.standin import StandIn
-
-            return Kit(workspace, records, {"key": "lin_api_demo"}, StandIn(records))
+            return Kit(workspace, records, {"key": "lin_api_demo"}, self._demo.linear(records))
         documents = self._store.documents(workspace) if own.documents else None
         return Kit(workspace, records, settings, documents=documents)
 
@@ -188,7 +186,7 @@ class _Kits:
 class _Models:
     """Each is opened once; a name that is empty means the default."""
 
-    def __init__(self, settings: Settings, *, demo: bool) -> None:
+    def __init__(self, settings: Settings, *, demo: Demo | None) -> None:
         self._settings = settings
         self._demo = demo
         self._open: dict[str, Model] = {}
@@ -202,4 +200,6 @@ class _Models:
     def _opened(self, name: str) -> Model:
         if not name:
             raise Misconfigured(f"{NO_MODEL}, or start with --demo for a scripted one.")
-        return ScriptedModel() if name == SCRIPTED else LaterModel(name, self._settings.models)
+        if name == SCRIPTED:
+            return cast(Model, import_module("interlock.demo.script").ScriptedModel())  # nobody else needs it
+        return LaterModel(name, self._settings.models)

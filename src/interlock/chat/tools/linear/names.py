@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from interlock.chat.tools.linear import documents
+from interlock.chat.tools.linear.api import Linear, Missing, Node, nodes, whole, words
 from interlock.core.errors import ToolFailed
-from interlock.tools.linear_api import documents
-from interlock.tools.linear_api.talk import Linear, Missing, Node, nodes, whole, words
 
 NOBODY = "nobody"
 ME = "me"

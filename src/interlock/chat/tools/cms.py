@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypedDict, cast
 
+from interlock.chat.record_tools import changing, difference, find, missing, named, reading, take, text, texts
+from interlock.chat.tool import Kit, Tool, schema
 from interlock.core.call import Args, ToolSpec
 from interlock.core.ports import Record, Records, Shelf
 from interlock.presenters.text import counted
-from interlock.tools.kept import changing, difference, find, missing, named, reading, take, text, texts
-from interlock.tools.tool import Kit, Tool, schema
 
 POST, PAGE, IMAGE = "post", "page", "image"
 POSTS, PAGES, IMAGES = "cms_list_posts", "cms_list_pages", "cms_list_images"

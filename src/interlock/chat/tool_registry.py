@@ -9,15 +9,14 @@ from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 
-from interlock import tools as packs
+from interlock.chat import tools as packs
+from interlock.chat.tool import Kit, Tool, Use, schema
 from interlock.config.agents import AGENT, KnownTool, fits
-from interlock.config.models import Agent
+from interlock.config.models import Action, Agent, is_ready
 from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.errors import ToolFailed
 from interlock.core.names import differs_only_in_case, without_case
-from interlock.tools.tool import Kit, Tool, Use, schema
 
-NOT_PACKS = frozenset({"tool"})
 OF_AGENTS = "agent"  # the source of a tool that is another agent
 
 MakeKit = Callable[[str, str], Kit]  # workspace and pack
@@ -94,11 +93,10 @@ class Toolbox:
 
 
 def _modules() -> Iterator[tuple[str, ModuleType]]:
-    """Every file of the folder is a pack, if it has `reads` or `writes`; one whose extra is missing is left out."""
+    """Every file or folder there is a pack; one whose extra is missing is left out."""
     for found in iter_modules(packs.__path__):
-        if not found.ispkg and found.name not in NOT_PACKS:
-            with suppress(ModuleNotFoundError):
-                yield found.name, import_module(f"{packs.__name__}.{found.name}")
+        with suppress(ModuleNotFoundError):
+            yield found.name, import_module(f"{packs.__name__}.{found.name}")
 
 
 def _sides(module: ModuleType) -> list[str]:
@@ -132,3 +130,41 @@ def agent_tool(name: str) -> Tool:
 
 async def _not_run(_: Use) -> object:
     raise ToolFailed("An agent is not run as a tool.")  # the loop opens a thread for it instead
+
+
+class Registered:
+    def __init__(self, actions: Mapping[str, Action], toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._actions = actions
+        self._odd = tuple(name for name in actions if not name.isascii())
+        self._by_case = {without_case(name): actions[name] for name in reversed(list(actions))}
+
+    def action(self, name: str) -> Action | None:
+        """A configured action, by its name in any case."""
+        return self._actions.get(name) or self._by_case.get(without_case(name))
+
+    def spec(self, workspace: str, tool: str) -> ToolSpec | None:
+        """A tool of a pack or of a configured MCP server, or a configured action; in any case, as rules read names.
+
+        Its preview is for the agent of the chat: another program's call does not make the server look things up.
+        """
+        return self.spec_of(workspace, tool, self.action(tool))
+
+    def spec_of(self, workspace: str, tool: str, action: Action | None) -> ToolSpec | None:
+        """The same; `action` is the one of its name."""
+        if action is not None and not is_ready(action):
+            return ToolSpec(tool, "write", action.schema)
+        known = self._toolbox.spec_like(workspace, tool)
+        return None if known is None else replace(known, name=tool, preview=None)
+
+    def names(self, workspace: str) -> set[str]:
+        """Those of actions that nobody configured are among them."""
+        return {*self._toolbox.all(workspace), *self._actions}
+
+    def odd_names(self, workspace: str) -> tuple[str, ...]:
+        """Those that are not plain ASCII, so that a plain name could be mistaken for one of them."""
+        return (*self._toolbox.odd_names(workspace), *self._odd)
+
+    def specs(self, workspace: str) -> dict[str, ToolSpec]:
+        found = {name: self.spec(workspace, name) for name in self.names(workspace)}
+        return {name: spec for name, spec in found.items() if spec is not None}
