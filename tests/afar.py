@@ -10,8 +10,6 @@ import httpx2
 
 from interlock.app.bootstrap import Parts
 from interlock.app.gate import Execution
-from interlock.client import Client, Standing
-from interlock.client.shapes import afar
 from interlock.config.models import Settings
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import read
@@ -19,6 +17,8 @@ from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Outcome
 from interlock.core.policy import Policy
+from interlock.sdk.client import Client
+from interlock.sdk.codec import Standing, afar
 from interlock.server.app import build
 from interlock.server.serve import site_of
 from interlock.web.site import Site

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from interlock import Interlock
-from interlock.library.agent import Agent
+from interlock.sdk.agent import Agent
 
 TOP = Path(__file__).resolve().parents[2]
 PATH = "/srv/x/" + "a" * 120

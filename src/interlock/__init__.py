@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         StoreUnavailable,
     )
     from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
-    from interlock.library import Interlock
+    from interlock.sdk.interlock import Interlock
 
 _ROOMS = {
     "core.call": ("ToolCall", "ToolSpec", "propose"),
@@ -34,7 +34,7 @@ _ROOMS = {
         "StoreUnavailable",
     ),
     "core.outcome": ("Answered", "Finished", "Proceed", "Refused", "Waiting", "declined"),
-    "library": ("Interlock",),
+    "sdk.interlock": ("Interlock",),
 }
 
 __version__ = "0.1.0"

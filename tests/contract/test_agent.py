@@ -28,7 +28,7 @@ from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidRequest
 from interlock.core.identity import Bindings
 from interlock.core.outcome import Proceed
-from interlock.library.agent import LONG, Agent, Ran, short, told
+from interlock.sdk.agent import LONG, Agent, Ran, short, told
 from tests.places import Place
 from tests.support import BOB
 

@@ -14,7 +14,7 @@ from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.pause import MAX_STATE, Pause
-from interlock.library.agent import Agent, Ran
+from interlock.sdk.agent import Agent, Ran
 from tests.support import approve
 
 SEND = ToolSpec("send", "write")

@@ -469,7 +469,7 @@ async def test_it_works_as_a_context_manager(where: dict[str, Any]) -> None:
 
 def test_a_failed_call_known_from_before_is_a_failure() -> None:
     from interlock.core.outcome import Finished
-    from interlock.library.live import not_run
+    from interlock.sdk.session import not_run
 
     assert isinstance(not_run(Finished("failed", None, "boom", "id"), "t"), CallFailed)
     assert isinstance(not_run(Answered("hm", "id"), "t"), CallAnswered)

@@ -15,9 +15,9 @@ from interlock.cli.hook_door import Local
 from interlock.cli.shared import Options
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting
-from interlock.library.interlock import Interlock
 from interlock.policy.explain import explain
 from interlock.policy.own_file import OwnPolicy
+from interlock.sdk.interlock import Interlock
 from interlock.server.serve import site_of
 from interlock.web.site import Site
 from tests.places import Place

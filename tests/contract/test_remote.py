@@ -10,7 +10,6 @@ import pytest
 
 from interlock import Answered, Approve, Interlock, Proceed, Reject, Respond, Seen, StoreUnavailable, Waiting, propose
 from interlock.app.bootstrap import Parts, wire
-from interlock.client import Client, SyncClient
 from interlock.core.call import ToolSpec
 from interlock.core.errors import (
     AlreadyDecided,
@@ -26,6 +25,7 @@ from interlock.core.errors import (
 )
 from interlock.core.event import Stored
 from interlock.core.ports import Query
+from interlock.sdk.client import Client, SyncClient
 from tests.cutting import Act, Between, between
 from tests.places import Place
 from tests.serving import make_keys, serving_here

@@ -20,10 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from interlock import Interlock, Misconfigured, StoreUnavailable, propose
-from interlock.client import Client, SyncClient, shapes
-from interlock.client.address import address_of
 from interlock.core import errors
 from interlock.core.errors import Conflict, Error, InvalidDecision, InvalidRequest
+from interlock.sdk import codec
+from interlock.sdk.client import Client, SyncClient
+from interlock.sdk.transport import address_of
 from tests.cutting import stranger
 
 CALL = propose("send", {"to": "a"}, "run", "1")
@@ -160,7 +161,7 @@ def test_every_error_of_the_doors_comes_back_as_itself() -> None:
     assert len(kinds) > 20
     for kind in kinds:
         made = kind("Do this.", approval_id="x")
-        again = shapes.error_of(made.status, made.to_json())
+        again = codec.error_of(made.status, made.to_json())
         assert (type(again), again.message, again.ids) == (kind, "Do this.", {"approval_id": "x"})
 
 
@@ -170,13 +171,13 @@ def test_an_error_that_only_a_server_has_is_the_nearest_that_programs_know() -> 
         (421, "wrong_host", Misconfigured),
         (409, "in_progress", Conflict),
     ):
-        assert type(shapes.error_of(status, {"error": code, "message": "m"})) is kind
-    assert type(shapes.error_of(500, {"error": "internal", "message": "m"})) is StoreUnavailable
+        assert type(codec.error_of(status, {"error": code, "message": "m"})) is kind
+    assert type(codec.error_of(500, {"error": "internal", "message": "m"})) is StoreUnavailable
 
 
 def test_problems_of_a_decision_come_back_with_their_places() -> None:
     made = InvalidDecision("No.", [errors.Problem("/args/x", "missing")], approval_id="x")
-    again = shapes.error_of(422, made.to_json())
+    again = codec.error_of(422, made.to_json())
     assert isinstance(again, InvalidDecision)
     assert again.problems == made.problems
 

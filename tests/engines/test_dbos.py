@@ -26,9 +26,9 @@ PAID = ["before", {"paid": 40}, "after"]
 STEP = "dbos._sys_db:SystemDatabase.record_operation_result"
 END = "dbos._sys_db:SystemDatabase.update_workflow_outcome"
 FORK = "dbos._sys_db:SystemDatabase.fork_workflow"
-ATTEMPT = "interlock.library.agent:Agent.attempt"
-PAUSE = "interlock.library.agent:Agent.pause"
-OVER = "interlock.library.embedded:Embedded.resumed"
+ATTEMPT = "interlock.sdk.agent:Agent.attempt"
+PAUSE = "interlock.sdk.agent:Agent.pause"
+OVER = "interlock.sdk.embedded:Embedded.resumed"
 # What a run passes, in this order. Each kills a process that got there; the next process comes one further.
 BEFORE_PEOPLE = (
     (PAUSE, "before"),  # nothing is known of the run yet

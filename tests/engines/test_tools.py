@@ -16,7 +16,7 @@ from interlock.core.errors import EffectUnknown, Misconfigured, StoreUnavailable
 from interlock.engines.parts.tools import Look, Tools, options
 from interlock.engines.temporal import Asked
 from interlock.engines.temporal import Tools as TemporalTools
-from interlock.library.agent import Agent
+from interlock.sdk.agent import Agent
 
 WRITE = options("write", "", (), ())
 READ = options("read", "", (), ())

@@ -25,10 +25,10 @@ from typing import Any
 import httpx2
 
 from interlock.app.bootstrap import wire
-from interlock.client import Client
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import AlreadyStarted, Error
 from interlock.core.outcome import Proceed, Waiting
+from interlock.sdk.client import Client
 from tests.faults import http_server, judging
 from tests.faults.storm import opened
 from tests.serving import Served, keys_at, serving

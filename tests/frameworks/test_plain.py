@@ -14,7 +14,7 @@ from interlock import Approve, Edit, Interlock, Reject, Seen, ToolSpec
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Decision
 from interlock.core.ports import Query
-from interlock.library.agent import Agent
+from interlock.sdk.agent import Agent
 from tests.frameworks.outside import ROOT
 from tests.places import File
 from tests.standins.checking import misfits

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from interlock.app.bootstrap import wall_clock
 from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.outcome import Waiting
-from interlock.library import ASK
+from interlock.sdk.interlock import ASK
 from tests.journeys.programs import Shell
 from tests.support import Clock, approve, call, opened, pending
 

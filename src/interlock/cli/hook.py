@@ -184,9 +184,9 @@ def _own_policy(setup: Setup, settings: Settings) -> OwnPolicy | None:
 
 @asynccontextmanager
 async def _server(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
-    from interlock.library.choosing import Options, side_of
-    from interlock.library.sides import Program
     from interlock.runtime.loop_thread import Bridge
+    from interlock.sdk.backend import Program
+    from interlock.sdk.interlock import Options, side_of
 
     program = Program(setup.workspace, setup.agent, os_user(), "hook", lease)
     side = side_of(setup.url, program, Options(key=setup.key or None, insecure=setup.insecure), None)

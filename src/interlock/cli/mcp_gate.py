@@ -17,8 +17,8 @@ from interlock.config.load import gate_token, handed_on, key_of_agent
 from interlock.config.models import InlinePolicy, McpServer, PolicyFile
 from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp import PATH, Door, McpGate, Offer, Waits, mcp_gate
-from interlock.library.interlock import Interlock
 from interlock.runtime.json_schema import check_schema
+from interlock.sdk.interlock import Interlock
 from interlock.web.running import on_signal
 
 if TYPE_CHECKING:

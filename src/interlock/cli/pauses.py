@@ -17,8 +17,8 @@ from interlock.config.load import key_of_agent
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
 from interlock.core.pause import Pause
-from interlock.library.interlock import Interlock
 from interlock.runtime.durations import rfc3339
+from interlock.sdk.interlock import Interlock
 from interlock.storage.tables.pauses import Whose
 from interlock.web.running import on_signal
 

@@ -31,8 +31,8 @@ from interlock.core.errors import (
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
 from interlock.engines.parts.calling import called
-from interlock.library.agent import Agent, Ran, misfit, short, told
-from interlock.library.functions import stored_result
+from interlock.sdk.agent import Agent, Ran, misfit, short, told
+from interlock.sdk.functions import stored_result
 
 Workflow = Callable[[Any], Awaitable[Any]]
 ACTIVE = ("PENDING", "ENQUEUED", "DELAYED")

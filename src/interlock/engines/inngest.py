@@ -18,8 +18,8 @@ import inngest  # type: ignore[import-not-found, unused-ignore]  # it lies in an
 
 from interlock.core.errors import Misconfigured, NotRun
 from interlock.engines.parts.tools import FIRST_WAIT, LONGEST_WAIT, Look, Tools, options
-from interlock.library.agent import Agent
-from interlock.library.functions import Function
+from interlock.sdk.agent import Agent
+from interlock.sdk.functions import Function
 
 ENGINE = "inngest"
 SHOWN = 8  # characters of a call's id in the names of its steps

@@ -20,8 +20,8 @@ from interlock.core.canonical import read
 from interlock.core.errors import Error, InvalidRequest, Stale
 from interlock.core.outcome import Outcome, Waiting
 from interlock.engines.parts.calling import called
-from interlock.library.agent import Agent, Ran, misfit, told
-from interlock.library.functions import stored_result
+from interlock.sdk.agent import Agent, Ran, misfit, told
+from interlock.sdk.functions import stored_result
 
 T = TypeVar("T")
 RUN = "restate:"  # begins the run id of an invocation: the channel of that name is told of it

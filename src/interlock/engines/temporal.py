@@ -21,8 +21,8 @@ from temporalio.exceptions import ApplicationError
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
 from interlock.engines.parts import tools as parts
 from interlock.engines.parts.tools import FIRST_WAIT, LONGEST_WAIT, Look, options
-from interlock.library.agent import Agent
-from interlock.library.functions import Function
+from interlock.sdk.agent import Agent
+from interlock.sdk.functions import Function
 
 ENGINE = "temporal"
 LOOK = "interlock_look"

@@ -27,7 +27,7 @@ from interlock.integrations.parts.claude_code_words import (
 )
 
 if TYPE_CHECKING:
-    from interlock.library.agent import Agent
+    from interlock.sdk.agent import Agent
 
 UNDECIDED = ("deny", "ask", "defer")
 WAIT = 540.0  # seconds: a hook that Claude Code ends after its own limit, 600 by default, has decided nothing

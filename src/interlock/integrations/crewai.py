@@ -16,7 +16,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import Error, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.library.agent import Agent, Ran, short, told
+from interlock.sdk.agent import Agent, Ran, short, told
 
 
 def gated(

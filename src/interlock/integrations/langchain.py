@@ -41,7 +41,7 @@ from interlock.integrations.parts.langchain_steps import (
     reply,
 )
 from interlock.integrations.parts.langchain_tools import Known, known, turn_of, words_of
-from interlock.library.agent import Agent, Ran
+from interlock.sdk.agent import Agent, Ran
 
 __all__ = ["Gate", "InterlockMiddleware", "approvals_field", "each_call", "gated_subagents", "resumer"]
 Who = Callable[[Config], str]

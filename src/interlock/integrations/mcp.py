@@ -24,7 +24,7 @@ from interlock.integrations.parts.mcp_http import PATH, Door, HttpGate
 from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
 from interlock.integrations.parts.mcp_session import Session, Tell, Unanswered
 from interlock.integrations.parts.mcp_tools import Offer
-from interlock.library.agent import Agent
+from interlock.sdk.agent import Agent
 
 __all__ = ["PATH", "Door", "McpGate", "Offer", "Waits", "mcp_gate"]
 MAX_LINE = 16 * 1024 * 1024  # bytes of a frame

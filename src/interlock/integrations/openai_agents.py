@@ -26,7 +26,7 @@ from interlock.integrations.parts.openai_agents_calls import (
     text_of,
     within,
 )
-from interlock.library.agent import Agent, told
+from interlock.sdk.agent import Agent, told
 
 
 def gated(

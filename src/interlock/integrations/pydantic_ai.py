@@ -34,7 +34,7 @@ from interlock.core.canonical import canonical_args
 from interlock.core.errors import BindingBroken, EffectUnknown, InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting
 from interlock.core.pause import Pause
-from interlock.library.agent import Agent, Ran, told
+from interlock.sdk.agent import Agent, Ran, told
 
 Effects = Mapping[str, str | ToolSpec]
 Wait = Literal["", "pause", "inline"]

@@ -20,7 +20,7 @@ from interlock import Interlock, ToolSpec
 from interlock.core.call import Args, ToolCall
 from interlock.core.outcome import Outcome
 from interlock.engines.restate import gated
-from interlock.library.agent import Agent, Ran
+from interlock.sdk.agent import Agent, Ran
 
 JOB: dict[str, Any] = json.loads(sys.argv[1])
 TAKES = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}

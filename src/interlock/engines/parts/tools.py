@@ -15,9 +15,9 @@ from interlock.core.canonical import canonical, read
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured, NotRun
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.engines.parts.calling import called
-from interlock.library.agent import Agent, Ran, told
-from interlock.library.functions import Function, function_of, stored_result
-from interlock.library.live import not_run
+from interlock.sdk.agent import Agent, Ran, told
+from interlock.sdk.functions import Function, function_of, stored_result
+from interlock.sdk.session import not_run
 
 FIRST_WAIT = timedelta(seconds=15)  # before a workflow looks again by itself; then twice as long each time
 LONGEST_WAIT = timedelta(minutes=15)

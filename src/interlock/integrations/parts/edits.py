@@ -7,7 +7,7 @@ import json
 from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical_args, digest
 from interlock.core.outcome import Finished, Outcome
-from interlock.library.agent import Ran
+from interlock.sdk.agent import Ran
 
 EDITED = "A reviewer changed the arguments before it ran"
 

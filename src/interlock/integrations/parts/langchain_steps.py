@@ -21,7 +21,7 @@ from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Waiting
 from interlock.integrations.parts.langchain_interrupts import Mark, Question, mark_of, sentence_of
 from interlock.integrations.parts.langchain_tools import content_of, once, text_of
-from interlock.library.agent import Agent, Ran, told
+from interlock.sdk.agent import Agent, Ran, told
 
 Config = Mapping[str, Any]
 Handler = Callable[[Any], Any]

@@ -21,7 +21,7 @@ from interlock.integrations.parts.mcp_inbound import CALL_MEMBERS, Rejections
 from interlock.integrations.parts.mcp_state import Numbers, State, is_sealed, seal, unseal
 from interlock.integrations.parts.mcp_upstream import Lost
 from interlock.integrations.parts.mcp_words import error_text, pending, result_of, said
-from interlock.library.agent import Agent, Ran
+from interlock.sdk.agent import Agent, Ran
 
 TICK = 5.0  # seconds between two notices of progress
 SMALL = 1e-6  # a step of progress that leaves room for the server's own

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from interlock.core.outcome import Answered, Finished, Outcome, Refused
 from interlock.integrations.parts.mcp_frames import Object
-from interlock.library.agent import told
+from interlock.sdk.agent import told
 
 MAX_ERROR = 2_000
 EARLIER = (

@@ -19,7 +19,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical_args, digest
 from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Proceed, Waiting
-from interlock.library.agent import Agent, Ran, told
+from interlock.sdk.agent import Agent, Ran, told
 
 EDITED = "A reviewer changed the arguments before it ran"
 MADE_UP = (408, -32000, -32001)  # codes that an MCP client gives by itself: too late, and closed

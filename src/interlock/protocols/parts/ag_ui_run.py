@@ -31,7 +31,7 @@ from interlock.chat.stream import Place, Position, Told, tell
 from interlock.core.approval import Approval
 from interlock.core.thread import Line
 from interlock.presenters.approval import view_json
-from interlock.protocols.parts import ag_ui_shapes as shapes
+from interlock.protocols.parts import ag_ui_shapes
 from interlock.protocols.parts.ag_ui_room import Names, Room, asks
 from interlock.web.wishes import Wishes
 
@@ -68,7 +68,7 @@ class Run:
         self._opening = known if opening else None
         self._follower = room.site.assistant.follower(room.thread, self.position)
         self._begun = False
-        self._calls = shapes.names_of(known)
+        self._calls = ag_ui_shapes.names_of(known)
         self._words: tuple[int, str] | None = None  # what is being said: behind which line, and the message's id
         self._parent = (0, "")  # the message that calls belong to, by the line of the reply
         self._cards: Sequence[Approval] = ()
@@ -117,7 +117,7 @@ class Run:
             case "started":
                 return [self._started(), *(() if self._opening is None else await self._snapshots(self._opening))]
             case "delta" if data.get("reset"):  # there is no other way to take words back
-                return [*self._silence(), *await self._snapshots(await self._room.lines(shapes.fill, line))]
+                return [*self._silence(), *await self._snapshots(await self._room.lines(ag_ui_shapes.fill, line))]
             case "delta":
                 return list(self._speak(line, data["content"]))
             case "tool_call_start":
@@ -128,7 +128,7 @@ class Run:
                 return [*self._silence(), RunErrorEvent(message=data["error"], code=data["status"])]
             case "interrupt":
                 cards = [card.id for card in self._cards]
-                lines = await self._room.lines(lambda found: shapes.fill(found) and asks(found, cards))
+                lines = await self._room.lines(lambda found: ag_ui_shapes.fill(found) and asks(found, cards))
                 outcome = RunFinishedInterruptOutcome(interrupts=await self._interrupts(lines))
                 return [*self._silence(), *await self._snapshots(lines), self._finished(outcome)]
             case _:
@@ -160,8 +160,8 @@ class Run:
         if self._parent[0] != line:
             self._parent = line, self._words[1] if self._words else f"{self._names.run}:{line}-calls"
         [reply] = await room.site.store.threads.lines(room.thread.workspace, room.thread.id, line - 1, line + 1)
-        self._calls |= shapes.names_of([reply])
-        calls = shapes.tool_calls_of(reply, await self._wishes())
+        self._calls |= ag_ui_shapes.names_of([reply])
+        calls = ag_ui_shapes.tool_calls_of(reply, await self._wishes())
         call = next(each for each in calls if each.id == self._calls[name])
         return [
             *self._silence(),
@@ -177,7 +177,7 @@ class Run:
         return ToolCallResultEvent(
             message_id=f"{self._names.run}:{name}-result",
             tool_call_id=name,
-            content=shapes.result_of(call["result"]),
+            content=ag_ui_shapes.result_of(call["result"]),
             role="tool",
             metadata={"status": call["status"]},
         )
@@ -189,26 +189,26 @@ class Run:
         waiting = [card.id for card in self._cards]
         ours = {"thread": thread.id, "agent": thread.agent, "status": thread.status, "approvals": waiting}
         given = self._names.state if isinstance(self._names.state, dict) else {}
-        messages = shapes.recent(await self._messages(lines))
+        messages = ag_ui_shapes.recent(await self._messages(lines))
         return [StateSnapshotEvent(snapshot={**given, "interlock": ours}), MessagesSnapshotEvent(messages=messages)]
 
     async def _shortened(self) -> list[BaseEvent]:
         """Of a long thread the client is told to drop the beginning, or it could not post its next message."""
-        messages = await self._messages(await self._room.lines(shapes.fill))
-        kept = shapes.recent(messages)
+        messages = await self._messages(await self._room.lines(ag_ui_shapes.fill))
+        kept = ag_ui_shapes.recent(messages)
         return [MessagesSnapshotEvent(messages=kept)] if len(kept) < len(messages) else []
 
     async def _messages(self, lines: Sequence[Line]) -> list[Message]:
-        return list(shapes.messages_of(lines, self._room.thread.id, await self._wishes()))
+        return list(ag_ui_shapes.messages_of(lines, self._room.thread.id, await self._wishes()))
 
     async def _interrupts(self, lines: Sequence[Line]) -> list[Interrupt]:
-        room, begun, found = self._room, shapes.delegations_of(lines), list[Interrupt]()
+        room, begun, found = self._room, ag_ui_shapes.delegations_of(lines), list[Interrupt]()
         asked = {line.body["approval"]: line.n for line in lines if line.kind == "asked"}
         for card in sorted(self._cards, key=lambda each: asked.get(each.id, 0)):
             view = await room.doors.inbox.show(room.thread.workspace, card.id)
             told = view_json(view, room.site.clock(), room.reviewer)
             link = f"{room.site.public_url}/a/{card.id}"
-            found.append(shapes.interrupt_of(told, await self._call_of(card, begun), link))
+            found.append(ag_ui_shapes.interrupt_of(told, await self._call_of(card, begun), link))
         return found
 
     async def _call_of(self, card: Approval, begun: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.pause import Pause, delay
-from interlock.library.live import Live
+from interlock.sdk.session import Live
 
 
 class Resuming:

@@ -9,8 +9,6 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from interlock.app.gate import Execution
-from interlock.client import Client, Standing
-from interlock.client.client import BRIEF
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, read
 from interlock.core.decision import Decision, Reviewer
@@ -18,9 +16,11 @@ from interlock.core.errors import Error, Misconfigured, StoreUnavailable
 from interlock.core.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pause import Pause
-from interlock.library.sides import GAVE_UP, Program
 from interlock.runtime.loop_thread import Bridge
 from interlock.runtime.process_identity import is_dead
+from interlock.sdk.backend import GAVE_UP, Program
+from interlock.sdk.client import BRIEF, Client
+from interlock.sdk.codec import Standing
 
 T = TypeVar("T")
 NOTED = 10_000  # calls of which it is known to which tool they belong

@@ -13,13 +13,13 @@ from interlock.core.canonical import canonical, digest, read
 from interlock.core.errors import EffectUnknown, InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, Waiting, declined
 from interlock.core.pause import Pause, check_pause
-from interlock.library.functions import stored_result
-from interlock.library.live import Go, Live
-from interlock.library.resuming import Resuming
 from interlock.runtime.loop_thread import Bridge
+from interlock.sdk.functions import stored_result
+from interlock.sdk.resume import Resuming
+from interlock.sdk.session import Go, Live
 
 if TYPE_CHECKING:
-    from interlock.library.interlock import Interlock
+    from interlock.sdk.interlock import Interlock
 
 T = TypeVar("T")
 LONG = 150  # characters of an id that is taken as it is

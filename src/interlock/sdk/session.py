@@ -26,7 +26,7 @@ from interlock.core.errors import (
 )
 from interlock.core.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
-from interlock.library.sides import GAVE_UP, Program, Side
+from interlock.sdk.backend import GAVE_UP, Program, Side
 
 FROZEN_PAUSE = 1.0  # seconds between two starts of a call that is frozen
 

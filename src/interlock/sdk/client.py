@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from interlock.app.gate import Execution, preview_of
-from interlock.client import shapes
-from interlock.client.address import address_of
-from interlock.client.shapes import Standing, Told
-from interlock.client.talk import FOREVER, PATIENCE, Talk
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.conversation import Question
 from interlock.core.decision import Decision
@@ -23,6 +19,10 @@ from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import MAX_BODY, Pause
 from interlock.faults import Point
+from interlock.runtime.loop_thread import Bridge
+from interlock.sdk import codec
+from interlock.sdk.codec import Standing, Told
+from interlock.sdk.transport import FOREVER, PATIENCE, Talk, address_of
 
 API = 1  # of the server's interface, as `POST /api/runs` names it
 HOLD = 20.0  # seconds that the server holds back an answer
@@ -68,10 +68,10 @@ class Client:
         """The description and the preview are made here, where the tool is; the server gets their text."""
         shown = redact(call.args, spec, self._cover)
         described = spec.sentence(shown.value) if spec.describe else ""
-        return shapes.proposal(call, spec, described, await preview_of(spec, call))
+        return codec.proposal(call, spec, described, await preview_of(spec, call))
 
     async def check_as(self, proposal: Mapping[str, object]) -> Outcome:
-        return shapes.outcome_of(await self._talk.post("/api/calls", proposal))
+        return codec.outcome_of(await self._talk.post("/api/calls", proposal))
 
     async def ask(
         self,
@@ -90,7 +90,7 @@ class Client:
         return await self.ask_as(propose(QUESTION, args, run_id, call_id, **more))
 
     async def ask_as(self, call: ToolCall) -> Outcome:
-        return shapes.outcome_of(await self._talk.post("/api/questions", shapes.question(call)))
+        return codec.outcome_of(await self._talk.post("/api/questions", codec.question(call)))
 
     async def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
         """Goes on by itself when the server was away, for as long as the caller wants.
@@ -108,7 +108,7 @@ class Client:
                 answer=hold + SLACK,
                 patience=FOREVER if timeout is None else max(left, BRIEF),
             )
-            outcome = shapes.outcome_of(told)
+            outcome = codec.outcome_of(told)
             if not isinstance(outcome, Waiting) or now() >= deadline:
                 return outcome
             if heard is not None and max(outcome.questions, default=0) > heard:
@@ -121,10 +121,10 @@ class Client:
         """
         now = asyncio.get_running_loop().time
         began = now()
-        body = {"lease_seconds": self._lease, "spec_sha256": shapes.afar(spec).sha256 if spec else ""}
+        body = {"lease_seconds": self._lease, "spec_sha256": codec.afar(spec).sha256 if spec else ""}
         named = {"idempotency-key": attempt} if attempt else _once()
         told = await self._post(approval_id, "start", body, headers=named, otherwise=NOT_STARTED)
-        execution = shapes.execution_of(approval_id, told)
+        execution = codec.execution_of(approval_id, told)
         if now() - began > self._lease / 3:
             await self.renew(approval_id, execution.fence)
         return execution
@@ -132,21 +132,21 @@ class Client:
     async def renew(self, approval_id: str, fence: int) -> Standing:
         body = {"fence": fence, "lease_seconds": self._lease}
         told = await self._post(approval_id, "renew", body, patience=self._lease / 3)
-        return shapes.standing_of(approval_id, told)
+        return codec.standing_of(approval_id, told)
 
     async def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Standing:
         """With `error` the call ended as failed. Told twice is told once."""
         body = {"fence": fence, "ok": not error} | ({"error": error} if error else {"result": result})
-        return shapes.standing_of(approval_id, await self._post(approval_id, "finish", body, otherwise=NOT_FINISHED))
+        return codec.standing_of(approval_id, await self._post(approval_id, "finish", body, otherwise=NOT_FINISHED))
 
     async def abandon(self, approval_id: str, fence: int) -> Standing:
         """The tool was interrupted: nobody knows how far it came."""
         told = await self._post(approval_id, "abandon", {"fence": fence}, patience=BRIEF, otherwise=NOT_FINISHED)
-        return shapes.standing_of(approval_id, told)
+        return codec.standing_of(approval_id, told)
 
     async def cancel(self, approval_id: str, reason: str = "") -> Standing:
         told = await self._post(approval_id, "cancel", {"reason": reason[:500]}, headers=_once(), patience=BRIEF)
-        return shapes.standing_of(approval_id, told)
+        return codec.standing_of(approval_id, told)
 
     # What people ask about a call
 
@@ -158,7 +158,7 @@ class Client:
     async def answer(self, approval_id: str, number: int, text: str) -> Standing:
         """Decides nothing; people see it beside the card."""
         told = await self._post(approval_id, "answer", {"number": number, "text": text}, headers=_once())
-        return shapes.standing_of(approval_id, told)
+        return codec.standing_of(approval_id, told)
 
     # A person's key
 
@@ -172,8 +172,8 @@ class Client:
         if reviewer != name:
             raise Forbidden(f"This is the key of {name}, who cannot decide as {reviewer}. Use the key of {reviewer}.")
         path = f"/api/approvals/{_segment(approval_id)}/decision"
-        told = await self._talk.post(path, shapes.decision_json(decision), headers=_once())
-        return shapes.standing_of(approval_id, told)
+        told = await self._talk.post(path, codec.decision_json(decision), headers=_once())
+        return codec.standing_of(approval_id, told)
 
     # Runs
 
@@ -211,7 +211,7 @@ class Client:
     async def pause(self, agent: str, run_id: str, called: str, state: bytes) -> Pause:
         """`called` is what the framework calls the run. Told twice, the second one counts."""
         body = {"agent": agent, "run_id": run_id, "called": called, "state": b64encode(state).decode()}
-        return shapes.pause_of(await self._talk.post("/api/pauses", body, most=MAX_BODY), state)
+        return codec.pause_of(await self._talk.post("/api/pauses", body, most=MAX_BODY), state)
 
     async def paused(self, agent: str = "") -> Sequence[Pause]:
         """Without their state, those that wait longest first; at most 10,000."""
@@ -219,7 +219,7 @@ class Client:
         cursor: str | None = ""
         while cursor is not None and len(found) < LISTED:
             told = await self._talk.get("/api/pauses", {"agent": agent, "cursor": cursor, "limit": "1000"})
-            found += [shapes.pause_of(each) for each in told["items"]]
+            found += [codec.pause_of(each) for each in told["items"]]
             cursor = told["next"]
         return found
 
@@ -246,7 +246,7 @@ class Client:
             told = await self._talk.post("/api/pauses/claim", body | named, answer=hold + SLACK, patience=patience)
             gone = [each for each in told["held"] if is_dead(each)][:100]
             if told["items"] or (now() >= deadline and not gone):
-                return [shapes.pause_of(each) for each in told["items"]]
+                return [codec.pause_of(each) for each in told["items"]]
             hold = 0.0 if gone else min(HOLD, left)
 
     async def renew_pause(self, run_id: str, fence: int) -> None:
@@ -296,3 +296,73 @@ def _segment(name: str) -> str:
     if not name or not all(char.isalnum() or char in "-_.:" for char in name) or set(name) <= {"."}:
         raise NotFound(f"{name[:100]!r} is not an id.")
     return name
+
+
+T = TypeVar("T")
+
+
+class SyncClient:
+    """Takes what `Client` takes. May be used by several threads."""
+
+    def __init__(self, url: str, key: str | None, **options: Any) -> None:
+        self._client = Client(url, key, **options)
+        self._bridge = Bridge()
+
+    def __repr__(self) -> str:
+        return f"Sync{self._client!r}"
+
+    def check(self, call: ToolCall, spec: ToolSpec | None = None) -> Outcome:
+        return self._run(self._client.check(call, spec))
+
+    def ask(
+        self,
+        question: str,
+        *,
+        run_id: str,
+        call_id: str,
+        choices: Sequence[str] = (),
+        schema: Mapping[str, object] | None = None,
+        **more: object,
+    ) -> Outcome:
+        asked = self._client.ask(question, run_id=run_id, call_id=call_id, choices=choices, schema=schema, **more)
+        return self._run(asked)
+
+    def wait(self, approval_id: str, timeout: float | None = None, *, heard: int | None = None) -> Outcome:
+        return self._run(self._client.wait(approval_id, timeout, heard=heard))
+
+    def start(self, approval_id: str, spec: ToolSpec | None = None, *, attempt: str = "") -> Execution:
+        return self._run(self._client.start(approval_id, spec, attempt=attempt))
+
+    def renew(self, approval_id: str, fence: int) -> Standing:
+        return self._run(self._client.renew(approval_id, fence))
+
+    def finish(self, approval_id: str, fence: int, result: object = None, *, error: str = "") -> Standing:
+        return self._run(self._client.finish(approval_id, fence, result, error=error))
+
+    def abandon(self, approval_id: str, fence: int) -> Standing:
+        return self._run(self._client.abandon(approval_id, fence))
+
+    def cancel(self, approval_id: str, reason: str = "") -> Standing:
+        return self._run(self._client.cancel(approval_id, reason))
+
+    def questions(self, approval_id: str) -> Sequence[Question]:
+        return self._run(self._client.questions(approval_id))
+
+    def answer(self, approval_id: str, number: int, text: str) -> Standing:
+        return self._run(self._client.answer(approval_id, number, text))
+
+    def decide(self, approval_id: str, decision: Decision, reviewer: str = "") -> Standing:
+        return self._run(self._client.decide(approval_id, decision, reviewer))
+
+    def close(self) -> None:
+        self._run(self._client.close())
+        self._bridge.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._bridge.run(work)

@@ -22,11 +22,11 @@ from interlock.core.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
 from interlock.core.ports import Records
-from interlock.library.sides import GAVE_UP, Program
 from interlock.policy.file import read_policy
 from interlock.policy.own_file import OwnPolicy, StalePolicy
 from interlock.runtime.loop_thread import Bridge
 from interlock.runtime.process_identity import is_dead
+from interlock.sdk.backend import GAVE_UP, Program
 from interlock.storage.tables.pauses import Holder as Resumer
 from interlock.storage.tables.pauses import Whose
 

@@ -11,28 +11,33 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from interlock import faults
-from interlock.app.bootstrap import approval_link, os_user
+from interlock.app.bootstrap import approval_link, os_user, wire
 from interlock.app.gate import Execution
 from interlock.config.load import fault_plan
 from interlock.core.call import QUESTION, ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.errors import CallUnknown, NotRun
+from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
-from interlock.library.agent import Agent, carried_out, carried_out_sync
-from interlock.library.choosing import Options, side_of
-from interlock.library.functions import Function, function_of, stored_result
-from interlock.library.live import Known, Live, not_run
-from interlock.library.sides import Program, Side, Standing
+from interlock.faults import Point
+from interlock.runtime.durations import parse_duration
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.loop_thread import Bridge
 from interlock.runtime.process_identity import this_runner
+from interlock.sdk.agent import Agent, carried_out, carried_out_sync
+from interlock.sdk.backend import Program, Side, Standing
+from interlock.sdk.client import Client
+from interlock.sdk.embedded import Embedded
+from interlock.sdk.functions import Function, function_of, stored_result
+from interlock.sdk.remote import Remote
+from interlock.sdk.session import Known, Live, not_run
 
 ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")
 
@@ -326,3 +331,47 @@ def _is_finished(error: BaseException | None) -> bool:
     if isinstance(error, CallUnknown):
         return False
     return error is None or isinstance(error, KeyboardInterrupt | asyncio.CancelledError | NotRun)
+
+
+ELSEWHERE = {
+    "policy": "its own policy counts. Put it in force there (interlock policy put FILE).",
+    "tool_approvals": "set it there, under agents: in interlock.yaml.",
+    "retention": "it erases by its own storage.retention, in interlock.yaml.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was given; None or empty is not given."""
+
+    policy: str | Path | Mapping[str, Any] | None = None
+    tool_approvals: Mapping[str, bool] | None = None
+    retention: str | None = None
+    key: str | None = field(default=None, repr=False)
+    insecure: bool = False
+
+
+def side_of(url: str, program: Program, options: Options, point: Point | None) -> Side:
+    match url.partition("://")[0].lower():
+        case "http" | "https":
+            return _server(url, program, options, point)
+        case _:
+            return _database(url, program, options, point)
+
+
+def _server(url: str, program: Program, options: Options, point: Point | None) -> Side:
+    for name, where in ELSEWHERE.items():
+        if getattr(options, name) is not None:
+            raise Misconfigured(f"{name}= does not go with a server: {where}")
+    if program.workspace != "default":
+        raise Misconfigured("workspace= does not go with a server: a key belongs to one workspace, and leads there.")
+    lease = program.lease / 1000
+    return Remote(Client(url, options.key, lease_seconds=lease, insecure=options.insecure, point=point), program)
+
+
+def _database(url: str, program: Program, options: Options, point: Point | None) -> Side:
+    if options.key is not None:
+        raise Misconfigured("key= goes with a server's address, such as https://interlock.example alone.")
+    kept_for = None if options.retention is None else parse_duration(options.retention)
+    toggles = {program.agent: dict(options.tool_approvals or {})}
+    return Embedded(wire(url, point=point, retention=kept_for), program, options.policy, toggles)
