@@ -14,9 +14,9 @@ from interlock.app.bootstrap import wire
 from interlock.chat.stream import Position
 from interlock.config.load import load_settings
 from interlock.core.identity import Principal
+from interlock.server.lifecycle import working
 from interlock.server.serve import site_of
-from interlock.web.running import working
-from interlock.web.site import Site
+from interlock.server.state import Site
 
 MESSAGES = ("list objectives", 'create an objective "Answer within a day"', "ask me which colour to use")
 

@@ -56,7 +56,7 @@ def test() -> int:
 def made_types() -> str:
     with tempfile.TemporaryDirectory() as folder:
         document, types = Path(folder, "openapi.json"), Path(folder, "schema.d.ts")
-        command = [sys.executable, "-m", "interlock.server.document.handbook", "--openapi"]
+        command = [sys.executable, "-m", "interlock.server.openapi.reference", "--openapi"]
         document.write_bytes(subprocess.run(command, cwd=TOP, check=True, capture_output=True).stdout)
         node("openapi-typescript/bin/cli.js", str(document), "-o", str(types), quiet=True)
         return types.read_text()

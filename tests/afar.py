@@ -21,7 +21,7 @@ from interlock.sdk.client import Client
 from interlock.sdk.codec import Standing, afar
 from interlock.server.app import build
 from interlock.server.serve import site_of
-from interlock.web.site import Site
+from interlock.server.state import Site
 
 URL = "http://127.0.0.1:8321"
 

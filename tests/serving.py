@@ -23,8 +23,8 @@ import httpx2
 from interlock.app.bootstrap import Parts, wire
 from interlock.config.models import Quotas, Settings
 from interlock.config.models import Server as Serving
+from interlock.server.logs import Log
 from interlock.server.serve import Server, site_of
-from interlock.web.logs import Log
 from tests.audit_events import SERVER_STARTED
 
 INTERLOCK = (sys.executable, "-m", "interlock")

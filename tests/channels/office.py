@@ -9,7 +9,7 @@ from interlock.app.workspaces import Workspaces
 from interlock.config.models import Channel, Escalation, Routing, Settings
 from interlock.core.delivery import Status
 from interlock.notify.service import reach_of
-from interlock.web.logs import Log
+from interlock.server.logs import Log
 
 URL = "https://interlock.example"
 STATUSES: tuple[Status, ...] = ("due", "sending", "sent", "parked", "dropped", "grouped")

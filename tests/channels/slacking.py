@@ -18,7 +18,7 @@ from interlock.core.ports import User
 from interlock.notify.dispatcher import Courier
 from interlock.server.app import build
 from interlock.server.serve import site_of
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.places import Place
 from tests.standins.slack import APP, BOT, SECRET, Json, Open, Post, Slack, served
 from tests.support import Clock, call, opened, pending, status

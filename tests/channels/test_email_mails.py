@@ -18,7 +18,7 @@ from interlock.core.message import Recipient
 from interlock.core.ports import User
 from interlock.notify.channel import Kit, opened
 from interlock.notify.service import Reach, reach_of
-from interlock.web.logs import Log
+from interlock.server.logs import Log
 from tests.standins.mail_server import Mail, MailServer, valid
 from tests.support import BOB, OK, WRITE, Clock, approve, pending
 from tests.support import opened as opened_parts

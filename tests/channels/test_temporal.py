@@ -19,7 +19,7 @@ from interlock.core.message import Message, Purpose
 from interlock.notify.channel import Answering, Channel, Kit, Later, Never, opened
 from interlock.notify.channels.temporal import Temporal as Kind
 from interlock.notify.service import reach_of
-from interlock.web.logs import Log
+from interlock.server.logs import Log
 from tests.channels.messages import PURPOSES, message, topic
 from tests.standins.temporal import Temporal, Trouble, temporal
 from tests.support import Clock, approve, pending

@@ -15,8 +15,8 @@ from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Settings
 from interlock.core.outcome import Waiting
 from interlock.core.ports import User
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.asking import Got, ask
 from tests.serving import make_keys
 from tests.support import WRITE, Clock, call, kinds, pending, status

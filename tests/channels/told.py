@@ -9,7 +9,7 @@ from interlock.core.message import Message
 from interlock.core.routes import Routes
 from interlock.notify.dispatcher import Courier
 from interlock.notify.service import Reach
-from interlock.web.logs import Log
+from interlock.server.logs import Log
 
 
 class Told:

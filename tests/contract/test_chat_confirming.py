@@ -14,7 +14,7 @@ from interlock.core.errors import ModelFailed, NotFound
 from interlock.core.ports import Query, User
 from interlock.core.prompt import Replied, Wish
 from interlock.core.thread import Thread
-from interlock.web.idempotency import place_of
+from interlock.server.idempotency import place_of
 from tests.chatting import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
 from tests.places import Place
 from tests.support import Clock

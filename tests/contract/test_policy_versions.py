@@ -19,7 +19,7 @@ from interlock.policy.explain import explain
 from interlock.policy.own_file import OwnPolicy
 from interlock.sdk.interlock import Interlock
 from interlock.server.serve import site_of
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.places import Place
 from tests.support import WRITE, Clock, call, opened
 

@@ -12,8 +12,8 @@ from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
 from interlock.core.errors import Forbidden
 from interlock.runtime.durations import rfc3339
-from interlock.server import plots
-from interlock.server.plots import DAY, HOUR, plotted
+from interlock.server import stats_history as plots
+from interlock.server.stats_history import DAY, HOUR, plotted
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, READ, START, Clock, approve, call, pending
 

@@ -17,9 +17,9 @@ from interlock.core.routes import Means, Routes
 from interlock.notify.channel import Gone, Later, Reception
 from interlock.notify.dispatcher import Courier
 from interlock.notify.service import Reach
+from interlock.notify.status import send_again
 from interlock.notify.workspace_channels import WorkspaceChannels
-from interlock.web.channel_states import send_again
-from interlock.web.logs import Log
+from interlock.server.logs import Log
 from tests.channels.told import Set, Told
 from tests.support import Clock, approve, kinds, pending
 

@@ -16,7 +16,7 @@ from interlock.core.approval import Approval
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.notify.service import reach_of
-from interlock.web.logs import Log
+from interlock.server.logs import Log
 from tests.frameworks.desk import Desk
 from tests.frameworks.outside import PATIENCE, Effects
 from tests.journeys.programs import wait_until

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from interlock.web.asgi import App, Message
+from interlock.server.http import App, Message
 
 HOST = "127.0.0.1:8321"
 STREAM = b"text/event-stream"

@@ -13,8 +13,8 @@ from interlock.chat.turn import Parts
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Delta, Prompt, Replied, Wish
 from interlock.runtime.process_identity import is_dead, this_runner
-from interlock.web.asgi import App, Message
-from interlock.web.site import Site
+from interlock.server.http import App, Message
+from interlock.server.state import Site
 from tests.server.asking import scope_of
 
 PATIENCE = 100.0  # seconds for what certainly comes, on a busy machine

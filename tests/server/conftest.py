@@ -10,13 +10,13 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.config.models import Settings
-from interlock.protocols import found
 from interlock.server.app import build, hot_routes
-from interlock.server.document.openapi import Document
+from interlock.server.auth import Auth
+from interlock.server.middleware.request import Entrance
+from interlock.server.openapi.document import Document
+from interlock.server.protocols import found
 from interlock.server.serve import site_of
-from interlock.web.auth import Auth
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.places import Place
 from tests.server import matrix
 from tests.server.asking import ask

@@ -21,10 +21,10 @@ from interlock.core import thread
 from interlock.core.binding import LIVES, Claim, signed
 from interlock.core.delivery import Way, parked, trial_of
 from interlock.core.identity import ROLES, Bindings
+from interlock.notify.status import identity_id
+from interlock.server.http import App
+from interlock.server.router import Hot, Live
 from interlock.storage.tables.deliveries import Identity
-from interlock.web.asgi import App
-from interlock.web.channel_states import identity_id
-from interlock.web.front import Hot, Live
 from tests.server.asking import HOST, Got, ask
 from tests.serving import make_keys
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from interlock import __version__
 from interlock.config.models import Storage
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.asking import ask
 from tests.server.conftest import As
 

@@ -15,7 +15,7 @@ from interlock.core.errors import Misconfigured
 from interlock.core.ports import User
 from interlock.demo.equipment import DEMO
 from interlock.server.serve import site_of
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.serving import make_keys

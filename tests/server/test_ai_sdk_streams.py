@@ -10,8 +10,8 @@ import pytest
 
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Wish
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.chats import Following, Speaker, speaking
 from tests.support import Clock
 

@@ -16,10 +16,11 @@ import pytest
 from interlock.app.bootstrap import Parts
 from interlock.config.models import Audit, Settings, Storage
 from interlock.runtime.durations import rfc3339
-from interlock.server import audit, verifying
-from interlock.server.audit import Verifications
+from interlock.server import audit_jobs as verifying
+from interlock.server.routes import audit
+from interlock.server.routes.audit import Verifications
+from interlock.server.state import Site
 from interlock.signing import make_key
-from interlock.web.site import Site
 from tests.places import Place
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose

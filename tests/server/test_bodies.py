@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.web import front
+from interlock.server import router as front
 from tests.places import File
 from tests.server import matrix
 from tests.server.asking import ask, scope_of

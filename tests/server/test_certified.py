@@ -9,7 +9,7 @@ import pytest
 
 from interlock.app.bootstrap import wall_clock
 from interlock.config.models import Oidc, Server, Settings
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.identity import CLIENT, SECRET
 from tests.provider import MISSING, certified, is_installed, sign_in
 from tests.server.conftest import As

@@ -21,8 +21,8 @@ from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Settings, WorkspaceSettings
 from interlock.core.delivery import Way, new
 from interlock.notify.channel import KINDS, kind_of
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.asking import Got, ask
 from tests.serving import make_keys
 from tests.standins.slack import signed

@@ -11,7 +11,7 @@ from interlock.core.errors import DeliveryFailed
 from interlock.core.message import Message
 from interlock.notify.channel import Gone, Later, Never
 from interlock.notify.dispatcher import Courier
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.support import Clock

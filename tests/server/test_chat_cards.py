@@ -6,8 +6,8 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.core.prompt import Result, Wish
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.chats import Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import Clock

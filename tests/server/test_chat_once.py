@@ -10,9 +10,9 @@ from interlock.app.bootstrap import Parts, wire_store
 from interlock.config.models import Settings
 from interlock.core.prompt import Wish
 from interlock.server.app import build
+from interlock.server.middleware.request import Entrance
 from interlock.server.serve import site_of
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.chats import Following, Speaker, folded, speaking
 from tests.server.conftest import As
 

@@ -11,8 +11,8 @@ from interlock.app import audit
 from interlock.app.bootstrap import Parts
 from interlock.core.erasure import Erased, Erasure
 from interlock.core.prompt import Wish
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.places import Place
 from tests.server.asking import ask
 from tests.server.chats import Following, Speaker, speaking

@@ -9,9 +9,10 @@ import pytest
 from interlock.app.bootstrap import Parts
 from interlock.core.errors import ModelFailed
 from interlock.core.prompt import Wish
-from interlock.web import entrance, readers
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware import request as entrance
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
+from interlock.server.streams import thread_stream as readers
 from tests.server.chats import PATIENCE, Event, Following, Speaker, folded, speaking
 from tests.server.conftest import As
 from tests.support import ADA, Clock, approve

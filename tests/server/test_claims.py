@@ -15,7 +15,7 @@ from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.identity import Bindings
 from interlock.runtime.durations import rfc3339
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import Clock
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import uvicorn
 
-from interlock.server.connection import MAX_HEAD, Connection
-from interlock.web.asgi import Answer, Receive, Scope, Send, send_answer
+from interlock.server.http import Answer, Receive, Scope, Send, send_answer
+from interlock.server.serve import MAX_HEAD, Connection
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 Connect = Callable[[], Any]

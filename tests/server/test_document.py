@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from interlock.server.document.handbook import handbook
-from interlock.server.document.openapi import Document, body_models, operations
 from interlock.server.models import Shown
+from interlock.server.openapi.document import Document, body_models, operations
+from interlock.server.openapi.reference import handbook
 from tests.places import File
 from tests.server.conftest import As
 from tests.server.test_calls import propose
@@ -46,7 +46,7 @@ async def test_every_route_says_what_it_does_who_may_and_how_it_fails(document: 
 async def test_every_body_has_an_example_that_fits(document: Document) -> None:
     for method, path, operation in operations(document):
         for kind, content in operation.get("requestBody", {}).get("content", {}).items():
-            assert "example" in content, f"{method} {path}: give an example in server/document/examples.py"
+            assert "example" in content, f"{method} {path}: give an example in server/openapi/examples.py"
             if kind == "application/json":
                 assert fits(document, content["schema"], content["example"]), f"{method} {path}"
 
@@ -101,4 +101,4 @@ async def test_the_page_is_plain_and_has_every_route(client: As, document: Docum
 
 async def test_the_handbook_is_up_to_date(document: Document) -> None:
     stored = (Path(__file__).parents[2] / "docs" / "http.md").read_text()
-    assert handbook(document) == stored, "run: python -m interlock.server.document.handbook > docs/http.md"
+    assert handbook(document) == stored, "run: python -m interlock.server.openapi.reference > docs/http.md"

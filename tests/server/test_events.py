@@ -16,9 +16,10 @@ from interlock.core.erasure import Erasure
 from interlock.core.errors import StoreUnavailable
 from interlock.core.ledger import Entry
 from interlock.presenters.approval import entry_json
-from interlock.web import sse, tail
-from interlock.web.asgi import App, Message
-from interlock.web.site import Site
+from interlock.server.http import App, Message
+from interlock.server.state import Site
+from interlock.server.streams import ledger_stream as tail
+from interlock.server.streams import sse
 from tests.server.chats import PATIENCE
 from tests.serving import make_keys
 from tests.support import ADA, approve, pending
@@ -353,7 +354,7 @@ async def test_a_feed_that_skips_or_repeats_would_be_found_out(
 async def test_who_does_not_read_is_dropped_and_slows_nobody_down(
     parts: Parts, keys: dict[str, str], listen: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.web.stream.STALLED", 0.2)
+    monkeypatch.setattr("interlock.server.streams.subscriber.STALLED", 0.2)
     monkeypatch.setattr(tail, "STALLED", 0.2)
     stalled, well = listen(keys["viewer"]), listen(keys["viewer"])
     await stalled.until(lambda each: each.text)

@@ -13,7 +13,7 @@ from interlock.config.models import Action, Settings
 from interlock.core.call import ToolSpec
 from interlock.core.identity import Bindings
 from interlock.policy.templates import template
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 
 UNBOUND = "as a call with an agent key that is bound to nobody: what it says of its tool is a claim"

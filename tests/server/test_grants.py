@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.server.test_calls import propose
 from tests.serving import make_keys

@@ -10,9 +10,9 @@ from interlock.core.call import propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
 from interlock.core.outcome import Proceed, Waiting
-from interlock.web.asgi import encoded
-from interlock.web.proposing import Proposed, declared_spec
-from interlock.web.site import Site
+from interlock.server.http import encoded
+from interlock.server.proposals import Proposed, declared_spec
+from interlock.server.state import Site
 
 ALLOW = "version: 1\nrules:\n  - name: r\n    tools: [write_it]\n    then: allow\n"
 ONE = Principal("default", "one", "agent", credential="ilk_1")

@@ -9,8 +9,8 @@ import pytest
 
 from interlock.config.models import Quotas, Server, Settings
 from interlock.core.erasure import Erasure
+from interlock.server.state import Site
 from interlock.storage.tables.idempotency import PATIENCE, Place
-from interlock.web.site import Site
 from tests.places import Place as Database
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose

@@ -10,7 +10,7 @@ import pytest
 from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Settings
 from interlock.notify.service import FrontDesk
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import Clock
 

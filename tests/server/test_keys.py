@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from interlock.core.identity import RECENT
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import Clock
 

@@ -16,13 +16,13 @@ from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Routing, Server, Settings
 from interlock.core.ports import User
 from interlock.notify.service import LINK_LIVES
-from interlock.server import links
 from interlock.server.app import build
+from interlock.server.logs import Log
+from interlock.server.middleware.request import Entrance
 from interlock.server.models import Shown
+from interlock.server.routes import links
 from interlock.server.serve import site_of
-from interlock.web.entrance import Entrance
-from interlock.web.logs import Log
-from interlock.web.site import CODE_ASKS, Site
+from interlock.server.state import CODE_ASKS, Site
 from tests.places import Place
 from tests.server.conftest import As
 from tests.standins.mail_server import MailServer, mail_server

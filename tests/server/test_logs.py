@@ -12,10 +12,10 @@ import httpx2
 import pytest
 
 from interlock.config.models import Server, Settings
-from interlock.web.asgi import Receive, Scope, Send
-from interlock.web.entrance import Entrance
-from interlock.web.logs import MOST, Log, Passed
-from interlock.web.site import Site
+from interlock.server.http import Receive, Scope, Send
+from interlock.server.logs import MOST, Log, Passed
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, decide, propose
 from tests.support import START, Clock

@@ -12,9 +12,9 @@ import pytest
 from interlock.core.event import Moment
 from interlock.core.prompt import Wish
 from interlock.core.thread import Move, New, Place, open_thread
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from interlock.storage.tables.threads import SqlThreads
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
 from tests.server.chats import Following, Speaker, speaking
 from tests.server.test_ai_sdk_streams import parts, posted
 
@@ -108,7 +108,7 @@ def ran(app: Entrance, key: str, say: str = "", **more: object) -> Following:
 async def test_of_a_long_thread_ag_ui_reads_what_a_snapshot_can_hold(
     app: Entrance, site: Site, keys: Keys, read: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.protocols.parts.ag_ui_shapes.MOST_HISTORY", 2_000)
+    monkeypatch.setattr("interlock.server.protocols.ag_ui.codec.MOST_HISTORY", 2_000)
     key = keys["reviewer"]
     async with speaking(site, Speaker(["Hello."])):
         await done(ran(app, key, "hello"))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.config.models import Channel, Settings, WorkspaceSettings
-from interlock.web.asgi import App, Header, Receive, Scope, Send
+from interlock.server.http import App, Header, Receive, Scope, Send
 from tests.server import matrix
 from tests.server.asking import ask
 from tests.server.matrix import OURS, THEIRS, Operation, World

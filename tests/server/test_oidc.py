@@ -16,7 +16,7 @@ from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
 from interlock.config.models import Oidc, Server, Settings
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests import identity as identities
 from tests.identity import CLIENT, SECRET, Identity, identity, new_key
 from tests.server.conftest import As

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from interlock.app.bootstrap import Parts, file_of
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.places import Place
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose

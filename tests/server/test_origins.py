@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from interlock.server.app import build
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.places import File
 from tests.server.asking import Got, ask
 

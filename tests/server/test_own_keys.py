@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from interlock.runtime.durations import rfc3339
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import Clock
 

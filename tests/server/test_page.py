@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from interlock.server import page
+from interlock.server import static as page
 from tests.places import File
 from tests.server.conftest import As
 

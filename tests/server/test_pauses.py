@@ -12,8 +12,8 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.core.pause import MAX_BODY, MAX_STATE
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.asking import PATIENCE, ask, scope_of
 from tests.server.conftest import As
 from tests.support import Clock, approve, pending

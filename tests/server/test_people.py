@@ -10,7 +10,7 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.runtime.durations import rfc3339
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.serving import make_keys
 from tests.support import Clock

@@ -14,7 +14,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import Conflict, DeniedNow
 from interlock.core.pins import MAX_DECLARED
 from interlock.server.serve import site_of
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import Clock, faults, kinds
 

@@ -12,7 +12,7 @@ from interlock.app.bootstrap import Parts
 from interlock.config.models import InlinePolicy, Settings
 from interlock.server.app import build
 from interlock.server.serve import site_of
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.server.test_calls import CALL, propose
 

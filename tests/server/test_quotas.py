@@ -16,8 +16,8 @@ from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import TooManyRequests
 from interlock.core.execution import MAX_LATE
 from interlock.core.identity import Bindings, Principal
-from interlock.web.quotas import QuotaKeeper
-from interlock.web.site import Site
+from interlock.server.quotas import QuotaKeeper
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import Clock, kinds
 

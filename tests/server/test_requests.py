@@ -14,8 +14,8 @@ from interlock.config.models import Action, Settings, Verification
 from interlock.core.call import ToolSpec
 from interlock.core.freeze import Freeze
 from interlock.runtime.durations import rfc3339
-from interlock.server.requests import Resumed
-from interlock.web.site import Site
+from interlock.server.routes.external import Resumed
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.serving import make_keys
 from tests.support import Clock, Parts, kinds

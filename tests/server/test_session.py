@@ -9,7 +9,7 @@ import pytest
 
 from interlock.config.models import Server, Settings
 from interlock.server.app import build
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import Clock
 

@@ -11,8 +11,8 @@ import pytest
 
 from interlock.config.models import Server, Settings
 from interlock.server.app import build
+from interlock.server.middleware.request import Entrance
 from interlock.server.serve import site_of
-from interlock.web.entrance import Entrance
 from tests.server.asking import ask
 from tests.serving import make_keys
 from tests.support import Clock, opened

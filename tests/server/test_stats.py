@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.server.stats import Counted, Plotted
+from interlock.server.routes.stats import Counted, Plotted
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.serving import make_keys

@@ -23,7 +23,8 @@ from interlock.app.bootstrap import Parts
 from interlock.config.models import Settings
 from interlock.core.decision import Reject
 from interlock.server.serve import Server, site_of
-from interlock.web import stream, tail
+from interlock.server.streams import ledger_stream as tail
+from interlock.server.streams import subscriber as stream
 from tests.places import Place
 from tests.serving import Served, keys_at, make_keys, serving
 from tests.support import BOB, Clock, opened, pending

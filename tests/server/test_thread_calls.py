@@ -8,7 +8,7 @@ from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec, propose
 from interlock.core.outcome import Waiting
 from interlock.core.thread import PREFIX
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import ADA, approve
 

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from interlock.core.prompt import Wish
-from interlock.web.entrance import Entrance
-from interlock.web.site import Site
+from interlock.server.middleware.request import Entrance
+from interlock.server.state import Site
 from tests.server.chats import Following, Speaker, speaking
 from tests.server.conftest import As
 

@@ -10,7 +10,7 @@ import pytest
 
 from interlock.config.models import Agent, Settings
 from interlock.core.identity import Principal
-from interlock.web.site import Site
+from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.support import Clock

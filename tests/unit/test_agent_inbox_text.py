@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from interlock.core.card import make_card
 from interlock.core.errors import InvalidDecision
-from interlock.protocols.parts.agent_inbox_text import answer_of, boxed, coerced, described, in_code, survives
+from interlock.server.protocols.agent_inbox.text import answer_of, boxed, coerced, described, in_code, survives
 
 POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"], "additionalProperties": False}
 KINDS: dict[str, Any] = {

@@ -13,8 +13,8 @@ from interlock.cli.equipment import equipment
 from interlock.config.models import Agent, McpServer, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion
+from interlock.server.logs import Log
 from interlock.storage.engine.metrics import Check
-from interlock.web.logs import Log
 
 SCRIPTED = "demo:scripted"
 SECRET = "sk-never-shown"

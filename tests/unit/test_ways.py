@@ -20,8 +20,8 @@ from interlock.notify.service import Reach, reach_of
 from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
+from interlock.server.logs import Log
 from interlock.storage.engine.metrics import Check
-from interlock.web.logs import Log
 
 SECRET = "xoxb-never-shown"
 SLACK = Channel("slack", {"token": SECRET, "signing_secret": "s" * 32})

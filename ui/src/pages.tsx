@@ -14,7 +14,7 @@ const Settings = lazy(() => import("./pages/settings/settings"));
 const SignIn = lazy(() => import("./pages/signin/signin"));
 const Welcome = lazy(() => import("./pages/signin/welcome"));
 
-/** Every address that the server answers with this page; its list is in server/page.py. */
+/** Every address that the server answers with this page; its list is in server/static.py. */
 export function Pages() {
   return (
     <Suspense fallback={<Loading />}>

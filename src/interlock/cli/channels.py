@@ -13,7 +13,7 @@ from interlock.config.models import DASHBOARD
 from interlock.core.card import visible
 from interlock.core.errors import NotFound
 from interlock.notify.service import Reach
-from interlock.web.channel_states import State, state_json, states
+from interlock.notify.status import State, state_json, states
 
 app = typer.Typer()
 

@@ -14,8 +14,8 @@ from interlock.core.card import visible
 from interlock.core.delivery import Delivery
 from interlock.core.errors import InvalidRequest, NotFound
 from interlock.notify.service import Reach
+from interlock.notify.status import delivery_json, send_again
 from interlock.storage.tables.deliveries import NEWEST
-from interlock.web.channel_states import delivery_json, send_again
 
 app = typer.Typer()
 

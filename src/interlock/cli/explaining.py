@@ -20,9 +20,9 @@ from interlock.core.ports import User
 from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.file import Loaded
 from interlock.policy.own_file import configured_policy
+from interlock.server.explain import Question
+from interlock.server.proposals import known_spec
 from interlock.storage.store import SqlStore
-from interlock.web.explaining import Question
-from interlock.web.proposing import known_spec
 
 
 @dataclass(frozen=True)

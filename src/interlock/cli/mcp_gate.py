@@ -19,7 +19,7 @@ from interlock.core.errors import Misconfigured
 from interlock.integrations.mcp import PATH, Door, McpGate, Offer, Waits, mcp_gate
 from interlock.runtime.json_schema import check_schema
 from interlock.sdk.interlock import Interlock
-from interlock.web.running import on_signal
+from interlock.server.lifecycle import on_signal
 
 if TYPE_CHECKING:
     from interlock.config.load import Settings
@@ -103,7 +103,7 @@ async def _over_stdio(gate: McpGate) -> bool:
 
 
 async def _over_http(gate: McpGate, wanted: Wanted) -> bool:
-    from interlock.server.listening import answer, listen
+    from interlock.server.lifecycle import answer, listen
 
     token = wanted.token or gate_token()
     if wanted.host not in LOOPBACK and not token:

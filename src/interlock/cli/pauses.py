@@ -19,8 +19,8 @@ from interlock.core.errors import Misconfigured
 from interlock.core.pause import Pause
 from interlock.runtime.durations import rfc3339
 from interlock.sdk.interlock import Interlock
+from interlock.server.lifecycle import on_signal
 from interlock.storage.tables.pauses import Whose
-from interlock.web.running import on_signal
 
 RUN = "interlock-resume"  # of this process, which makes no calls itself
 Body = Callable[[Pause], Awaitable[object]]

@@ -29,7 +29,7 @@ from interlock.policy.file import Names, read_policy
 from interlock.presenters.policy import explanation_json
 from interlock.presenters.text import counted, terms_lines
 from interlock.runtime.durations import show_duration
-from interlock.web.explaining import question_of
+from interlock.server.explain import question_of
 
 app = typer.Typer()
 for part in (policy_templates, policy_versions, policy_rehearsal):

@@ -9,7 +9,7 @@ from interlock.app.bootstrap import doors_of, wall_clock
 from interlock.app.workspaces import Workspaces
 from interlock.cli.shared import Desk, Options, kept
 from interlock.notify.service import Reach, reach_of
-from interlock.web.logs import Log
+from interlock.server.logs import Log
 
 
 @asynccontextmanager

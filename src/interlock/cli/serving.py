@@ -12,8 +12,8 @@ from interlock.app.bootstrap import Parts, doors_of, wall_clock, wire
 from interlock.cli.output import say
 from interlock.cli.shared import Options
 from interlock.notify.workspace_channels import reaching_of
-from interlock.web.logs import Log
-from interlock.web.running import on_signal, take_logs, working
+from interlock.server.lifecycle import on_signal, take_logs, working
+from interlock.server.logs import Log
 
 if TYPE_CHECKING:
     from interlock.chat.assistant import Chore, Demo

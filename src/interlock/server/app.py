@@ -15,11 +15,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
-from interlock import protocols
 from interlock.core.errors import Error, InvalidRequest, NotFound
 from interlock.core.pause import MAX_BODY
-from interlock.protocols import Protocol
-from interlock.server import (
+from interlock.server import protocols
+from interlock.server import static as page
+from interlock.server.audit_jobs import Checks
+from interlock.server.auth import Auth
+from interlock.server.dependencies import AGENTS, ANYBODY, DECIDERS, LOOKERS, response
+from interlock.server.http import error_answer, invalid_of
+from interlock.server.idempotency import Repeats
+from interlock.server.metrics import Metrics
+from interlock.server.middleware.hosts_and_cors import doorway_of
+from interlock.server.middleware.request import Entrance, internal
+from interlock.server.openapi.fast_routes import hot_router
+from interlock.server.protocols import Protocol
+from interlock.server.router import Front, Hot, Live
+from interlock.server.routes import (
     about,
     agents,
     approvals,
@@ -34,37 +45,26 @@ from interlock.server import (
     links,
     oidc,
     operations,
-    page,
     people,
     pins,
     policy,
     questions,
-    requests,
     rules,
     session,
     stats,
     threads,
     tools,
 )
-from interlock.server.calls import Calls
-from interlock.server.chatting import Chatting
-from interlock.server.deciding import Deciding
-from interlock.server.docs import Manual
-from interlock.server.hot import hot_router
-from interlock.server.metrics import Metrics
-from interlock.server.pauses import PauseRoutes
-from interlock.server.plots import Plots
-from interlock.server.runs import RunRoutes
-from interlock.server.verifying import Checks
-from interlock.web.asgi import error_answer, invalid_of
-from interlock.web.auth import Auth
-from interlock.web.doorway import doorway_of
-from interlock.web.entrance import Entrance, internal
-from interlock.web.feed import Feed
-from interlock.web.front import Front, Hot, Live
-from interlock.web.idempotency import Repeats
-from interlock.web.routing import AGENTS, ANYBODY, DECIDERS, LOOKERS, response
-from interlock.web.site import Site
+from interlock.server.routes import external as requests
+from interlock.server.routes.calls import Calls
+from interlock.server.routes.chat import Chatting
+from interlock.server.routes.decisions import Deciding
+from interlock.server.routes.docs import Manual
+from interlock.server.routes.pauses import PauseRoutes
+from interlock.server.routes.runs import RunRoutes
+from interlock.server.state import Site
+from interlock.server.stats_history import Plots
+from interlock.server.streams.ledger_stream import Feed
 
 ROUTES = (
     operations,

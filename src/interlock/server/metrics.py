@@ -17,9 +17,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from interlock import __version__
 from interlock.config.models import DASHBOARD
-from interlock.web.channel_states import State, states
-from interlock.web.meters import SECONDS, Route, Timing
-from interlock.web.site import Site
+from interlock.notify.status import State, states
+from interlock.server.counters import SECONDS, Route, Timing
+from interlock.server.state import Site
 
 DECISIONS = ("approved", "rejected", "responded")
 WAITS = (1, 5, 15, 30, 60, 120, 300, 900, 1_800, 3_600, 14_400, 86_400)  # seconds that people may take

@@ -1,0 +1,140 @@
+"""Verifies ledgers beside the server, in a process of its own: one at a time, and what it said is kept for people."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from interlock.app.bootstrap import absent
+from interlock.core.errors import Conflict
+from interlock.core.ledger import Head
+from interlock.runtime.durations import rfc3339
+from interlock.server.state import Site
+
+LONGEST = 600.0  # seconds
+MOST_KEPT = 1_000  # workspaces whose last check is remembered
+LINE = 2**22  # bytes of a report
+PROGRAM = (sys.executable, "-m", "interlock.server.audit_worker")
+GONE = "The database is not where the configuration says. Put it back, then try again."
+BROKEN = "The check broke off, and nothing was found out. Try again."
+
+
+@dataclass
+class Check:
+    """One run. `report` is what the verifier said; `problem` says why there is none."""
+
+    by: str
+    began: int
+    done: int = 0
+    of: int = 0
+    took: float = 0.0
+    report: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def state(self) -> str:
+        if self.problem:
+            return "failed"
+        if not self.report:
+            return "running"
+        return "valid" if self.report["valid"] else "invalid"
+
+    def to_json(self) -> dict[str, object]:
+        report, head = self.report, self.report.get("head")
+        return {
+            "state": self.state,
+            "by": self.by,
+            "began": rfc3339(self.began),
+            "seconds": round(self.took, 3),
+            "done": self.done,
+            "of": self.of,
+            "entries": report.get("entries", 0),
+            "approvals": report.get("approvals", 0),
+            "erased": report.get("erased", 0),
+            "head": head and {"seq": head["seq"], "link": head["link"], "at": rfc3339(head["at"])},
+            "fault_count": report.get("fault_count", 0),
+            "faults": report.get("faults", []),
+            "problem": self.problem,
+        }
+
+
+class Checks:
+    """Of this process, in memory. A check also compares with the head of the last one that found all well."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._workspace = ""
+        self._running: Check | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._last: dict[str, Check] = {}
+        self._good: dict[str, Head] = {}
+
+    def to_json(self, workspace: str) -> dict[str, object]:
+        last = self._last.get(workspace)
+        now = self._running if self._workspace == workspace else None
+        return {"running": now and now.to_json(), "last": last and last.to_json()}
+
+    def start(self, workspace: str, by: str) -> None:
+        if self._running is not None:
+            raise Conflict("A ledger is being verified already. Wait until that is done.")
+        self._workspace, self._running = workspace, Check(by, self._site.clock())
+        self._task = asyncio.create_task(self._run(workspace, self._running))
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self, workspace: str, check: Check) -> None:
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            async with asyncio.timeout(LONGEST):
+                await self._follow(workspace, check)
+        except TimeoutError:
+            check.problem = f"The check took longer than {LONGEST:.0f} seconds. Verify with: interlock audit verify"
+        except (OSError, ValueError) as error:
+            self._site.log.failed("verify_failed", error)
+        finally:
+            check.took = loop.time() - begun
+            check.problem = check.problem or ("" if check.report else BROKEN)
+            self._running = None
+            self._keep(workspace, check)
+
+    async def _follow(self, workspace: str, check: Check) -> None:
+        if absent(self._site.settings.storage.url) is not None:
+            check.problem = GONE
+            return
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*PROGRAM, stdin=pipe, stdout=pipe, limit=LINE)
+        assert process.stdin is not None  # noqa: S101  it is a pipe
+        assert process.stdout is not None  # noqa: S101  it is a pipe
+        try:
+            process.stdin.write(json.dumps(self._wanted(workspace)).encode())
+            process.stdin.close()
+            while line := await process.stdout.readline():
+                told = json.loads(line)
+                check.done, check.of = told.get("done", check.done), told.get("of", check.of)
+                check.report, check.problem = told.get("report", {}), told.get("problem", "")
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    def _wanted(self, workspace: str) -> dict[str, object]:
+        good = self._good.get(workspace)
+        return {"url": self._site.settings.storage.url, "workspace": workspace, "head": good and good.to_json()}
+
+    def _keep(self, workspace: str, check: Check) -> None:
+        if len(self._last) >= MOST_KEPT and workspace not in self._last:
+            forgotten = next(iter(self._last))
+            del self._last[forgotten]
+            self._good.pop(forgotten, None)
+        self._last[workspace] = check
+        if check.state == "valid":
+            self._good[workspace] = Head(**check.report["head"])

@@ -1,0 +1,95 @@
+"""Who asks: by a key in a header, or by a session's cookie, which counts from our own page only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from interlock.accounts.accounts import Accounts
+from interlock.core.errors import Forbidden, Unauthenticated
+from interlock.core.identity import Principal
+from interlock.server.http import Asked, Header
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+LANGGRAPH = "/agent-inbox/"  # where clients come that send a key in a header of their own
+NOBODY = (
+    "This needs a key (Authorization: Bearer …) or a session. Make a key: interlock keys create --name NAME --role ROLE"
+)
+
+
+class Auth:
+    def __init__(self, accounts: Accounts, public_url: str) -> None:
+        self._accounts = accounts
+        self._origin = _origin(public_url)
+        self._secure = public_url.startswith("https://")
+        self.cookie = "__Host-interlock" if self._secure else "interlock"
+
+    async def principal(self, asked: Asked) -> Principal:
+        """With the client's address for people, whose decisions the record names it for."""
+        who = await self._found(asked)
+        client = asked.scope.get("client")
+        return who if who.is_agent or not client else replace(who, address=str(client[0]))
+
+    async def _found(self, asked: Asked) -> Principal:
+        """A key that does not count is an error, whatever the cookie says."""
+        given = asked.headers.get(b"authorization")
+        if given is not None:
+            return await self._accounts.by_key(_bearer(given))
+        if asked.path.startswith(LANGGRAPH) and b"x-api-key" in asked.headers:
+            return await self._accounts.by_key(asked.headers[b"x-api-key"].decode("latin-1").strip())
+        token = self.token(asked.headers)
+        if not token:
+            raise Unauthenticated(NOBODY)
+        if asked.method not in SAFE:
+            self.check_origin(asked.headers)
+        return await self._accounts.by_session(token)
+
+    def token(self, headers: Mapping[bytes, bytes]) -> str:
+        """Of the session, or ""."""
+        return self.cookie_of(headers, self.cookie)
+
+    def cookie_of(self, headers: Mapping[bytes, bytes], wanted: str) -> str:
+        """Two cookies of one name are somebody's trick: then there is none."""
+        pairs = [each.strip().partition("=") for each in headers.get(b"cookie", b"").decode("latin-1").split(";")]
+        found = [value for name, _, value in pairs if name == wanted]
+        return found[0] if len(found) == 1 else ""
+
+    def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        """A page of another site can make a browser send our cookie, but not our origin."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        ours = self._origin or f"http://{headers.get(b'host', b'').decode('latin-1')}"
+        if origin != ours:
+            raise Forbidden("This request does not come from Interlock's own page. Programs use a key instead.")
+
+    def set_cookie(self, token: str, seconds: int) -> Header:
+        return self.cookie_header(self.cookie, token, seconds)
+
+    def cookie_header(self, name: str, value: str, seconds: int) -> Header:
+        secure = "; Secure" if self._secure else ""
+        return b"set-cookie", f"{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}".encode()
+
+
+def check_allowed(principal: Principal, roles: Collection[str]) -> None:
+    if principal.role not in roles:
+        raise Forbidden(_refusal(principal, roles))
+
+
+def _refusal(principal: Principal, roles: Collection[str]) -> str:
+    if principal.is_agent:
+        return "A key of an agent proposes calls and nothing else. Use a person's key or session."
+    if roles == {"agent"}:
+        return "This is for agents. Make a key for one: interlock keys create --name NAME --role agent --agent NAME"
+    return f"{principal.name} is {principal.role} here; this needs {' or '.join(sorted(roles))}. Ask an admin."
+
+
+def _bearer(given: bytes) -> str:
+    scheme, _, secret = given.decode("latin-1").partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthenticated("The Authorization header has to be: Bearer KEY")
+    return secret.strip()
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if url else ""

@@ -1,0 +1,164 @@
+"""How a route says who may use it and how it may fail: the guard and the document read the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from http import HTTPStatus
+from inspect import Parameter, Signature
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel
+
+from interlock.core.errors import InvalidRequest, NotFound, Stale
+from interlock.core.identity import ROLES, Principal, check_recent
+from interlock.server.auth import Auth, check_allowed
+from interlock.server.http import Answer, Asked, encoded
+from interlock.server.router import Hot, Live
+from interlock.server.state import Site
+
+AGENTS = frozenset({"agent"})
+LOOKERS = frozenset({"viewer", "reviewer", "admin"})
+DECIDERS = frozenset({"reviewer", "admin"})
+ADMINS = frozenset({"admin"})
+ANYBODY = frozenset(ROLES)
+
+
+class Problem(BaseModel):
+    """Every error has this shape; further fields are ids, and `problems` with JSON pointers where a body is wrong."""
+
+    error: str
+    message: str
+
+
+async def here(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+async def caller(request: Request) -> Principal:
+    return _asked(request).person
+
+
+async def request_of(request: Request) -> Asked:
+    return _asked(request)
+
+
+async def guard_of(request: Request) -> Auth:
+    return _auth(request)
+
+
+Here = Annotated[Site, Depends(here)]
+Caller = Annotated[Principal, Depends(caller)]
+Given = Annotated[Asked, Depends(request_of)]
+Guard = Annotated[Auth, Depends(guard_of)]
+
+
+def may(roles: frozenset[str]) -> dict[str, Any]:
+    """For a route's decorator: only these roles, said in the document too."""
+
+    async def check(request: Request) -> None:
+        asked, auth = _asked(request), _auth(request)
+        asked.principal = await auth.principal(asked)
+        check_allowed(asked.principal, roles)
+
+    extra = {"x-roles": [role for role in ROLES if role in roles], "security": [{"key": []}, {"session": []}]}
+    return {"dependencies": [Depends(check)], "openapi_extra": extra}
+
+
+def recently(roles: frozenset[str]) -> dict[str, Any]:
+    """As `may`, and a session has to be of the last minutes: for what outlives it, such as keys and grants."""
+    made = may(roles)
+
+    async def check(request: Request) -> None:
+        site: Site = request.app.state.site
+        check_recent(_asked(request).person, site.clock())
+
+    extra = {**made["openapi_extra"], "x-recent-sign-in": True}
+    return {"dependencies": [*made["dependencies"], Depends(check)], "openapi_extra": extra}
+
+
+def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that are errors; every route that is for somebody can also give these four."""
+    every = sorted({400, 401, 403, 503, *statuses})
+    return {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in every}
+
+
+def gives(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route answers if all is well, besides how it may fail."""
+    return {200: {"model": model}, **fails(*statuses)}
+
+
+def response(answer: Answer) -> Response:
+    headers = {name.decode(): value.decode() for name, value in answer.headers}
+    return Response(answer.body, answer.status, headers, answer.kind.decode())
+
+
+class Described(NamedTuple):
+    """A route without a framework, for the document: its words, its body, what it answers, and how it may fail.
+
+    `nothing` says when it answers that there is nothing, with a 204.
+    """
+
+    text: str
+    answer: Any
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    fails: tuple[int, ...] = ()
+    nothing: str = ""
+
+
+def document(router: APIRouter, hot: Hot | Live, described: Described) -> None:
+    """Puts a hot route into the document; it is served before the framework sees it."""
+
+    async def endpoint(**_: Any) -> Response:
+        raise NotFound("There is nothing at this address.")  # whatever is at this address was served before
+
+    endpoint.__signature__ = _signature(hot.template, described)  # type: ignore[attr-defined]  # as FastAPI reads it
+    endpoint.__doc__ = described.text
+    extra = may(hot.roles)
+    nothing: dict[int | str, Any] = {204: {"description": described.nothing}} if described.nothing else {}
+    router.add_api_route(
+        hot.template,
+        endpoint,
+        methods=[hot.method],
+        responses={200: described.answer, **nothing, **fails(*described.fails)},
+        **extra,
+    )
+
+
+def _signature(template: str, described: Described) -> Signature:
+    names = [part[1:-1] for part in template.split("/") if part.startswith("{")]
+    wanted: list[tuple[str, object]] = [(name, str) for name in names]
+    wanted += [("body", described.body)] if described.body else []
+    wanted += [("query", Annotated[described.query, Query()])] if described.query else []
+    return Signature([Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in wanted])
+
+
+def _asked(request: Request) -> Asked:
+    asked: Asked = request.scope["interlock"]
+    return asked
+
+
+def _auth(request: Request) -> Auth:
+    auth: Auth = request.app.state.auth
+    return auth
+
+
+def etag(value: object) -> str:
+    """Of anything that is JSON; numbers are versions already."""
+    return f'"{value}"' if isinstance(value, int) else f'"{sha256(encoded(value)).hexdigest()[:32]}"'
+
+
+def check_match(headers: Mapping[bytes, bytes], current: str) -> bool:
+    """Whether the change is bound to what was seen. Raises Stale if that is not what is there now."""
+    given = headers.get(b"if-match", b"").decode("latin-1").strip()
+    if given in ("", "*"):
+        return False
+    tags = [each.strip() for each in given.split(",")]
+    if not all(len(tag) > 2 and tag.removeprefix("W/")[0] == tag[-1] == '"' for tag in tags):
+        raise InvalidRequest('If-Match is the ETag of an answer, in double quotes: If-Match: "3"')
+    if current not in tags:
+        raise Stale("It was changed meanwhile. Look again, then change what is there now.", etag=current)
+    return True

@@ -1,0 +1,191 @@
+"""A call that is made up, to see what a policy makes of it: taken as the server takes the calls of agents' keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+from interlock.config.yaml import nearest
+from interlock.core.call import ToolCall, ToolSpec, propose
+from interlock.core.claims import Fill
+from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Principal
+from interlock.core.policy import Policy
+from interlock.policy.explain import NO_LINES, Explanation, explain
+from interlock.runtime.durations import parse_duration
+from interlock.runtime.json_schema import validate
+from interlock.server.http import checked
+from interlock.server.proposals import (
+    Definition,
+    Place,
+    Process,
+    Proposed,
+    action_terms,
+    call_of,
+    definition_of,
+    known_definition,
+    with_definition,
+)
+
+CALL_KEYS = (
+    *("tool", "args", "agent", "agent_path", "initiated_by", "teams", "priority", "setting", "switch", "expires_in"),
+    *("thread_id", "run_id", "call_id", "agent_says", "key", "embedded"),
+)
+KEY_KEYS = ("name", "agents", "requester", "teams")
+SPEC_KEYS = ("effect", "schema", "description", "preview", "secret", "idempotent", "decisions", "confirm", "declared")
+NOT_PROPOSED = frozenset({"teams", "key", "embedded", "confirm", "declared"})  # what no call over HTTP has
+RENAMED = {"description": "describe"}  # as `ToolSpec` calls them
+KEY = "key"  # the name of a key that is not named
+SOMEBODY = "somebody"  # every program with the database works for somebody: who started it
+EMBEDDED = "as a call of a program that opens the database itself: what it says of its tool is known"
+
+
+class Question(NamedTuple):
+    """`judged_as` says whose call it is taken for, `notes` what was made of what it says."""
+
+    call: ToolCall
+    spec: ToolSpec
+    judged_as: str
+    fill: Fill | None = None
+    notes: tuple[str, ...] = ()
+
+    def explained(self, policy: Policy, lines: Mapping[str, int] = NO_LINES) -> Explanation:
+        found = explain(policy, self.call, self.spec, lines, self.fill)
+        return replace(found, judged_as=self.judged_as, notes=(*self.notes, *found.notes))
+
+
+def question_of(body: object, site: Process, doors: Place) -> Question:
+    """As the call of an agent's key, `key`, which is bound to nobody unless it says more; else of an `embedded` one."""
+    call, spec = _read(body, doors.workspace)
+    fields = cast(Mapping[str, Any], body)
+    if not fields.get("embedded", False):
+        return _with_key(fields, site, doors)
+    known = known_definition(call.tool, site.registered.action(call.tool), site, doors)
+    named = call if call.requester else replace(call, requester=SOMEBODY)
+    own = spec if known is None or spec.effect else known.spec
+    return Question(named, own, EMBEDDED, None, (*_of_program(spec, known), *_misfits(call, own)))
+
+
+def _with_key(fields: Mapping[str, Any], site: Process, doors: Place) -> Question:
+    key = _key(fields.get("key", {}))
+    principal = _principal(key, doors.workspace)
+    told = {"args": {}, "run_id": "explain", "call_id": "explain", **fields}
+    if "expires_in" in told:
+        told["expires_in"] = str(told["expires_in"])
+    body = checked(Proposed, {name: value for name, value in told.items() if name not in NOT_PROPOSED})
+    known = definition_of(body, site, doors)
+    try:
+        call = with_definition(call_of(body, principal, site, doors), body, known)
+    except Forbidden as error:
+        raise InvalidRequest(f"The server refuses such a call of this key. {error.message}") from None
+    call = _in_teams(call, fields, key)
+    notes = (*_of_claim(body, known), *_misfits(call, known.spec))
+    return Question(call, known.spec, _judged_as(principal), action_terms(known.action, doors), notes)
+
+
+def _judged_as(key: Principal) -> str:
+    agents = [f"to the agent{'s' if len(key.agents) > 1 else ''} {', '.join(key.agents)}"] if key.agents else []
+    person = {"": "", ANY_REQUESTER: "to whoever it names as requester", NO_REQUESTER: "to no requester"}
+    bound = [*agents, person.get(key.requester, f"to the requester {key.requester}")]
+    whom = " and ".join(filter(None, bound)) or "to nobody"
+    return f"as a call with an agent key that is bound {whom}: what it says of its tool is a claim"
+
+
+def _in_teams(call: ToolCall, fields: Mapping[str, Any], key: Mapping[str, Any]) -> ToolCall:
+    """The teams of accounts count, unless the question is what would be if they were others."""
+    teams = tuple(fields["teams"]) if "teams" in fields else call.teams
+    caller = call.caller
+    if caller is not None and caller.requester:
+        caller = replace(caller, teams=tuple(key["teams"]) if "teams" in key else teams)
+    return replace(call, teams=teams, caller=caller)
+
+
+# What was made of what it says
+
+
+def _of_claim(body: Proposed, known: Definition) -> Iterator[str]:
+    said, spec = body.effect, known.spec
+    if known.origin != "declared":
+        but = f": that the call says {said} does not count" if said and said != spec.effect else ""
+        yield f"{body.tool} is {known.origin} as {spec.effect or 'a tool of unknown effect'}{but}."
+    elif said and not spec.effect and known.action is not None:
+        yield f"{body.tool} is an action of requests that nobody configured: that the call says {said} does not count."
+
+
+def _of_program(said: ToolSpec, known: Definition | None) -> Iterator[str]:
+    """A program with the database brings its own tools: pins and what is registered are for the others."""
+    if known is None or said.effect == known.spec.effect:
+        return
+    stands = f"{said.name} is {known.origin} as {known.spec.effect or 'a tool of unknown effect'}"
+    if said.effect:
+        yield f"{stands}. That counts for calls with a key; this program is taken at its own word: {said.effect}."
+    else:
+        yield f"{stands}, and is judged as that. A program that brings a tool of this name is taken at its own word."
+
+
+def _misfits(call: ToolCall, spec: ToolSpec) -> Iterator[str]:
+    found = validate(spec.schema, call.value) if spec.schema is not None else ()
+    if found:
+        first = ": ".join(filter(None, (found[0].pointer, found[0].message)))
+        yield f"Its arguments do not fit the schema of {spec.name} ({first}): a call with them is never let through."
+
+
+# What is read
+
+
+def _read(body: object, workspace: str) -> tuple[ToolCall, ToolSpec]:
+    """As a program with the database would say it."""
+    if not isinstance(body, Mapping) or not isinstance(body.get("tool"), str):
+        raise InvalidRequest('A call is an object such as {"tool": "pay", "args": {"amount": 5}}.')
+    for key in body:
+        if key not in (*CALL_KEYS, *SPEC_KEYS):
+            raise InvalidRequest(f"A call has no {key!r}{nearest(key, (*CALL_KEYS, *SPEC_KEYS))}")
+    if not isinstance(body.get("embedded", False), bool) or (body.get("embedded") and "key" in body):
+        raise InvalidRequest("embedded is true for a call of a program that opens the database, and then has no key.")
+    said = ("agent", "thread_id", "priority", "setting", "switch", "agent_says")
+    more = {key: body[key] for key in said if key in body}
+    more |= {key: tuple(_texts(body, key)) for key in ("agent_path", "teams") if key in body}
+    more |= {"requester": body["initiated_by"]} if "initiated_by" in body else {}
+    more |= {"expires_in": parse_duration(str(body["expires_in"]))} if "expires_in" in body else {}
+    run_id, call_id = str(body.get("run_id", "explain")), str(body.get("call_id", "explain"))
+    return propose(body["tool"], body.get("args", {}), run_id, call_id, workspace=workspace, **more), _spec(body)
+
+
+def _key(key: object) -> Mapping[str, Any]:
+    """A key that the call is made with: its `name`, and the `agents` and the `requester` that it is bound to."""
+    if not isinstance(key, Mapping) or set(key) - set(KEY_KEYS):
+        raise InvalidRequest(f"key of a call is an object with {', '.join(KEY_KEYS)}; without one: embedded.")
+    if not all(isinstance(key.get(name, ""), str) for name in ("name", "requester")):
+        raise InvalidRequest("name and requester of a key are texts.")
+    for name in ("agents", "teams"):
+        if name in key:
+            _texts(key, name)
+    return key
+
+
+def _principal(key: Mapping[str, Any], workspace: str) -> Principal:
+    return Principal(
+        workspace,
+        key.get("name") or KEY,
+        AGENT,
+        credential="explain",
+        agents=tuple(key.get("agents", ())),
+        requester=key.get("requester", ""),
+    )
+
+
+def _spec(body: Mapping[str, Any]) -> ToolSpec:
+    told = {RENAMED.get(key, key): body[key] for key in SPEC_KEYS if key in body and key != "preview"}
+    told |= {key: tuple(_texts(body, key)) for key in ("secret", "decisions") if key in body}
+    for key, kind in (("schema", dict), ("idempotent", bool), ("declared", bool), ("describe", str)):
+        if key in told and not isinstance(told[key], kind):
+            raise InvalidRequest(f"{key} of a call is not what it should be: {kind.__name__}.")
+    return ToolSpec(body["tool"], **told)
+
+
+def _texts(body: Mapping[str, Any], key: str) -> list[str]:
+    value = body[key]
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise InvalidRequest(f"{key} of a call is a list of texts.")
+    return cast(list[str], value)

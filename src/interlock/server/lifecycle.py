@@ -1,0 +1,115 @@
+"""What keeps running until it is told to stop: what time does, the log of libraries, and the signals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+import uvicorn
+
+from interlock.core.errors import Misconfigured
+from interlock.server.logs import Log, Passed
+
+GRACE = 10  # seconds that what was begun gets to end when the program stops
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+Run = Callable[[asyncio.Event], Awaitable[None]]
+
+
+@contextmanager
+def on_signal(stop: Callable[[], object]) -> Iterator[None]:
+    """Calls `stop` on the first signal; from then on a signal does what it does to any program: ends it at once."""
+    loop = asyncio.get_running_loop()
+
+    def told() -> None:
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)
+        stop()
+
+    for each in SIGNALS:
+        loop.add_signal_handler(each, told)
+    try:
+        yield
+    finally:
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+
+
+def take_logs(log: Log) -> None:
+    """What libraries and the event loop have to say becomes lines of ours."""
+    logging.basicConfig(handlers=[Passed(log)], level=logging.WARNING, force=True)
+    asyncio.get_running_loop().set_exception_handler(log.loop_failed)
+
+
+@asynccontextmanager
+async def working(log: Log, *runs: Run) -> AsyncIterator[None]:
+    """Runs them until the end of the block; a fault of ours must not end one before."""
+    stop = asyncio.Event()
+
+    async def keep(run: Run) -> None:
+        while not stop.is_set():
+            try:
+                await run(stop)
+            except Exception as error:  # noqa: BLE001  deadlines have to be kept whatever happens
+                log.failed("background_failed", error)
+                await pause(stop, 1.0)
+
+    tasks = [asyncio.create_task(keep(run)) for run in runs]
+    try:
+        yield
+    finally:
+        stop.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*tasks), GRACE)
+
+
+async def pause(stop: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise Misconfigured(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port.") from None
+    listening.listen(2048)
+    listening.setblocking(False)
+    return listening
+
+
+async def answer(app: Any, listening: socket.socket) -> None:
+    """Serves an ASGI application until a signal comes."""
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = Quiet(config)
+    with on_signal(server.stop):
+        await server.serve(sockets=[listening])
+
+
+class Quiet(uvicorn.Server):
+    def stop(self) -> None:
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """They are taken care of outside."""
+        yield

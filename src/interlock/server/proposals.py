@@ -1,0 +1,323 @@
+"""A call as a program elsewhere proposes it, in any protocol: what it says of itself, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated, Literal, NamedTuple, Protocol
+
+from pydantic import Field
+
+from interlock.app.workspaces import Known
+from interlock.chat.tool_registry import Registered
+from interlock.config.models import Action, is_ready
+from interlock.core.call import MAX_WORDS, QUESTION, Caller, ToolCall, ToolSpec, propose
+from interlock.core.changing import made
+from interlock.core.claims import Fill
+from interlock.core.declared import Said
+from interlock.core.errors import Forbidden, InvalidRequest
+from interlock.core.identity import Principal, owner_of
+from interlock.core.names import differs_only_in_case, fits, looks_like, mixture
+from interlock.core.outcome import Outcome, Proceed
+from interlock.core.pins import Pins, doubt_about
+from interlock.core.policy import People, Stage, imitation, mixed_alphabets
+from interlock.core.ports import User
+from interlock.presenters.approval import outcome_json
+from interlock.runtime.durations import parse_duration
+from interlock.server.http import Answer, Body, Many, encoded
+
+_HOW = (
+    "Name that agent (in the library: Interlock(…, agent=NAME); of interlock hook and mcp-gate: --agent NAME), or ask "
+    "an admin for another key."
+)
+ASK = ToolSpec(QUESTION, "read", decisions=("respond",), describe="{question}")  # a question to people
+
+
+class Process(Protocol):
+    """What a call is taken by: the tools that the process knows."""
+
+    @property
+    def registered(self) -> Registered: ...
+
+
+class Place(Protocol):
+    """And the workspace, with its people and its pins."""
+
+    @property
+    def workspace(self) -> str: ...
+    @property
+    def known(self) -> Known: ...
+    @property
+    def people(self) -> Mapping[str, User]: ...
+    @property
+    def pins(self) -> Pins: ...
+
+
+class Proposed(Body):
+    """A call that an agent wants to make."""
+
+    tool: str
+    args: dict[str, object]
+    call_id: str
+    run_id: str
+    thread_id: str = ""
+    agent: str = ""
+    agent_path: Many[str] = ()
+    initiated_by: str = ""
+    priority: Literal["", "low", "medium", "high"] = ""
+    expires_in: str = ""
+    setting: Literal["chat", "queue", "paused"] = "queue"
+    switch: Literal["", "on", "off"] = ""
+    schema_: Annotated[dict[str, object] | None, Field(alias="schema")] = None
+    description: Annotated[str, Field(max_length=MAX_WORDS)] = ""
+    effect: Literal["", "read", "write", "destructive"] = ""
+    idempotent: bool = False
+    secret: Annotated[Many[str], Field(max_length=100)] = ()
+    preview: str | dict[str, object] | list[object] | None = None
+    decisions: Many[Literal["approve", "edit", "respond", "reject"]] = ()
+    agent_says: str = ""
+
+
+def call_of(body: Proposed, principal: Principal, site: Process, doors: Place, setting: str = "queue") -> ToolCall:
+    """What the program says, and beside it what its key proves. `setting` is the interface's own, if it has one."""
+    agent, agents = _agents(body, principal)
+    _check_tool(body.tool, principal)
+    named, vouched = _requester(body, principal, doors)
+    requester = doors.people.get(named)
+    if requester is not None and requester.removed_at is not None:
+        requester, vouched = None, False  # a name that is only said, whoever says it
+    teams = tuple(sorted(requester.teams)) if requester else ()
+    caller = made(
+        Caller,
+        owner=owner_of(*agents) if principal.agents and len(agents) == 1 else principal.owner,
+        owners=principal.owners,
+        agents=agents,
+        credential=principal.credential,
+        requester=named if vouched else "",
+        teams=teams if vouched else (),
+        vouched=vouched,
+        setting=setting,
+        root=principal.root or principal.credential,
+    )
+    return propose(
+        body.tool,
+        body.args,
+        body.run_id,
+        body.call_id,
+        workspace=doors.workspace,
+        agent=agent,
+        agent_path=body.agent_path,
+        thread_id=body.thread_id,
+        requester=named,
+        teams=teams,
+        aliases=(requester.email,) if requester and requester.email else (),
+        priority=body.priority,
+        setting=body.setting,
+        switch=body.switch,
+        expires_in=parse_duration(body.expires_in) if body.expires_in else None,
+        agent_says=body.agent_says,
+        decisions=body.decisions,
+        caller=caller,
+        refusal=_imitation(body.tool, named, site, doors) or _mixture(body, principal, named, site, doors),
+    )
+
+
+class Definition(NamedTuple):
+    """The definition of a tool that counts, and whose word it is."""
+
+    spec: ToolSpec
+    origin: Literal["registered", "pinned", "declared"]
+    action: Action | None  # of this name, if there is one
+
+
+def definition_of(body: Proposed, site: Process, doors: Place) -> Definition:
+    """What the server knows of the tool, or else what the program declares; a pin holds no sentence and no preview."""
+    action = site.registered.action(body.tool)
+    known = known_definition(body.tool, action, site, doors)
+    if known is None:
+        return Definition(declared_spec(body, believed=action is None), "declared", action)
+    if known.origin == "registered":
+        return known
+    claimed = declared_spec(body)
+    if claimed.describe or claimed.preview:
+        return known._replace(spec=replace(known.spec, describe=claimed.describe, preview=claimed.preview))
+    return known
+
+
+def with_definition(call: ToolCall, body: Proposed, known: Definition) -> ToolCall:
+    """Beside what the server knows of a tool, what the program itself has for it: that may have changed since a pin."""
+    if known.origin == "declared" or call.caller is None:
+        return call
+    said = declared_spec(body)
+    doubt = doubt_about(known.spec, said) if known.origin == "pinned" else ""
+    caller = replace(call.caller, spec_sha256=said.sha256)
+    return replace(call, caller=caller, doubt=doubt, doubted_effect=said.effect if doubt else "")
+
+
+def known_definition(tool: str, action: Action | None, site: Process, doors: Place) -> Definition | None:
+    """What the server knows of a tool, for every interface: as it is registered, else as it is pinned.
+
+    `action` is the one of its name.
+    """
+    registered = site.registered.spec_of(doors.workspace, tool, action)
+    if registered is not None:
+        return Definition(registered, "registered", action)
+    pin = pinned_spec(tool, doors)
+    return None if pin is None else Definition(pin, "pinned", action)
+
+
+def known_spec(tool: str, site: Process, doors: Place) -> ToolSpec | None:
+    known = known_definition(tool, site.registered.action(tool), site, doors)
+    return None if known is None else known.spec
+
+
+def pinned_spec(tool: str, doors: Place) -> ToolSpec | None:
+    pin = doors.pins.find(tool)
+    return None if pin is None else pin.spec if pin.tool == tool else replace(pin.spec, name=tool)
+
+
+def team_of(name: str, site: Process, doors: Place) -> People | None:
+    """Who decides about an action, where a rule names nobody.
+
+    A team that nobody configured counts only where there are people in it: else nobody could ever decide.
+    """
+    return _team(site.registered.action(name), doors)
+
+
+def action_terms(action: Action | None, doors: Place) -> Fill | None:
+    """Where a rule names no approvers, the action's team decides."""
+    team = None if action is None else _team(action, doors)
+    return None if team is None else lambda ask, _: replace(ask, stages=with_team(ask.stages, team))
+
+
+def _team(action: Action | None, doors: Place) -> People | None:
+    if action is None or not action.team:
+        return None
+    here = any(action.team in user.teams for user in doors.people.values() if user.removed_at is None)
+    return People(teams=frozenset({action.team})) if here or not is_ready(action) else None
+
+
+def with_team(stages: tuple[Stage, ...], team: People) -> tuple[Stage, ...]:
+    return tuple(stage if stage.approvers else Stage(team, stage.quorum) for stage in stages)
+
+
+def declared_spec(body: Proposed, *, believed: bool = True) -> ToolSpec:
+    """What the program claims. Its description is a text about one call: no template, nor part of the definition."""
+    preview, description = body.preview, body.description
+    if body.schema_ is preview is None and not (description or body.secret or body.decisions):  # most of them
+        return _plain_spec(body.tool, body.effect if believed else "", body.idempotent)
+    return ToolSpec(
+        body.tool,
+        body.effect if believed else "",
+        body.schema_,
+        Said(description) if description else "",
+        None if preview is None else Said(preview if isinstance(preview, str) else encoded(preview).decode()),
+        body.secret,
+        body.idempotent,
+        decisions=body.decisions,
+        declared=True,
+    )
+
+
+@lru_cache(maxsize=1_000)  # with its digest; a name that is too long raises, and is not kept
+def _plain_spec(tool: str, effect: str, idempotent: bool) -> ToolSpec:  # noqa: FBT001  for the cache
+    return ToolSpec(tool, effect, idempotent=idempotent, declared=True)
+
+
+def _agents(body: Proposed, principal: Principal) -> tuple[str, tuple[str, ...]]:
+    """The agent's name in the call, and as which agents it is judged: a key that is bound cannot say another name."""
+    said = body.agent_path[0] if body.agent_path else body.agent
+    if body.agent_path and body.agent not in ("", body.agent_path[-1]):
+        raise InvalidRequest("agent is the last name of agent_path: the agent that makes the call.")
+    last = body.agent_path[-1] if body.agent_path else body.agent
+    if not principal.agents:
+        return last or principal.name, (principal.name,)
+    check_agent(principal, said)
+    if said:
+        return last, (said,)
+    return (principal.agents[0] if len(principal.agents) == 1 else ""), principal.agents
+
+
+def check_agent(principal: Principal, said: str) -> str:
+    """The agent for whom a program with this key speaks. Raises Forbidden where the key is bound to another."""
+    if principal.agents and said and said not in principal.agents:
+        bound = ", ".join(principal.agents)
+        raise Forbidden(f"This key is bound to the agent {bound}; it cannot speak for {said!r}. {_HOW}")
+    return said or (principal.agents[0] if principal.agents else principal.name)
+
+
+def _check_tool(tool: str, principal: Principal) -> None:
+    if principal.tools and not any(fits(tool, pattern) for pattern in principal.tools):
+        allowed = ", ".join(principal.tools)
+        raise Forbidden(f"This key may propose calls of {allowed} only, not of {tool!r}. Ask an admin for another key.")
+
+
+def _requester(body: Proposed, principal: Principal, doors: Place) -> tuple[str, bool]:
+    """Who asked for the call, by the name of their account if they have one, and whether the key vouches for it."""
+    said = account_of(body.initiated_by, doors)
+    match principal.requester:
+        case "":
+            return said, False
+        case "any":
+            return said, bool(said)
+        case "none" if not said:
+            return "", True
+        case "none":
+            raise Forbidden("This key works for nobody in particular; leave initiated_by out.")
+        case name if said in ("", name):
+            return name, True
+        case name:
+            raise Forbidden(f"This key acts for {name} only; leave initiated_by out.")
+
+
+def account_of(name: str, doors: Place) -> str:
+    """Name and e-mail address of an account are one person, in any case; other names stay as they are."""
+    if not name or name in doors.people:
+        return name
+    there = [user for user in doors.people.values() if user.removed_at is None]
+    by_name = [user.name for user in there if differs_only_in_case(name, user.name)]
+    by_email = [user.name for user in there if user.email and differs_only_in_case(name, user.email)]
+    return (by_name or by_email or [name])[0]
+
+
+def _imitation(tool: str, requester: str, site: Process, doors: Place) -> str:
+    """Why a name is refused that only looks like a tool's or a person's; empty if none does."""
+    known = doors.known
+    if _is_plain(tool) and _is_plain(requester):  # which can only look like a name that is not
+        tools = (*site.registered.odd_names(doors.workspace), *known.odd_pins)
+        if not tools and not known.odd_people:
+            return ""
+        found = "" if known_spec(tool, site, doors) else _alike(tool, tools)
+        found = found or ("" if requester in known.people else _alike(requester, known.odd_people))
+    else:
+        people = {each for user in known.people.values() for each in (user.name, user.email) if each}
+        tools = (*site.registered.names(doors.workspace), *known.pins.by_name)
+        found = _alike(tool, tools) or _alike(requester, people)
+    return imitation(found) if found else ""
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name == name.strip()
+
+
+def _alike(name: str, known: Iterable[str]) -> str:
+    return next((each for each in known if looks_like(name, each)), "")
+
+
+def _mixture(body: Proposed, principal: Principal, requester: str, site: Process, doors: Place) -> str:
+    """Why a name is refused that mixes alphabets within one word, unless somebody here gave that very name."""
+    agents = [agent for agent in (body.agent, *body.agent_path) if agent not in principal.agents]
+    found = next(filter(None, map(mixture, agents)), "") or ("" if requester in doors.people else mixture(requester))
+    if not found and not body.tool.isascii():
+        action = site.registered.action(body.tool)
+        known = action or known_definition(body.tool, action, site, doors)
+        found = "" if known else mixture(body.tool)
+    return mixed_alphabets(found) if found else ""
+
+
+def told(outcome: Outcome) -> Answer:
+    body = encoded(outcome_json(outcome))
+    if isinstance(outcome, Proceed):
+        return Answer(200, b'%b,"args":%b}' % (body[:-1], outcome.args))
+    return Answer(200, body)

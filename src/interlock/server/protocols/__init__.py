@@ -1,0 +1,48 @@
+"""Clients and front ends that people have already: one file each, found by its name, and only a translation.
+
+A file has a `router` with its plain routes, and `streams` if it has answers without an end. What a client posts is
+believed only as far as it is an id, a decision and who is signed in: tools, arguments and history are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import NamedTuple
+
+from fastapi import APIRouter
+
+from interlock.server.auth import Auth
+from interlock.server.dependencies import Described, document
+from interlock.server.router import Live
+from interlock.server.state import Site
+
+Streams = Callable[[Site, Auth], Sequence[tuple[Live, Described]]]
+
+
+class Protocol(NamedTuple):
+    """`router` has all of its routes, for the document; `streams` are served before the framework sees them."""
+
+    name: str
+    router: APIRouter
+    streams: Sequence[Live]
+
+
+def found(site: Site, auth: Auth) -> list[Protocol]:
+    """Every file or folder here."""
+    names = sorted(each.name for each in iter_modules(__path__))
+    return [_opened(name, site, auth) for name in names]
+
+
+def _opened(name: str, site: Site, auth: Auth) -> Protocol:
+    module = import_module(f"{__name__}.{name}")
+    plain: APIRouter = module.router
+    streams: Streams = getattr(module, "streams", lambda *_: ())
+    router, live = APIRouter(), streams(site, auth)
+    router.include_router(plain)
+    named = APIRouter(tags=plain.tags)
+    for each, described in live:
+        document(named, each, described)
+    router.include_router(named)
+    return Protocol(name, router, [each for each, _ in live])

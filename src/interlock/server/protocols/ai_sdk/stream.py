@@ -1,0 +1,346 @@
+"""A turn of a thread as one message of the AI SDK: its parts, until the turn is over or this person has to answer.
+
+Whatever can be sent again is: the client keeps a call's part by its id, and takes the last word about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from interlock.app.inbox import View
+from interlock.app.workspaces import Doors
+from interlock.chat.calls import REASONS
+from interlock.chat.stream import Position, Told
+from interlock.config.agents import AGENT
+from interlock.core.call import QUESTION
+from interlock.core.decision import Reviewer
+from interlock.core.identity import Principal
+from interlock.core.options import waits_for
+from interlock.core.thread import Line, Thread
+from interlock.presenters.approval import shown_args, view_json
+from interlock.server.state import Site
+from interlock.server.streams.thread_stream import Wishes
+from interlock.storage.tables.threads import NO_END, SqlThreads
+
+Part = dict[str, object]
+Wish = tuple[str, str, str]
+MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
+NOT_RUN = frozenset({"rejected", "expired", "cancelled"})
+FAILED = frozenset({"failed", "unknown", "invalid", "denied", *NOT_RUN})
+CARD = (
+    *("id", "tool", "status", "sentence", "risk", "args", "args_sha256", "findings", "decisions", "may_decide"),
+    *("needed", "quorum", "editors", "expires_at"),
+)
+ENDS = {"stopped": "interrupted"}  # the others ended by themselves
+NO_RESULT = "The turn ended before this had a result."
+MAX_ID = 200
+
+
+class Begin(NamedTuple):
+    """Which message: the line that was said. `step` is the reply up to which the client has it; 0 for nothing of it."""
+
+    said: int
+    step: int = 0
+
+
+class Reader(NamedTuple):
+    """Who is told."""
+
+    site: Site
+    doors: Doors
+    person: Principal
+
+    @property
+    def reviewer(self) -> Reviewer:
+        return self.doors.reviewer(self.person, self.site.clock())
+
+
+def message_id(thread: Thread, said: int) -> str:
+    return f"{thread.id}.{said}"
+
+
+def call_id(step: int, body: Mapping[str, object]) -> str:
+    """Of a call, as the client knows it: unique in the thread. What a sub-agent wants goes by its approval."""
+    return f"{step}:{body['approval' if 'child' in body else 'call']}"[:MAX_ID]
+
+
+class Telling:
+    """Follows one message for one reader. `lines` are those of the thread so far."""
+
+    def __init__(self, reader: Reader, thread: Thread, begin: Begin, lines: Sequence[Line]) -> None:
+        self._reader = reader
+        self._thread = thread
+        self._said = begin.said
+        self._lines = {line.n: line for line in lines if line.n >= begin.said}
+        self._again = self._step = begin.step
+        self._open = _calls_of(self._lines[begin.step]) if begin.step else {}  # calls without a result, and their tools
+        self._shown = {number for number, wish in self._open.items() if not _is_handed_on(wish)}  # calls with a part
+        self._cards: dict[str, str] = {}  # the calls of approvals that nobody decided yet
+        self._asked: dict[str, str] = {}  # approvals as the client shows them: open or answered
+        self._gated: set[str] = set()  # calls whose part has an approval
+        self._text = ""  # the part that is being spoken
+        self._in_step = self._replied = bool(begin.step)
+        self._begun = False
+        after = Position(begin.step, len(self._open)) if begin.step else Position(begin.said)
+        self._follower = reader.site.assistant.follower(thread, after, self._replaced_at or NO_END)
+
+    @property
+    def pause(self) -> float | None:
+        return self._follower.pause
+
+    async def news(self) -> list[Told]:
+        """What the reader does not know yet; an `end` is the last."""
+        before = await self._store.get(self._thread.workspace, self._thread.id)
+        told = await self._follower.news()
+        await self._read(max([before.lines, *(each.position.line for each in told)]))
+        parts: list[Part] = [] if self._begun else [self._start()]
+        replaced = self._replaced_at
+        for each in _before(told, replaced) if replaced else told:
+            parts += await self._tell(each)
+            if parts and parts[-1]["type"] in ("finish", "error"):
+                return [_told("end", parts)]
+        if replaced:
+            return [_told("end", [*parts, *self._over("other", REASONS["said"])])]
+        if _at_rest(before) and (asked := await self._asked_here()) is not None:
+            return [_told("end", [*parts, *asked, *self._closed("tool-calls")])]
+        return [_told("parts", parts)] if parts else []
+
+    @property
+    def _store(self) -> SqlThreads:
+        return self._reader.site.store.threads
+
+    @property
+    def _replaced_at(self) -> int:
+        """The next message, if there is one: what comes behind it belongs to that."""
+        return min((n for n, line in self._lines.items() if line.kind == "said" and n > self._said), default=0)
+
+    async def _read(self, until: int) -> None:
+        last = max(self._lines, default=0)
+        if until > last:
+            found = await self._store.lines(self._thread.workspace, self._thread.id, last)
+            self._lines |= {line.n: line for line in found}
+
+    def _start(self) -> Part:
+        self._begun = True
+        return {"type": "start", "messageId": message_id(self._thread, self._said)}
+
+    async def _tell(self, told: Told) -> Iterable[Part]:
+        if told.name == "delta":
+            return list(self._spoken(told))
+        line = self._lines[told.position.line]
+        match line.kind:
+            case "replied" if line.n > self._step:
+                return await self._reply(line)
+            case "asked":
+                return await self._card(line)
+            case "decided":
+                return await self._decided(line)
+            case "resulted":
+                return await self._result(cast(dict[str, Any], line.body))
+            case "ended" if not self._was_retried(line.n):
+                return list(self._ended(cast(dict[str, Any], line.body)))
+            case _:
+                return ()
+
+    def _spoken(self, told: Told) -> Iterator[Part]:
+        if told.data.get("reset"):  # it is said anew
+            self._text = ""
+            yield {"type": "reset-step"}
+            return
+        if self._text != str(told.position.line):
+            yield from self._next_step() if self._text or self._replied or not self._in_step else ()
+            self._text = str(told.position.line)
+            yield {"type": "text-start", "id": self._text}
+        yield {"type": "text-delta", "id": self._text, "delta": told.data["content"]}
+
+    async def _reply(self, line: Line) -> list[Part]:
+        """The words of it were told before, if it has any."""
+        parts = list(self._next_step() if self._replied or not self._in_step else self._silent())
+        self._step, self._replied = line.n, True
+        self._open |= _calls_of(line)
+        for number, wish in _calls_of(line).items():
+            if not _is_handed_on(wish):
+                parts.append(self._input(number, wish[1], await self._args(wish)))
+        return parts
+
+    async def _args(self, wish: Wish) -> object:
+        site, workspace = self._reader.site, self._thread.workspace
+        specs = {name: tool.spec for name, tool in site.assistant.toolbox.all(workspace).items()}
+        return Wishes(specs, await site.store.secret_key(workspace)).shown(wish)["args"]
+
+    async def _card(self, line: Line) -> list[Part]:
+        """A call that people are asked about, as it stands now."""
+        view = await self._view(line)
+        approval, number, is_below = view.stored.approval, call_id(self._step, line.body), "child" in line.body
+        self._cards[approval.id] = number
+        self._open |= {number: (number, approval.subject.tool, "")} if is_below else {}
+        parts: list[Part] = []
+        if number not in self._shown or approval.editors or self._step == self._again:
+            parts.append(self._input(number, approval.subject.tool, shown_args(view.stored.payload)))
+        return [*parts, self._data(view), *self._standing(view, number)]
+
+    def _standing(self, view: View, number: str) -> Iterator[Part]:
+        """Only what this person has to answer is a request; a question is answered by an output."""
+        approval, reviewer = view.stored.approval, self._reader.reviewer
+        if approval.subject.tool == QUESTION or view.status == "responded":
+            return
+        voted = view.status == "pending" and any(vote.by == reviewer.name for vote in approval.votes)
+        if view.status != "pending" or voted:
+            yield self._request(view, number, "answered")
+            yield _response(approval.id, _reason(view), approved=voted or view.status in MAY_RUN)
+        elif waits_for(approval, reviewer, self._reader.site.clock()):
+            yield self._request(view, number, "open")
+
+    async def _decided(self, line: Line) -> list[Part]:
+        body = cast(dict[str, Any], line.body)
+        number, status = self._cards.pop(body["approval"], ""), body["status"]
+        if not number:
+            return []  # of a message before
+        view = await self._view(line)
+        approval, parts = view.stored.approval, list[Part]()
+        if approval.editors and status in MAY_RUN:
+            parts.append(self._input(number, approval.subject.tool, shown_args(view.stored.payload)))
+        if status != "responded" and approval.subject.tool != QUESTION:
+            parts += [] if approval.id in self._asked else [self._request(view, number, "answered")]
+            parts.append(_response(approval.id, body["reason"], approved=status in MAY_RUN))
+        parts.append(self._data(view))
+        return [*parts, *(self._below(number, body) if "child" in body else ())]
+
+    def _below(self, number: str, body: Mapping[str, Any]) -> Iterator[Part]:
+        """What became of a sub-agent's call is told to the sub-agent alone."""
+        self._open.pop(number, None)
+        if body["status"] in NOT_RUN:
+            yield {"type": "tool-output-denied", "toolCallId": number}
+        else:
+            yield _output(number, body.get("result") or {"status": body["status"]})
+
+    async def _result(self, body: Mapping[str, Any]) -> list[Part]:
+        number = call_id(self._step, {"call": body["call"]})
+        wish = self._open.pop(number, None)
+        if wish is None:
+            return []  # of a message before
+        part = self._outcome(number, body["status"], body["result"])
+        return [part] if number in self._shown else [self._input(number, wish[1], await self._args(wish)), part]
+
+    def _outcome(self, number: str, status: str, result: object) -> Part:
+        if status in NOT_RUN and number in self._gated:
+            return {"type": "tool-output-denied", "toolCallId": number}
+        if status in FAILED:
+            words = result.get("reason") or result.get("error") if isinstance(result, dict) else ""
+            return _error(number, str(words or status))
+        return _output(number, result)
+
+    def _ended(self, body: Mapping[str, Any]) -> Iterator[Part]:
+        if body["status"] in ("error", "limit"):
+            yield from self._silent()
+            yield {"type": "error", "errorText": str(body["reason"])}
+        else:
+            yield from self._over(ENDS.get(body["status"], "stop"), NO_RESULT)
+
+    async def _asked_here(self) -> list[Part] | None:
+        """None if nothing waits for this person. Whatever does is shown as open when the stream ends."""
+        parts, waits = list[Part](), False
+        for approval_id, number in self._cards.items():
+            view = await self._reader.doors.inbox.show(self._thread.workspace, approval_id)
+            if waits_for(view.stored.approval, self._reader.reviewer, self._reader.site.clock()):
+                waits = True
+                is_question = view.stored.approval.subject.tool == QUESTION
+                if not is_question and self._asked.get(approval_id) != "open":
+                    parts += [self._data(view), self._request(view, number, "open")]
+        return parts if waits else None
+
+    def _over(self, why: str, left: str) -> Iterator[Part]:
+        """A call without a result gets one: a client that sees an answer without any would send it again for ever."""
+        for number in sorted(self._open.keys() & self._shown):
+            yield _error(number, left)
+        self._open.clear()
+        yield from self._closed(why)
+
+    def _closed(self, why: str) -> Iterator[Part]:
+        yield from self._silent()
+        yield {"type": "finish-step"}
+        yield {"type": "finish", "finishReason": why}
+
+    def _next_step(self) -> Iterator[Part]:
+        yield from self._silent()
+        if self._in_step:
+            yield {"type": "finish-step"}
+        self._in_step, self._replied = True, False
+        yield {"type": "start-step"}
+
+    def _silent(self) -> Iterator[Part]:
+        if self._text:
+            yield {"type": "text-end", "id": self._text}
+        self._text = ""
+
+    def _input(self, number: str, tool: str, args: object) -> Part:
+        self._shown.add(number)
+        return {"type": "tool-input-available", "toolCallId": number, "toolName": tool, "input": args, "dynamic": True}
+
+    def _request(self, view: View, number: str, shown: str) -> Part:
+        """The client sends the descriptor back with the answer: it says which arguments the person had before them."""
+        approval = view.stored.approval
+        self._asked[approval.id] = shown
+        self._gated.add(number)
+        return {
+            "type": "tool-approval-request",
+            "approvalId": approval.id,
+            "toolCallId": number,
+            "approvalDescriptor": {"args_sha256": approval.args_sha256},
+            "reason": view.card.sentence,
+        }
+
+    def _data(self, view: View) -> Part:
+        shown = view_json(view, self._reader.site.clock(), self._reader.reviewer)
+        card = {name: shown[name] for name in CARD}
+        return {"type": "data-approval", "id": view.stored.approval.id, "data": card}
+
+    async def _view(self, line: Line) -> View:
+        return await self._reader.doors.inbox.show(self._thread.workspace, str(line.body["approval"]))
+
+    def _was_retried(self, number: int) -> bool:
+        retries = [n for n, line in self._lines.items() if line.kind == "retried" and n > number]
+        return bool(retries) and not 0 < self._replaced_at < retries[0]
+
+
+def _at_rest(thread: Thread) -> bool:
+    """One that was woken has something to tell, though nobody has taken it up yet."""
+    return thread.status == "waiting" and not thread.woken
+
+
+def _before(told: Sequence[Told], line: int) -> Sequence[Told]:
+    """Words belong to the line behind them."""
+    own = [n for n, each in enumerate(told, 1) if each.name != "delta" and each.position.line < line]
+    return told[: own[-1]] if own else ()
+
+
+def _calls_of(line: Line) -> dict[str, Wish]:
+    return {call_id(line.n, {"call": wish[0]}): wish for wish in cast(list[Wish], line.body["wishes"])}
+
+
+def _is_handed_on(wish: Wish) -> bool:
+    """To a sub-agent: shown with its result, since a client sends no answers while a call beside them is open."""
+    return wish[1].startswith(AGENT)
+
+
+def _told(name: str, parts: list[Part]) -> Told:
+    return Told(Position(), name, {"parts": parts})
+
+
+def _output(number: str, result: object) -> Part:
+    return {"type": "tool-output-available", "toolCallId": number, "output": result, "dynamic": True}
+
+
+def _error(number: str, words: str) -> Part:
+    return {"type": "tool-output-error", "toolCallId": number, "errorText": words, "dynamic": True}
+
+
+def _response(approval_id: str, reason: str, *, approved: bool) -> Part:
+    part: Part = {"type": "tool-approval-response", "approvalId": approval_id, "approved": approved}
+    return part | ({"reason": reason} if reason else {})
+
+
+def _reason(view: View) -> str:
+    decided = view.stored.approval.decision
+    return decided.reason if decided else ""

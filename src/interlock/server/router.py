@@ -1,0 +1,303 @@
+"""The first thing that a request meets: limits before anything is parsed, then the hot routes, then all the others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+from interlock.core.canonical import MAX_BYTES
+from interlock.core.errors import Error, InvalidRequest
+from interlock.server.auth import Auth, check_allowed
+from interlock.server.counters import Meters
+from interlock.server.http import (
+    Answer,
+    App,
+    Asked,
+    Header,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    TooLarge,
+    TooSlow,
+    Unsupported,
+    error_answer,
+    is_json,
+    read_json,
+    send_answer,
+)
+from interlock.server.idempotency import Repeats, may_repeat
+from interlock.server.middleware.deadlines import Deadlines
+from interlock.server.middleware.hosts_and_cors import Doorway, preflight, readable
+
+BODY_SECONDS = 10.0  # for a whole body to arrive
+MAX_REST = 16 * 1024 * 1024  # bytes of a body that is too large, which are read and thrown away
+REST_SECONDS = 10.0
+ONCE = (
+    b"authorization",
+    b"content-length",
+    b"content-type",
+    b"cookie",
+    b"host",
+    b"idempotency-key",
+    b"interlock-link",
+    b"origin",
+    b"x-api-key",
+)
+PLAIN: tuple[Header, ...] = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+
+# Each header costs the server's protocol two look-ups, and a program that reads JSON needs no more than these.
+BRIEF = tuple(header for header in PLAIN if header[0] in (b"cache-control", b"x-content-type-options"))
+
+Handle = Callable[[Asked], Awaitable[Answer]]
+Stream = Callable[[Asked, Receive, Send], Awaitable[None]]
+
+
+class Hot(NamedTuple):
+    """A route without a framework; `template` is as the document names it.
+
+    Where a body may be larger than elsewhere, whoever sends such a one has to be known before it is read.
+    """
+
+    method: str
+    template: str
+    roles: frozenset[str]
+    handle: Handle
+    largest: int = MAX_BYTES
+
+
+class Live(NamedTuple):
+    """The same, for an answer without an end."""
+
+    method: str
+    template: str
+    roles: frozenset[str]
+    stream: Stream
+
+
+class Front:
+    def __init__(
+        self,
+        auth: Auth,
+        repeats: Repeats,
+        hot: Collection[Hot | Live],
+        rest: App,
+        doorway: Doorway,
+        meters: Meters,
+    ) -> None:
+        self._meters = meters
+        self._auth = auth
+        self._repeats = repeats
+        self._rest = rest
+        self._deadlines = Deadlines()
+        self._doorway = doorway
+        ours = [each for each in hot if each.template.startswith("/api/")]
+        self._hot = {_shape(each.method, each.template.split("/")): each for each in ours if not _is_fixed(each)}
+        self._foreign = [(each, each.template.split("/")) for each in hot if each not in ours and not _is_fixed(each)]
+        self._fixed = {(each.method, each.template): each for each in hot if _is_fixed(each)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            case _:
+                await self._rest(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origin = self._doorway.guest(scope["headers"])
+        if origin and scope["method"] == "OPTIONS":
+            await send_answer(send, preflight(origin, scope["headers"]), PLAIN)
+            return
+        send = readable(origin, send) if origin else send
+        try:
+            hot, values = self._found(scope)
+            asked = scope["interlock"] = await self._read(scope, receive, hot)
+            asked.values = values
+            if b"idempotency-key" in asked.headers and may_repeat(asked):
+                kept = await self._repeats(asked, partial(self._serve, asked, hot, receive), send)
+                if kept is not None:
+                    await send_answer(send, kept, PLAIN)
+            else:
+                await self._serve(asked, hot, receive, send)
+        except TooLarge as error:
+            await self._drained(error_answer(error), receive, send)
+        except Error as error:
+            await send_answer(send, error_answer(error), PLAIN)
+
+    async def _drained(self, answer: Answer, receive: Receive, send: Send) -> None:
+        """Answers at once, and closes the connection when the rest was sent: else the client would lose the answer.
+
+        A rest without an end is not waited for.
+        """
+        ended, left = False, MAX_REST
+
+        async def held(message: Message) -> None:
+            await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+        await send_answer(held, answer, PLAIN)
+        with suppress(TimeoutError), self._deadlines.within(REST_SECONDS):
+            while not ended and left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                ended = not message.get("more_body")
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _serve(self, asked: Asked, hot: Hot | Live | None, receive: Receive, send: Send) -> None:
+        try:
+            if hot is None:
+                await self._pass_on(asked, receive, send)
+                return
+            asked.principal = await self._auth.principal(asked)
+            check_allowed(asked.principal, hot.roles)
+            match hot:
+                case Hot():
+                    await send_answer(send, await hot.handle(asked), BRIEF)
+                case Live():
+                    await self._streamed(hot, asked, receive, send)
+        except Error as error:
+            await send_answer(send, error_answer(error), PLAIN)
+
+    async def _streamed(self, live: Live, asked: Asked, receive: Receive, send: Send) -> None:
+        self._meters.streams += 1
+        try:
+            await live.stream(asked, receive, send)
+        finally:
+            self._meters.streams -= 1
+
+    def _found(self, scope: Scope) -> tuple[Hot | Live | None, tuple[str, ...]]:
+        """With what stands in its path."""
+        method, path = scope["method"], scope["path"]
+        parts = path.split("/")
+        fixed = self._fixed.get((method, path))
+        hot = fixed or self._hot.get(_shape(method, parts))
+        if hot is None:
+            return self._found_foreign(scope, parts)
+        scope["template"] = hot.template
+        return hot, () if fixed else tuple(parts[3:4])
+
+    def _found_foreign(self, scope: Scope, parts: list[str]) -> tuple[Hot | Live | None, tuple[str, ...]]:
+        """Of another protocol: few, and of any shape."""
+        for route, names in self._foreign:
+            if route.method == scope["method"] and len(names) == len(parts):
+                varying = [name.startswith("{") for name in names]
+                if all(is_value or name == part for name, part, is_value in zip(names, parts, varying, strict=True)):
+                    scope["template"] = route.template
+                    return route, tuple(part for part, is_value in zip(parts, varying, strict=True) if is_value)
+        return None, ()
+
+    async def _read(self, scope: Scope, receive: Receive, hot: Hot | Live | None) -> Asked:
+        headers = _headers(scope)
+        self._doorway.check_host(headers)
+        if b"content-encoding" in headers:
+            raise Unsupported("Compressed bodies are not taken. Send it plain.")
+        length = headers.get(b"content-length")
+        if length is None and b"transfer-encoding" not in headers:
+            return Asked(scope, headers, b"", receive)
+        most = hot.largest if isinstance(hot, Hot) else MAX_BYTES
+        size = MAX_BYTES if length is None else _size(length, most)
+        if size > MAX_BYTES and hot is not None:
+            check_allowed(await self._auth.principal(Asked(scope, headers, b"", receive)), hot.roles)
+        return Asked(scope, headers, await _body(receive, self._deadlines, max(size, MAX_BYTES)), receive)
+
+    async def _pass_on(self, asked: Asked, receive: Receive, send: Send) -> None:
+        """To the framework, with the body that was read; whatever it answers gets our headers."""
+        if asked.body and is_json(asked.headers):
+            await read_json(asked.body)  # the framework's own reader takes more than we do
+        given = False
+
+        async def replay() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": asked.body, "more_body": False}
+
+        async def covered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                set_by_route = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(h for h in PLAIN if h[0] not in set_by_route)]
+            await send(message)
+
+        await self._rest(asked.scope, replay, covered)
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    listed: list[Header] = scope["headers"]
+    headers = dict(listed)
+    if len(headers) != len(listed):
+        names = [name for name, _ in listed]
+        for name in ONCE:
+            if names.count(name) > 1:
+                raise InvalidRequest(f"The header {name.decode()} is there twice. Send it once.")
+    return headers
+
+
+def _size(length: bytes, most: int) -> int:
+    if not length.isdigit() or int(length) > most:
+        raise _too_large(most)
+    return int(length)
+
+
+async def _body(receive: Receive, deadlines: Deadlines, most: int) -> bytes:
+    try:
+        with deadlines.within(BODY_SECONDS):
+            message = await receive()
+            body: bytes = message.get("body", b"")
+            if not message.get("more_body"):
+                return body if len(body) <= most else _refuse_size(most)
+            return await _rest_of(body, receive, most)
+    except TimeoutError:
+        raise TooSlow(f"The body did not arrive within {BODY_SECONDS:.0f} seconds. Send it again.") from None
+
+
+async def _rest_of(body: bytes, receive: Receive, most: int) -> bytes:
+    parts, size, more = [body], len(body), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise TooSlow("The body ended before its end.")
+        part: bytes = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        more = bool(message.get("more_body"))
+    return b"".join(parts)
+
+
+def _refuse_size(most: int) -> bytes:
+    raise _too_large(most)
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"A body has at most {most:,} bytes. Store large values elsewhere and pass a reference.")
+
+
+def _is_fixed(route: Hot | Live) -> bool:
+    """Nothing in its path varies."""
+    return "{" not in route.template
+
+
+def _shape(method: str, parts: list[str]) -> tuple[str, int, str, str]:
+    """What tells the hot routes apart: all of them are /api/NAME, /api/NAME/{id} or /api/NAME/{id}/VERB."""
+    match parts:
+        case ["", "api", name]:
+            return method, 3, name, ""
+        case ["", "api", name, _]:
+            return method, 4, name, ""
+        case ["", "api", name, _, verb]:
+            return method, 5, name, verb
+        case _:
+            return method, 0, "", ""

@@ -1,0 +1,1 @@
+"""Routes for people and programs, one file for each resource."""

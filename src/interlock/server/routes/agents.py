@@ -1,0 +1,232 @@
+"""Agents: what is known of them, and which of their calls ask whatever the tool's default says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from interlock.chat.agents import Known, Origin
+from interlock.chat.tool_registry import known_tools
+from interlock.config.agents import KEYS, KnownTool, problems_of, warnings_of
+from interlock.config.models import Agent
+from interlock.config.yaml import nearest
+from interlock.core.call import MAX_NAME
+from interlock.core.card import visible
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound
+from interlock.core.identity import ADMIN, Principal, check_name
+from interlock.core.policy import People, Policy, Stage
+from interlock.core.ports import SeenTool
+from interlock.runtime.durations import optional_rfc3339
+from interlock.server.dependencies import (
+    DECIDERS,
+    LOOKERS,
+    Caller,
+    Given,
+    Here,
+    check_match,
+    etag,
+    fails,
+    may,
+    recently,
+)
+from interlock.server.http import Body, encoded
+from interlock.server.proposals import team_of
+from interlock.server.state import Site
+
+router = APIRouter(tags=["agents and tools"])
+
+MOST = 1_000  # names in one list of an agent
+ELSEWHERE = Known(Agent(), "calls")
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+NameList = Annotated[list[Name], Field(default_factory=list, max_length=MOST)]
+
+
+class AgentBody(Body):
+    """What is left out stays as the configuration file or the program has it, and is empty if neither knows the agent.
+
+    `tools` are names, patterns, packs such as `cms`, or `mcp:<server>`. `tool_approvals`: true makes a tool ask; false
+    lifts only the tool's own default, never a rule of the policy. `limits` for each message: `turns`, `tokens`, `time`.
+    """
+
+    model: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    instructions: Annotated[str, Field(max_length=100_000)] = ""
+    tools: NameList
+    tool_approvals: Annotated[dict[Name, bool], Field(default_factory=dict, max_length=MOST)]
+    agents: NameList
+    limits: Annotated[dict[str, object], Field(default_factory=dict, max_length=MOST)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _know_every_key(cls, given: object) -> object:
+        odd = sorted(str(key) for key in given if key not in KEYS) if isinstance(given, Mapping) else []
+        if odd:
+            message = f'unknown key "{visible(odd[0])[:MAX_NAME]}"{nearest(odd[0], KEYS)}'
+            raise PydanticCustomError("unknown_key", "{message}", {"message": message})
+        return given
+
+
+class AgentInfo(BaseModel):
+    """`version` is 0 for what nobody changed here; `source` "calls" is an agent that runs elsewhere.
+
+    `warnings` say what of it is ignored or has no effect. `stored` names the fields that were changed here: a PUT that
+    leaves one of them out puts it back to what the configuration says.
+    """
+
+    name: str
+    version: int
+    source: Origin
+    model: str
+    instructions: str
+    tools: list[str]
+    tool_approvals: dict[str, bool]
+    agents: list[str]
+    limits: dict[str, object]
+    warnings: list[str]
+    stored: list[str]
+    changed_by: str | None
+    changed_at: str | None
+
+
+class AgentList(BaseModel):
+    items: list[AgentInfo]
+    next: str | None = None
+
+
+@dataclass(frozen=True)
+class Everything:
+    """All agents and tools of a workspace, by name."""
+
+    agents: Mapping[str, Known]
+    tools: Mapping[str, KnownTool]
+
+    def info(self, name: str) -> AgentInfo:
+        known = self.agents[name]
+        others = {other: each.agent for other, each in self.agents.items()}
+        fields = cast(dict[str, Any], json.loads(encoded(asdict(known.agent))))
+        return AgentInfo(
+            name=name,
+            version=known.stored.version if known.stored else 0,
+            source=known.origin,
+            **fields,
+            warnings=[visible(line) for line in warnings_of(name, known.agent, self.tools, others)],
+            stored=sorted(json.loads(known.stored.body)) if known.stored else [],
+            changed_by=known.stored.author if known.stored else None,
+            changed_at=optional_rfc3339(known.stored.at if known.stored else None),
+        )
+
+
+@router.get("/api/agents", responses=fails(), **may(LOOKERS))
+async def list_agents(site: Here, who: Caller) -> AgentList:
+    """Agents that are stored, configured, built in, or known from their calls."""
+    found = await everything(site, who.workspace)
+    return AgentList(items=[found.info(name) for name in sorted(found.agents)])
+
+
+@router.get("/api/agents/{name}", responses=fails(404), **may(LOOKERS))
+async def show_agent(name: str, site: Here, who: Caller, response: Response) -> AgentInfo:
+    """One agent. The ETag is its version; earlier ones are in GET /api/audit?kind=agent_changed."""
+    return await _shown(site, who, name, response)
+
+
+@router.put("/api/agents/{name}", responses=fails(409), **recently(DECIDERS))
+async def put_agent(
+    name: str,
+    body: AgentBody,
+    site: Here,
+    who: Caller,
+    asked: Given,
+    response: Response,
+    reason: Annotated[str, Query(max_length=MAX_COMMENT)] = "",
+) -> AgentInfo:
+    """Changes an agent for its next call; reviewers change `tool_approvals`, and lift only what they may approve."""
+    check_name(name)
+    found = await everything(site, who.workspace)
+    before = found.agents.get(name, ELSEWHERE)
+    text = encoded(body.model_dump(exclude_unset=True)).decode()
+    after = site.assistant.agents.over(name, text)
+    _check_sound(name, after, found)
+    if who.role != ADMIN:
+        doors = await site.workspaces.doors(who.workspace)
+        _check_reviewer(who, before.agent, after)
+        for tool in _lifted(before.agent.tool_approvals, after.tool_approvals):
+            if not may_lift(who, tool, doors.loaded.policy, team_of(tool, site, doors)):
+                raise _not_lifted(who, tool)
+    version = before.stored.version if before.stored else 0
+    # the rights were checked against this very version
+    bound = check_match(asked.headers, etag(version)) or who.role != ADMIN
+    await site.workspaces.put_agent(who.workspace, name, text, who.name, reason, version if bound else None)
+    return await _shown(site, who, name, response)
+
+
+async def everything(site: Site, workspace: str) -> Everything:
+    seen = await site.store.tools(workspace)
+    stored = {each.name: each for each in await site.store.agents(workspace)}
+    elsewhere = {tool.agent: ELSEWHERE for tool in seen if tool.agent}
+    return Everything({**elsewhere, **site.assistant.agents.all(stored)}, _tools(site, workspace, seen))
+
+
+def _tools(site: Site, workspace: str, seen: Sequence[SeenTool]) -> dict[str, KnownTool]:
+    """What is known from reads alone has no definition, and is free."""
+    tools = {tool.name: KnownTool(bool(tool.spec_sha256)) for tool in seen}
+    tools |= dict.fromkeys(site.settings.actions, KnownTool(asks=True))
+    return tools | known_tools(site.assistant.toolbox.all(workspace).values())
+
+
+async def _shown(site: Site, who: Principal, name: str, response: Response) -> AgentInfo:
+    found = await everything(site, who.workspace)
+    if name not in found.agents:
+        raise NotFound("No agent of this name is known. GET /api/agents lists them.", agent=name)
+    shown = found.info(name)
+    response.headers["etag"] = etag(shown.version)
+    return shown
+
+
+def _check_sound(name: str, after: Agent, found: Everything) -> None:
+    """An agent that runs elsewhere cannot be called from here."""
+    here = {other: known.agent for other, known in found.agents.items() if known.origin != "calls"}
+    problems = [*problems_of(name, after, {**here, name: after})]
+    if problems:
+        told = [{"pointer": problem.pointer, "message": visible(problem.message)} for problem in problems]
+        raise InvalidRequest(f"{told[0]['pointer']}: {told[0]['message']}.", problems=told)
+
+
+# Who may switch a gate off
+
+
+def may_lift(who: Principal, tool: str, policy: Policy, team: People | None = None) -> bool:
+    """Admins, and whoever may approve it by every rule that could ask, whatever the arguments: in doubt, not.
+
+    `team` decides about an action where no rule says who does.
+    """
+    stages = [
+        stage
+        for rule in policy.rules
+        if rule.then == "ask" and not rule.shadow and (not rule.tools or rule.names(tool) or "*" in rule.tools)
+        for stage in rule.ask.stages
+    ]
+    stages += [] if team is None else [Stage(team)]
+    approves = all(stage.approvers is None or stage.approvers.include(who.name, who.teams) for stage in stages)
+    return who.role == ADMIN or (who.role in DECIDERS and approves)
+
+
+def _check_reviewer(who: Principal, before: Agent, after: Agent) -> None:
+    if replace(after, tool_approvals=before.tool_approvals) != before:
+        raise Forbidden(f"{who.name} is {who.role} here: only admins change more than tool_approvals. Ask an admin.")
+
+
+def _not_lifted(who: Principal, tool: str) -> Forbidden:
+    message = f"{who.name} may not approve every call of {visible(tool)}, so cannot switch its question off."
+    return Forbidden(f"{message} Ask an admin.", tool=tool)
+
+
+def _lifted(before: Mapping[str, bool], after: Mapping[str, bool]) -> list[str]:
+    """The tools that would be asked about less: from on to unsaid, from unsaid to off."""
+    weight = {True: 2, None: 1, False: 0}
+    return sorted(tool for tool in {*before, *after} if weight[after.get(tool)] < weight[before.get(tool)])

@@ -1,0 +1,262 @@
+"""What people do with approvals besides deciding: look, decide many, undo, claim, pass on, say and ask something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Literal, cast
+
+from fastapi import APIRouter, Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+from starlette.responses import Response
+
+from interlock.app.workspaces import Doors
+from interlock.core.approval import STATUSES, Approval
+from interlock.core.conversation import MAX_QUESTION
+from interlock.core.decision import MAX_COMMENT, Decision, read_seen
+from interlock.core.errors import Error, InvalidRequest
+from interlock.core.options import waits_for
+from interlock.core.policy import People
+from interlock.core.ports import Query as Wanted
+from interlock.presenters.approval import row_json
+from interlock.runtime.durations import parse_time
+from interlock.server.context import AtDesk, Desk
+from interlock.server.dependencies import DECIDERS, LOOKERS, gives, may, response
+from interlock.server.http import Body, Many, error_answer, json_answer
+from interlock.server.models import Page, Shown, Told
+from interlock.storage.engine.queries import MAX_LIMIT
+
+MAX_BULK = 500
+MAX_NAME = 500  # characters of a filter
+
+router = APIRouter(prefix="/api/approvals", tags=["approvals"])
+
+
+def _known(text: str) -> str:
+    unknown = [status for status in text.split(",") if status not in STATUSES]
+    if text and unknown:
+        said = {"status": unknown[0][:50], "allowed": ", ".join(STATUSES)}
+        raise PydanticCustomError("status", "There is no status '{status}'. It is one of {allowed}", said)
+    return text
+
+
+Name = Annotated[str, Field(max_length=MAX_NAME)]
+Times = tuple[int, int | None]
+
+
+class Filters(BaseModel):
+    """All of them have to fit. `user` asked for it, decided, voted or edited; `team` may decide it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tool: Name = ""
+    agent: Name = ""
+    thread_id: Name = ""
+    run_id: Name = ""
+    user: Name = ""
+    team: Name = ""
+    priority: Literal["", "low", "medium", "high"] = ""
+    mine: Annotated[bool, Field(description="Only what waits for you: so a page that has a `next` may be empty.")] = (
+        False
+    )
+    q: Annotated[Name, Field(description="Words that have to be there; the last may be the beginning of one.")] = ""
+    cursor: Annotated[str, Field(max_length=MAX_NAME, description="`next` of the page before.")] = ""
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
+
+
+class AllFilters(Filters):
+    """With the status, several are parted by commas; and when it was proposed, the first time included."""
+
+    status: Annotated[str, AfterValidator(_known), Field(json_schema_extra={"examples": ["pending"]})] = ""
+    since: Annotated[Name, Field(description="RFC 3339.")] = ""
+    until: Annotated[Name, Field(description="RFC 3339.")] = ""
+
+
+class Bulk(Body):
+    """At most 500 decisions, each with its id and all that a decision carries; each is taken or refused by itself."""
+
+    decisions: Annotated[Many[dict[str, object]], Field(min_length=1, max_length=MAX_BULK)]
+
+
+class Delegate(Body):
+    """Lets others decide in your place, this once. Whoever takes your seat is no further vote."""
+
+    users: Many[str] = ()
+    teams: Many[str] = ()
+
+
+class Comment(Body):
+    text: Annotated[str, Field(min_length=1, max_length=MAX_COMMENT)]
+
+
+class Ask(Body):
+    """A question to the agent; nothing is decided by it."""
+
+    question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]
+
+
+class Resolve(Body):
+    """How a call ended of which nobody knows: somebody looked."""
+
+    ok: bool
+    note: Annotated[str, Field(max_length=MAX_COMMENT)] = ""
+    result: object = None
+
+
+class Nothing(Body):
+    """No fields."""
+
+
+class Result(Told):
+    """What became of one decision: the status, or the error that a single decision would have got."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    ok: bool
+    status: str = ""
+    version: int = 0
+    error: str = ""
+    message: str = ""
+
+
+class Results(Told):
+    results: list[Result]
+
+
+@router.get("", responses=gives(Page), **may(LOOKERS))
+async def list_approvals(filters: Annotated[AllFilters, Query()], desk: AtDesk) -> Response:
+    """Newest first; with status=pending, those that expire first."""
+    times = _times(filters)
+    return await _page(desk, filters, tuple(filters.status.split(",")) if filters.status else (), times)
+
+
+@router.get("/pending", responses=gives(Page), **may(LOOKERS))
+async def list_pending(filters: Annotated[Filters, Query()], desk: AtDesk) -> Response:
+    """What waits for people, by time left."""
+    return await _page(desk, filters, ("pending",))
+
+
+@router.get("/{approval_id}", responses=gives(Shown, 404), **may(LOOKERS))
+async def show_approval(approval_id: str, desk: AtDesk) -> Response:
+    """Everything about one, with its card. The ETag is its version."""
+    return await desk.show(approval_id)
+
+
+@router.post("/bulk", responses=gives(Results), **may(DECIDERS))
+async def decide_many(body: Bulk, desk: AtDesk) -> Response:
+    """One result for each decision, in the same order. One that fails stops none of the others."""
+    read = [_each(item) for item in body.decisions]
+    named = [(name, each) for name, each in read if name or not isinstance(each, Error)]
+    results = iter(await desk.inbox.bulk(desk.workspace, named, desk.reviewer))
+    listed = [_result(name, each if isinstance(each, Error) and not name else next(results)) for name, each in read]
+    return response(json_answer({"results": listed}))
+
+
+@router.post("/{approval_id}/undo", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
+async def undo(approval_id: str, desk: AtDesk, body: Nothing | None = None) -> Response:
+    """Takes back a rejection that the agent has not heard of yet."""
+    await desk.inbox.undo(desk.workspace, approval_id, desk.reviewer)
+    return await desk.show(approval_id)
+
+
+@router.post("/{approval_id}/claim", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
+async def claim(approval_id: str, desk: AtDesk, body: Nothing | None = None) -> Response:
+    """Shows others that you are on it. Everybody may still decide; the last to claim it has it."""
+    await desk.inbox.claim(desk.workspace, approval_id, desk.reviewer)
+    return await desk.show(approval_id)
+
+
+@router.post("/{approval_id}/release", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
+async def release(approval_id: str, desk: AtDesk, body: Nothing | None = None) -> Response:
+    """Gives back what you claimed."""
+    await desk.inbox.release(desk.workspace, approval_id, desk.reviewer)
+    return await desk.show(approval_id)
+
+
+@router.post("/{approval_id}/delegate", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
+async def delegate(approval_id: str, body: Delegate, desk: AtDesk) -> Response:
+    """Lets others decide in your place."""
+    await desk.inbox.delegate(desk.workspace, approval_id, _people(body, desk.doors), desk.reviewer)
+    return await desk.show(approval_id)
+
+
+@router.post("/{approval_id}/comment", responses=gives(Shown, 404), **may(DECIDERS))
+async def comment(approval_id: str, body: Comment, desk: AtDesk) -> Response:
+    """A remark for the timeline, whatever has become of the call."""
+    await desk.inbox.comment(desk.workspace, approval_id, body.text, desk.reviewer)
+    return await desk.show(approval_id)
+
+
+@router.post("/{approval_id}/ask", responses=gives(Shown, 404, 409, 410), **may(DECIDERS))
+async def ask(approval_id: str, body: Ask, desk: AtDesk) -> Response:
+    """Asks the agent something; the call goes on waiting, and its deadline stays."""
+    await desk.inbox.ask(desk.workspace, approval_id, body.question, desk.reviewer)
+    return await desk.show(approval_id)
+
+
+@router.post("/{approval_id}/resolve-unknown", responses=gives(Shown, 404, 409), **may(DECIDERS))
+async def resolve_unknown(approval_id: str, body: Resolve, desk: AtDesk) -> Response:
+    """Says how a call ended of which nobody knew; nothing runs."""
+    await desk.inbox.resolve_unknown(
+        desk.workspace, approval_id, desk.reviewer, ok=body.ok, note=body.note, result=body.result
+    )
+    return await desk.show(approval_id)
+
+
+def _times(filters: AllFilters) -> Times:
+    since = parse_time(filters.since) if filters.since else 0
+    return since, parse_time(filters.until) if filters.until else None
+
+
+async def _page(desk: Desk, filters: Filters, statuses: tuple[str, ...], times: Times = (0, None)) -> Response:
+    wanted = Wanted(
+        statuses,
+        filters.tool,
+        filters.agent,
+        filters.thread_id,
+        filters.run_id,
+        priority=filters.priority,
+        cursor=filters.cursor,
+        limit=filters.limit,
+        text=filters.q,
+        person=filters.user,
+        team=filters.team,
+        since=times[0],
+        until=times[1],
+    )
+    page, now = await desk.inbox.list(desk.workspace, wanted), desk.site.clock()
+    found = [each for each in page.items if not filters.mine or waits_for(each.approval, desk.reviewer, now)]
+    items = [row_json(stored, now, desk.reviewer) for stored in found]
+    return response(json_answer({"items": items, "next": page.next, "behind": page.behind}))
+
+
+def _each(item: Mapping[str, object]) -> tuple[str, Decision | Error]:
+    """A decision that cannot be read is refused like any other, by itself."""
+    approval_id = item.get("id")
+    if not isinstance(approval_id, str):
+        return "", InvalidRequest("Each decision names its approval: id is a text.")
+    try:
+        return approval_id, read_seen({name: value for name, value in item.items() if name != "id"})
+    except Error as error:
+        return approval_id, error
+
+
+def _result(approval_id: str, end: Approval | Error) -> dict[str, object]:
+    if isinstance(end, Error):
+        return {"id": approval_id, "ok": False, **cast(dict[str, object], json.loads(error_answer(end).body))}
+    return {"id": approval_id, "ok": True, "status": end.status, "version": end.version}
+
+
+def _people(body: Delegate, doors: Doors) -> People:
+    """A name that nobody has would decide nothing, and nobody would notice."""
+    here = [user for user in doors.people.values() if user.removed_at is None]
+    known = {"users": {user.name for user in here}, "teams": {team for user in here for team in user.teams}}
+    for kind, names in (("users", body.users), ("teams", body.teams)):
+        for name in names:
+            if name not in known[kind]:
+                raise InvalidRequest(f"There is nobody of this name among the {kind}: {name!r}. See /api/users.")
+    if not body.users and not body.teams:
+        raise InvalidRequest("Say to whom: users or teams.")
+    return People(frozenset(body.users), frozenset(body.teams))

@@ -1,0 +1,89 @@
+"""Messages to people: which there are, what became of them, and another try."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from interlock.core.delivery import Delivery, Reason, Status
+from interlock.core.errors import InvalidRequest
+from interlock.core.identity import ADMIN, Principal
+from interlock.notify.status import delivery_json, send_again
+from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, may
+from interlock.storage.tables.deliveries import NEWEST, Place
+
+router = APIRouter(tags=["channels"])
+
+
+class DeliveryInfo(BaseModel):
+    """One message through one channel, without what it says. To a `person`, at a `place`, or the channel's own place.
+
+    `approval_id` is null where it says how many wait. `sent_at` is when it last disturbed somebody, `due_at` when it
+    is tried next. `error` is for admins.
+    """
+
+    id: str
+    approval_id: str | None
+    channel: str
+    person: str | None
+    place: str | None
+    reason: Reason
+    priority: str
+    status: Annotated[Status, Field(description="`grouped` was told as one of many; `dropped` is told no more.")]
+    attempts: int
+    created_at: str
+    sent_at: str | None
+    due_at: str | None
+    error: str | None
+
+
+class DeliveryList(BaseModel):
+    items: list[DeliveryInfo]
+    next: str | None = None
+
+
+class Wanted(BaseModel):
+    """Of one channel, a page may be short although there is more: then it has `next`."""
+
+    status: Status = "parked"
+    channel: Annotated[str, Field(max_length=100)] = ""
+    cursor: Annotated[str, Field(max_length=200)] = ""
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+@router.get("/api/deliveries", responses=fails(), **may(LOOKERS))
+async def list_deliveries(site: Here, who: Caller, wanted: Annotated[Wanted, Query()]) -> DeliveryList:
+    """Messages to people by how they stand, the newest first; without a status, those that were given up."""
+    place = _place(wanted.cursor)
+    page = await site.store.deliveries.page(who.workspace, wanted.status, wanted.channel, place, wanted.limit)
+    following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
+    return DeliveryList(items=[_info(each, who) for each in page.items], next=following)
+
+
+@router.get("/api/approvals/{approval_id}/deliveries", responses=fails(404), **may(LOOKERS))
+async def deliveries_of(approval_id: str, site: Here, who: Caller) -> DeliveryList:
+    """Who was told of an approval, and where; at most 1,000. They go together with its content."""
+    await site.store.get(who.workspace, approval_id)
+    found = await site.store.deliveries.of_approval(who.workspace, approval_id)
+    return DeliveryList(items=[_info(each, who) for each in found])
+
+
+@router.post("/api/deliveries/{delivery_id}/again", responses=fails(404, 409), **may(ADMINS))
+async def again(delivery_id: str, site: Here, who: Caller) -> DeliveryInfo:
+    """Tries at once what waits or was given up."""
+    return _info(await send_again(site.reach.of(who.workspace), delivery_id, who.name), who)
+
+
+def _info(delivery: Delivery, who: Principal) -> DeliveryInfo:
+    return DeliveryInfo.model_validate(delivery_json(delivery, errors=who.role == ADMIN))
+
+
+def _place(cursor: str) -> Place:
+    if not cursor:
+        return NEWEST
+    at, _, delivery_id = cursor.partition(".")
+    if not (at.isascii() and at.isdigit() and len(at) < 16 and delivery_id):
+        raise InvalidRequest("The cursor is what the last page gave as next.")
+    return int(at), delivery_id

@@ -1,0 +1,311 @@
+"""For outside systems: a typed request goes in, a person answers it, and whoever asked polls for what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal, assert_never
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+from starlette.responses import Response
+
+from interlock.app.workspaces import Doors
+from interlock.config.models import Action, is_ready
+from interlock.core.approval import Approval
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.claims import Fill
+from interlock.core.decision import Approve, Decision, Edit, Reject, Seen
+from interlock.core.errors import CallMismatch, DeniedNow, Frozen, InvalidDecision, InvalidRequest, Problem
+from interlock.core.event import Stored
+from interlock.core.outcome import Outcome, Refused, status_at
+from interlock.core.policy import Ask
+from interlock.presenters.approval import shown_args
+from interlock.runtime.durations import optional_rfc3339, parse_time, rfc3339
+from interlock.server.context import AtDesk
+from interlock.server.dependencies import AGENTS, ANYBODY, DECIDERS, Caller, Here, gives, may, response
+from interlock.server.http import Body, json_answer
+from interlock.server.models import Status, Time, Told
+from interlock.server.proposals import Proposed, call_of, known_spec, team_of, with_team
+from interlock.server.state import Site
+
+SETTING: Literal["paused"] = "paused"  # whoever polls has nobody waiting in front of a chat
+CALL_ID = "request"
+MAY_RUN = frozenset({"approved", "running", "succeeded", "failed", "unknown"})
+# What an approved request is told as while it may not be done; whoever polls goes on polling.
+NOT_YET: Mapping[str, object] = {
+    "status": "pending",
+    "decision": None,
+    "payload": None,
+    "reviewerId": None,
+    "resolvedAt": None,
+    "final": False,
+    "stopped": "frozen",
+}
+NOT_NOW: Mapping[str, object] = {
+    "status": "denied",
+    "decision": "rejected",
+    "payload": None,
+    "reviewerId": "policy",
+    "final": False,
+    "stopped": "denied_now",
+}
+
+router = APIRouter(tags=["outside systems"])
+
+
+def _canonical(text: str) -> str:
+    """One spelling for each, so that one id cannot stand for two requests."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise PydanticCustomError("uuid", "A request id is a UUID") from None
+
+
+RequestId = Annotated[str, AfterValidator(_canonical), Field(json_schema_extra={"format": "uuid"})]
+
+
+class Metadata(Body):
+    initiatedBy: str = ""
+    priority: Literal["low", "medium", "high"] = "medium"
+    expiresAt: str | None = None
+
+
+class Requested(Body):
+    """The action's schema checks the payload. What does not fit is taken in and flagged, and nobody can approve it."""
+
+    requestId: RequestId
+    actionType: str
+    payload: dict[str, object]
+    metadata: Metadata = Metadata()
+
+
+class Submitted(Body):
+    """An answer. Who answers is whoever is signed in. With `argsSha256` it counts only for what that person saw."""
+
+    requestId: RequestId
+    decision: Literal["approved", "rejected", "modified"]
+    comment: str = ""
+    modifiedPayload: dict[str, object] | None = None
+    argsSha256: str | None = None
+
+
+class Flag(Told):
+    pointer: str
+    message: str
+
+
+class Resumed(Told):
+    """What came of it. `payload` is what may be done, and null while nothing may. A rejection can be taken back until
+    it is `final`; `flags` say why the payload cannot be approved as it is. `stopped` says why an approved request may
+    not be done now: while it is `frozen` it is pending, and while the policy of now denies it, denied.
+    """
+
+    requestId: str
+    status: Status | Literal["denied"]
+    decision: Literal["approved", "rejected", "modified"] | None
+    payload: Any
+    comment: str
+    reviewerId: str | None
+    resolvedAt: Time | None
+    expiresAt: Time | None
+    final: bool
+    flags: list[Flag]
+    stopped: Literal["frozen", "denied_now"] | None
+
+
+@router.post("/requests", responses=gives(Resumed, 409, 429), **may(AGENTS))
+async def take_in(body: Requested, site: Here, caller: Caller) -> Response:
+    """Takes a request in. The same one again is the same request; another one under its id is refused."""
+    doors = await site.workspaces.doors(caller.workspace)
+    now = site.clock()
+    wanted = _until(body.metadata.expiresAt, now)
+    spec, gate = _spec(site, doors, body.actionType), doors.gate_for(caller)
+    call = call_of(_proposed(body), caller, site, doors, SETTING)
+    call = replace(call, expires_in=wanted, decisions=spec.decisions)
+
+    async def ask() -> Outcome:
+        fill = _terms(site, doors, body.actionType)
+        taken = not spec.secret  # in what does not fit, a secret could stand anywhere, and people would read it
+        return await gate.check(call, spec, approval_id=body.requestId, take_misfits=taken, fill=fill)
+
+    outcome = await site.quotas.spend(caller, gate, call, None, ask)
+    if isinstance(outcome, Refused) and not outcome.approval_id:
+        return response(json_answer(_denied(body.requestId, outcome, now)))
+    stored = await site.store.get(doors.workspace, body.requestId)
+    if stored.approval.subject.requester != call.requester:
+        message = "This request id is known with another initiatedBy. Use a new one."
+        raise CallMismatch(message)
+    return response(json_answer(await _told(site, doors, stored, caller.credential)))
+
+
+@router.post("/submit", responses=gives(Resumed, 404, 409, 410, 422), **may(DECIDERS))
+async def submit(body: Submitted, desk: AtDesk) -> Response:
+    """Answers a request. An answer that cannot be taken changes nothing: the request stays open, and says why."""
+    stored = await desk.site.store.get(desk.workspace, body.requestId)
+    _verify(body, desk.site)
+    await desk.inbox.decide(desk.workspace, body.requestId, _decision(body, stored.approval), desk.reviewer)
+    stored = await desk.site.store.get(desk.workspace, body.requestId)
+    return response(json_answer(await _told(desk.site, desk.doors, stored)))
+
+
+@router.get("/resume/{request_id}", responses=gives(Resumed, 404), **may(ANYBODY))
+async def resume(request_id: str, site: Here, caller: Caller) -> Response:
+    """What came of a request. Starts nothing: whoever does it calls start, which one caller can.
+
+    An approved request that is frozen, or that the policy of now denies, is not told as approved.
+    """
+    doors = await site.workspaces.doors(caller.workspace)
+    await doors.gate_for(caller).look(doors.workspace, request_id)  # tidies what time has decided
+    stored = await site.store.get(doors.workspace, request_id)
+    return response(json_answer(await _told(site, doors, stored, caller.credential if caller.is_agent else "")))
+
+
+async def _told(site: Site, doors: Doors, stored: Stored, key: str = "") -> dict[str, object]:
+    """A yes is told only where a start with this key would be let through now: some who read it never start it."""
+    gate, now = doors.gate, site.clock()
+    approval = gate.stops.deferred(stored.approval, now)
+    told = resumed_json(stored._replace(approval=approval), now)
+    if told["status"] != "approved":
+        return told
+    stopped = await gate.stops.against(gate.policy, approval, key)
+    match stopped:
+        case None:
+            return told
+        case Frozen():
+            return {**told, **NOT_YET, "comment": f"Approved, and not to be done yet. {stopped.message}"}
+        case DeniedNow():
+            return {**told, **NOT_NOW, "comment": stopped.message, "resolvedAt": rfc3339(now)}
+        case _:
+            assert_never(stopped)
+
+
+def resumed_json(stored: Stored, now: int) -> dict[str, object]:
+    approval, status = stored.approval, status_at(stored.approval, now)
+    decided = approval.decision
+    return {
+        "requestId": approval.id,
+        "status": status,
+        "decision": _word(approval, status),
+        "payload": shown_args(stored.payload) if status in MAY_RUN else None,
+        "comment": (decided.comment or decided.reason) if decided else "",
+        "reviewerId": decided.by if decided else None,
+        "resolvedAt": rfc3339(decided.at) if decided else None,
+        "expiresAt": optional_rfc3339(approval.expires_at),
+        "final": status != "pending" and (status != "rejected" or now >= (approval.release_at or 0)),
+        "flags": [{"pointer": each.pointer, "message": each.message} for each in approval.misfits],
+        "stopped": None,
+    }
+
+
+def _word(approval: Approval, status: str) -> str | None:
+    if status == "pending":
+        return None
+    if status in MAY_RUN:
+        return "modified" if approval.editors else "approved"
+    return "rejected"
+
+
+def _denied(request_id: str, outcome: Refused, now: int) -> dict[str, object]:
+    """A policy that forbids it leaves no request behind, only a line in the ledger."""
+    return {
+        "requestId": request_id,
+        "status": "denied",
+        "decision": "rejected",
+        "payload": None,
+        "comment": outcome.reason,
+        "reviewerId": "policy",
+        "resolvedAt": rfc3339(now),
+        "expiresAt": None,
+        "final": True,
+        "flags": [],
+        "stopped": None,
+    }
+
+
+def _proposed(body: Requested) -> Proposed:
+    metadata = body.metadata
+    return Proposed(
+        tool=body.actionType,
+        args=body.payload,
+        run_id=body.requestId,
+        call_id=CALL_ID,
+        initiated_by=metadata.initiatedBy,
+        priority=metadata.priority,
+        setting=SETTING,
+    )
+
+
+def _until(text: str | None, now: int) -> int | None:
+    if text is None:
+        return None
+    left = parse_time(text) - now
+    if left <= 0:
+        raise InvalidRequest("expiresAt has passed already. Give a time to come.")
+    return left
+
+
+def _spec(site: Site, doors: Doors, name: str) -> ToolSpec:
+    """What the server knows of a tool, as in every interface; an unknown one is what the request says, and asks."""
+    action, known, allows = site.action(name), known_spec(name, site, doors), site.settings.verification
+    decisions = ("approve", "edit", "reject") if allows.allow_modifications else ("approve", "reject")
+    if known is None and action is None:
+        return ToolSpec(name, decisions=decisions, declared=True)
+    spec = known or ToolSpec(name, "write")
+    if action is not None and (spec.schema is None or not is_ready(action)):
+        spec = replace(spec, schema=_schema(action, allows.schema_strictness) if allows.enabled else None)
+    return replace(spec, decisions=spec.decisions or decisions)
+
+
+def _schema(action: Action, strictness: str) -> Mapping[str, object]:
+    """Strict: what the schema does not name does not fit."""
+    schema = action.schema
+    if strictness == "strict" and "properties" in schema and "additionalProperties" not in schema:
+        return {**schema, "additionalProperties": False}
+    return schema
+
+
+def _terms(site: Site, doors: Doors, name: str) -> Fill:
+    """Where a rule names no approvers, the action's team decides; where it gives no time, `auto_reject_after` does."""
+    team = team_of(name, site, doors)
+
+    def fill(ask: Ask, call: ToolCall) -> Ask:
+        rule = next((rule for rule in doors.gate.policy.rules if ask.rule and rule.name == ask.rule), None)
+        given = rule.expires_in if rule else {}
+        longest = max(given.values(), default=None) if ask.on_expiry == "approve" else None
+        window = longest or given.get(SETTING) or site.settings.escalation.auto_reject_after
+        stages = ask.stages if team is None else with_team(ask.stages, team)
+        return replace(ask, stages=stages, expires_in=min(window, call.expires_in or window))
+
+    return fill
+
+
+def _verify(body: Submitted, site: Site) -> None:
+    verification = site.settings.verification
+    problem = None
+    if len(body.comment) > verification.max_comment_length:
+        problem = Problem("/comment", f"at most {verification.max_comment_length} characters")
+    elif (body.decision == "modified") != (body.modifiedPayload is not None):
+        problem = Problem("/modifiedPayload", "goes with the decision modified, and with no other")
+    elif body.decision == "modified" and not verification.allow_modifications:
+        problem = Problem("/decision", "modifications are switched off: approve it or reject it")
+    if problem is not None:
+        message = f"The answer cannot be taken: {problem}. The request is still open."
+        raise InvalidDecision(message, [problem], approval_id=body.requestId)
+
+
+def _decision(body: Submitted, approval: Approval) -> Decision:
+    """Without a digest an answer counts only while nobody edited the payload; a modified one brings all of it anew."""
+    seen = Seen(body.argsSha256, (), "", body.comment)
+    whole = body.modifiedPayload is not None or approval.misfits
+    if body.argsSha256 is None and whole and not approval.editors:
+        seen = replace(seen, args_sha256=approval.args_sha256)
+    match body.decision:
+        case "approved":
+            return Approve(seen)
+        case "rejected":
+            return Reject(body.comment, replace(seen, comment=""))
+        case "modified":
+            return Edit(body.modifiedPayload or {}, seen)

@@ -1,0 +1,174 @@
+"""Grants: what is let through without asking, by whose word, and an end to it."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from interlock.app.gate import uuid7
+from interlock.core.call import MAX_NAME
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import Conflict, InvalidRequest
+from interlock.core.grant import Grant
+from interlock.core.identity import Principal
+from interlock.presenters.policy import grant_doubts, grant_json, grant_view_json
+from interlock.runtime.durations import parse_duration
+from interlock.server.dependencies import DECIDERS, LOOKERS, Caller, Given, Here, fails, may, recently
+from interlock.server.http import Asked, Body, as_invalid
+from interlock.server.state import Site
+
+router = APIRouter(tags=["grants"])
+
+Reason = Annotated[str, Field(max_length=MAX_COMMENT)]
+
+
+class NewGrant(Body):
+    """`budget` is a decimal number as a text, `budget_of` the argument that is added up."""
+
+    tool: Annotated[str, Field(max_length=MAX_NAME)]
+    expires_in: str
+    reason: Annotated[str, Field(min_length=1, max_length=MAX_COMMENT)]
+    agent: Annotated[str, Field(max_length=MAX_NAME)] = "*"
+    when: Annotated[str, Field(max_length=10_000)] = ""
+    max_uses: int | None = None
+    budget: Annotated[str, Field(max_length=MAX_NAME)] = ""
+    budget_of: Annotated[str, Field(max_length=MAX_NAME)] = ""
+
+
+class GrantInfo(BaseModel):
+    """What is left is null where there is no limit; amounts are texts, since JSON numbers are not exact."""
+
+    id: str
+    tool: str
+    agent: str
+    when: str
+    state: Literal["active", "revoked", "used up", "expired"]
+    reason: str
+    created_by: str
+    created_at: str
+    expires_at: str
+    revoked_at: str | None
+    uses: int
+    max_uses: int | None
+    uses_left: int | None
+    budget_of: str | None
+    budget: str | None
+    spent: str | None
+    budget_left: str | None
+    spec_sha256: str
+
+
+class MadeGrant(GrantInfo):
+    warnings: list[str]
+
+
+class GrantList(BaseModel):
+    items: list[GrantInfo]
+    next: str | None = None
+
+
+class GrantUse(BaseModel):
+    approval_id: str
+    at: str
+    status: str
+    sentence: str
+    amount: str | None
+
+
+class GrantDetails(GrantInfo):
+    """With the newest calls that it let through."""
+
+    revoked_by: str | None
+    revoked_reason: str | None
+    calls: list[GrantUse]
+
+
+@router.get("/api/grants", responses=fails(), **may(LOOKERS))
+async def list_grants(site: Here, who: Caller, state: Literal["active", "all"] = "active") -> GrantList:
+    """The newest 1,000 grants that let calls through now, or of all that were ever made."""
+    inbox = (await site.workspaces.doors(who.workspace)).inbox
+    grants = await (inbox.grants if state == "all" else inbox.active_grants)(who.workspace)
+    return GrantList(items=[_info(grant, site.clock()) for grant in grants])
+
+
+@router.post("/api/grants", responses=fails(404, 409), status_code=201, **recently(DECIDERS))
+async def make_grant(body: NewGrant, site: Here, who: Caller, asked: Given) -> MadeGrant:
+    """Lets calls of a tool through without asking, as if one approved each of them."""
+    if not body.reason.strip():
+        raise InvalidRequest("The reason is empty. Say in a few words why nobody needs to be asked.")
+    inbox = (await site.workspaces.doors(who.workspace)).inbox
+    definition = await inbox.definition(who.workspace, body.tool, body.agent)
+    draft = _draft(body, who, site, definition.spec.sha256, _id(asked, who, site))
+    try:
+        with as_invalid("/when"):
+            grant = await inbox.grant(draft, who.reviewer())
+    except Conflict:
+        grant = await _made_before(site, draft, who)
+    return MadeGrant(**_fields(grant, site.clock()), warnings=list(grant_doubts(grant, definition)))
+
+
+@router.get("/api/grants/{grant_id}", responses=fails(404), **may(LOOKERS))
+async def show_grant(grant_id: str, site: Here, who: Caller) -> GrantDetails:
+    """What a grant covers, its limits, who made it and why, and the calls that it let through."""
+    inbox = (await site.workspaces.doors(who.workspace)).inbox
+    view: dict[str, Any] = grant_view_json(await inbox.show_grant(who.workspace, grant_id), site.clock())
+    return GrantDetails(**view)
+
+
+@router.delete("/api/grants/{grant_id}", responses=fails(404), **may(DECIDERS))
+async def revoke_grant(
+    grant_id: str, site: Here, who: Caller, reason: Annotated[str, Query(max_length=MAX_COMMENT)] = ""
+) -> GrantInfo:
+    """Ends a grant: whoever made it, or an admin. What it let through stays allowed."""
+    inbox = (await site.workspaces.doors(who.workspace)).inbox
+    return _info(await inbox.revoke(who.workspace, grant_id, who.reviewer(), reason), site.clock())
+
+
+def _draft(body: NewGrant, who: Principal, site: Site, spec_sha256: str, grant_id: str) -> Grant:
+    return Grant(
+        id=grant_id,
+        workspace=who.workspace,
+        tool=body.tool,
+        spec_sha256=spec_sha256,
+        created_by="",
+        teams=frozenset(),
+        role="",
+        created_at=0,
+        expires_at=site.clock() + parse_duration(body.expires_in),
+        agent=body.agent,
+        when=body.when,
+        max_uses=body.max_uses,
+        reason=body.reason,
+        budget_of=body.budget_of,
+        budget=body.budget,
+    )
+
+
+def _id(asked: Asked, who: Principal, site: Site) -> str:
+    """The same for a request that is sent again under the same Idempotency-Key."""
+    key = asked.headers.get(b"idempotency-key")
+    if not key:
+        return uuid7(site.clock())
+    seed = sha256(b"\0".join((b"grant", who.workspace.encode(), who.name.encode(), key))).digest()
+    return str(UUID(bytes=seed[:16], version=5))
+
+
+async def _made_before(site: Site, draft: Grant, who: Principal) -> Grant:
+    """What the first of two same requests made; another one under its key is refused."""
+    made = await site.store.grant(who.workspace, draft.id)
+    same = (made.tool, made.agent, made.when, made.max_uses, made.budget_of, made.reason)
+    if same != (draft.tool, draft.agent, draft.when, draft.max_uses, draft.budget_of, draft.reason):
+        raise Conflict("This Idempotency-Key was used for another grant. Send a new one.", grant_id=made.id)
+    return made
+
+
+def _info(grant: Grant, now: int) -> GrantInfo:
+    return GrantInfo(**_fields(grant, now))
+
+
+def _fields(grant: Grant, now: int) -> dict[str, Any]:
+    return grant_json(grant, now)

@@ -1,0 +1,204 @@
+"""Keys: admins make them for agents and for people, everybody their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from interlock.accounts.keys import NEVER
+from interlock.core.errors import Forbidden, NotFound
+from interlock.core.identity import AGENT, MAX_QUOTA, Bindings, Key, Principal, check_own_key, lesser
+from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
+from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, may, recently
+from interlock.server.http import Body
+from interlock.server.routes.people import Names, PersonRole, Text, traced
+from interlock.server.state import Site
+
+router = APIRouter(tags=["people and keys"])
+Quota = Annotated[int, Field(ge=0, le=MAX_QUOTA)] | None
+
+
+class NewOwnKey(Body):
+    """`expires_in` is a time such as `90d`, or `never`; left out, the key lasts for 90 days.
+
+    Made with a key, it ends with that key at the latest.
+    """
+
+    name: Text
+    role: PersonRole | None = None
+    expires_in: Text = ""
+
+
+class NewKey(Body):
+    """A key for people is of the `user`, or of the person of its own name, who is added if missing.
+
+    A key for an agent is bound to the names of `agents`: other names are refused. One that is bound to none may say any
+    name, and allow rules and grants that name an agent or a person are closed to it. `tools` are patterns of what it
+    may propose. `requester` is the one person for whom it acts, whose account has to exist, `any` for a back end that
+    authenticates its own users, or `none` for work of nobody; `user` means one person too, and adds them if missing.
+    `per_minute` and `pending` are quotas of its own: `0` is no limit; left out, the server's count. `expires_in` is a
+    time such as `90d`, or `never`; left out, a key of an agent does not expire, and one of a person after 90 days.
+    """
+
+    name: Text
+    role: Literal["agent", "viewer", "reviewer", "admin"]
+    user: Text = ""
+    agents: Names
+    tools: Names
+    requester: Text = ""
+    per_minute: Quota = None
+    pending: Quota = None
+    expires_in: Text = ""
+
+
+class Rotation(Body):
+    """The old key goes on for the `overlap`. The new one lasts as long as the old one did, or for `expires_in`."""
+
+    overlap: Text = "24h"
+    expires_in: Text = ""
+
+
+class KeyInfo(BaseModel):
+    """`id` is how the key begins. `user` is whose it is; of an agent's key, the one requester that it is bound to.
+
+    `per_minute` and `pending` are quotas of its own: `0` is no limit, `null` is the server's.
+    """
+
+    id: str
+    name: str
+    role: str
+    user: str | None
+    agents: list[str]
+    tools: list[str]
+    requester: str | None
+    per_minute: int | None
+    pending: int | None
+    created_by: str
+    created_at: str
+    used_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+    rotated_from: str | None
+
+
+class MadeKey(KeyInfo):
+    """`key` is shown here and nowhere else."""
+
+    key: str
+
+
+class KeyList(BaseModel):
+    items: list[KeyInfo]
+    next: str | None = None
+
+
+@router.get("/api/me/keys", responses=fails(), **may(LOOKERS))
+async def list_my_keys(site: Here, who: Caller) -> KeyList:
+    """One's own keys."""
+    return KeyList(items=[_key(key) for key in await _my_keys(site, who)])
+
+
+@router.post("/api/me/keys", responses=fails(409), status_code=201, **recently(LOOKERS))
+async def make_my_key(body: NewOwnKey, site: Here, who: Caller) -> MadeKey:
+    """Makes a key of one's own, with at most one's own role. It ends with a changed password."""
+    role = body.role or who.role
+    if lesser(role, who.role) != role:
+        raise Forbidden(f"You are {who.role} here, so that a key of yours cannot be for more.")
+    made = await traced(site, who).create_key(
+        who.workspace, body.name, role, who.name, who.name, lasts=_lasts(body.expires_in), until=who.expires_at
+    )
+    return _made(*made)
+
+
+@router.post("/api/me/keys/{key_id}/rotate", responses=fails(404, 409), status_code=201, **recently(LOOKERS))
+async def rotate_my_key(key_id: str, site: Here, who: Caller, body: Rotation | None = None) -> MadeKey:
+    """Makes a key in place of one of one's own, which ends after the overlap.
+
+    With a key, only those of at most its role; the new one ends with that key at the latest.
+    """
+    await _mine(site, who, key_id)
+    return await _rotated(site, who, key_id, body or Rotation(), who.expires_at)
+
+
+@router.delete("/api/me/keys/{key_id}", responses=fails(404), **may(LOOKERS))
+async def revoke_my_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
+    """Ends a key of one's own, at once and for good. With a key, only those of at most its role."""
+    await _mine(site, who, key_id)
+    return _key(await traced(site, who).revoke_key(who.workspace, key_id, who.name))
+
+
+@router.get("/api/keys", responses=fails(), **may(ADMINS))
+async def list_keys(site: Here, who: Caller) -> KeyList:
+    """The newest 1,000 keys of the workspace, the revoked ones too."""
+    return KeyList(items=[_key(key) for key in await site.accounts.keys(who.workspace)])
+
+
+@router.post("/api/keys", responses=fails(409), status_code=201, **recently(ADMINS))
+async def make_key(body: NewKey, site: Here, who: Caller) -> MadeKey:
+    """Makes a key for an agent's program, or for somebody."""
+    bindings = Bindings(tuple(body.agents), tuple(body.tools), body.requester, body.per_minute, body.pending)
+    made = await traced(site, who).create_key(
+        who.workspace, body.name, body.role, who.name, body.user, bindings, _lasts(body.expires_in)
+    )
+    await site.workspaces.refresh(who.workspace)
+    return _made(*made)
+
+
+@router.post("/api/keys/{key_id}/rotate", responses=fails(404, 409), status_code=201, **recently(ADMINS))
+async def rotate_key(key_id: str, site: Here, who: Caller, body: Rotation | None = None) -> MadeKey:
+    """Makes a key with the same bindings in place of another, which ends after the overlap."""
+    return await _rotated(site, who, key_id, body or Rotation())
+
+
+@router.delete("/api/keys/{key_id}", responses=fails(404), **may(ADMINS))
+async def revoke_key(key_id: str, site: Here, who: Caller) -> KeyInfo:
+    """Ends a key, at once and for good."""
+    return _key(await traced(site, who).revoke_key(who.workspace, key_id, who.name))
+
+
+async def _rotated(site: Site, who: Principal, key_id: str, body: Rotation, until: int | None = None) -> MadeKey:
+    overlap, lasts = parse_duration(body.overlap), _lasts(body.expires_in)
+    return _made(*await traced(site, who).rotate_key(who.workspace, key_id, who.name, overlap, lasts, until))
+
+
+async def _mine(site: Site, who: Principal, key_id: str) -> None:
+    found = next((key for key in await _my_keys(site, who) if key.id == key_id), None)
+    if found is None:
+        raise NotFound("You have no key with this id.", key_id=key_id)
+    check_own_key(who, found)
+
+
+async def _my_keys(site: Site, who: Principal) -> list[Key]:
+    return [key for key in await site.accounts.keys(who.workspace) if key.person == who.name and key.role != AGENT]
+
+
+def _lasts(text: str) -> int | None:
+    if not text:
+        return None
+    return NEVER if text == "never" else parse_duration(text)
+
+
+def _made(key: Key, secret: str) -> MadeKey:
+    return MadeKey(**_key(key).model_dump(), key=secret)
+
+
+def _key(key: Key) -> KeyInfo:
+    return KeyInfo(
+        id=key.id,
+        name=key.name,
+        role=key.role,
+        user=key.person or None,
+        agents=list(key.agents),
+        tools=list(key.tools),
+        requester=key.requester or None,
+        per_minute=key.per_minute,
+        pending=key.pending,
+        created_by=key.created_by,
+        created_at=rfc3339(key.created_at),
+        used_at=optional_rfc3339(key.used_at),
+        expires_at=optional_rfc3339(key.expires_at),
+        revoked_at=optional_rfc3339(key.revoked_at),
+        rotated_from=key.rotated_from or None,
+    )

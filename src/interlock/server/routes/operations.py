@@ -1,0 +1,57 @@
+"""For those who run the server: is it alive, is it ready, what does it do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from interlock.core.errors import Error, StoreUnavailable
+from interlock.server.dependencies import LOOKERS, Caller, Here, fails, may
+from interlock.server.metrics import Metrics
+
+SLOWEST = 5.0  # seconds that a database may take to answer and still count as there
+
+router = APIRouter(tags=["operations"])
+
+
+async def counted(request: Request) -> Metrics:
+    metrics: Metrics = request.app.state.metrics
+    return metrics
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", responses=fails(503))
+async def readyz(site: Here) -> dict[str, str]:
+    """The database is there and up to date; a server that is about to stop is not ready."""
+    if site.stopping.is_set():
+        raise NotReady("The server is about to stop. Ask another, or wait until it is started again.")
+    try:
+        async with asyncio.timeout(SLOWEST):
+            site.store.check()
+            await site.store.migrations()
+    except TimeoutError:
+        raise StoreUnavailable(f"The database did not answer within {SLOWEST:.0f} seconds.") from None
+    return {"status": "ready"}
+
+
+@router.get(
+    "/metrics",
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **fails()},
+    response_class=Response,
+    **may(LOOKERS),
+)
+async def metrics(caller: Caller, every: Annotated[Metrics, Depends(counted)]) -> Response:
+    """For Prometheus: what happens in the workspace of the key, and how the process does."""
+    return Response(await every.text(caller.workspace), media_type=CONTENT_TYPE_LATEST)
+
+
+class NotReady(Error):
+    code, status = "not_ready", 503

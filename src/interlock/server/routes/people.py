@@ -1,0 +1,323 @@
+"""People: admins change everybody, everybody their own password and absence."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+
+from interlock.accounts.accounts import Accounts
+from interlock.core.errors import Forbidden, NotFound
+from interlock.core.identity import Principal, check_lends, check_whole
+from interlock.core.policy import People
+from interlock.core.ports import User
+from interlock.core.removal import RemovalEffects
+from interlock.runtime.durations import parse_duration, parse_time, rfc3339
+from interlock.server.dependencies import (
+    ADMINS,
+    ANYBODY,
+    LOOKERS,
+    Caller,
+    Given,
+    Guard,
+    Here,
+    check_match,
+    etag,
+    fails,
+    may,
+    recently,
+)
+from interlock.server.http import Asked, Body
+from interlock.server.routes.session import MAX_SECRET, Ended, client_address
+from interlock.server.state import Site
+
+router = APIRouter(tags=["people and keys"])
+
+MAX_TEAMS = 100
+MAX_LINK = parse_duration("7d")
+PersonRole = Literal["viewer", "reviewer", "admin"]
+Text = Annotated[str, Field(max_length=MAX_SECRET)]
+Names = Annotated[list[Text], Field(default_factory=list, max_length=MAX_TEAMS)]
+
+
+class ChangedUser(Body):
+    """All that is to be known of somebody: what is left out is empty from then on."""
+
+    role: PersonRole
+    teams: Names
+    email: Text = ""
+
+
+class NewUser(ChangedUser):
+    name: Text
+
+
+class Away(Body):
+    """Until then, these decide in their place; `null` ends it."""
+
+    until: str | None
+    users: Names
+    teams: Names
+
+
+class NewLink(Body):
+    expires_in: str = "1h"
+
+
+class NewPassword(Body):
+    old: Text
+    new: Text
+
+
+class AwayUntil(BaseModel):
+    until: str
+    users: list[str]
+    teams: list[str]
+
+
+class Person(BaseModel):
+    """`email` is shown to admins, and to the person."""
+
+    name: str
+    role: str
+    teams: list[str]
+    email: str | None
+    away: AwayUntil | None
+
+
+class PersonList(BaseModel):
+    items: list[Person]
+    next: str | None = None
+
+
+class Named(BaseModel):
+    """A key by its name, or a grant by its tool."""
+
+    id: str
+    name: str
+
+
+class Removal(BaseModel):
+    """What a removal or a smaller role ends. `votes` and `delegations` are ids of pending approvals.
+
+    `away` are the people who had named them as a stand-in. `made_keys` are keys that they made for others: those stay,
+    so rotate or revoke them if they may have kept a copy. What was approved before stays approved.
+    """
+
+    grants: list[Named]
+    keys: list[Named]
+    sessions: int
+    links: int
+    identities: int
+    votes: list[str]
+    delegations: list[str]
+    away: list[str]
+    made_keys: list[Named]
+
+
+class ChangedPerson(Person):
+    ended: Removal
+
+
+class RemovedPerson(BaseModel):
+    name: str
+    removed_at: str
+    ended: Removal
+
+
+class SignInLink(BaseModel):
+    """Good for one sign-in; it is shown here and nowhere else."""
+
+    url: str
+    expires_at: str
+
+
+class Workspace(BaseModel):
+    name: str
+    created_at: str
+
+
+# People
+
+
+@router.get("/api/users", responses=fails(), **may(LOOKERS))
+async def list_users(site: Here, who: Caller) -> PersonList:
+    """Everybody of the workspace."""
+    users = await site.accounts.users(who.workspace)
+    return PersonList(items=[_person(user, who) for user in users if user.removed_at is None])
+
+
+@router.post("/api/users", responses=fails(409), status_code=201, **recently(ADMINS))
+async def add_user(body: NewUser, site: Here, who: Caller, response: Response) -> Person:
+    """Adds somebody, who cannot sign in yet: make a link for them."""
+    teams = frozenset(body.teams)
+    accounts = traced(site, who)
+    user = await accounts.add_user(who.workspace, body.name, body.role, who.name, teams, body.email)
+    return await _told(site, user, who, response)
+
+
+@router.get("/api/users/{name}", responses=fails(404), **may(LOOKERS))
+async def show_user(name: str, site: Here, who: Caller, response: Response) -> Person:
+    """One person; the ETag says which version this is."""
+    return _shown(await _user(site, who, name), who, response)
+
+
+@router.put("/api/users/{name}", responses=fails(404, 409), **recently(ADMINS))
+async def change_user(
+    name: str, body: ChangedUser, site: Here, who: Caller, asked: Given, response: Response
+) -> ChangedPerson:
+    """Changes role, teams and e-mail address. With If-Match, only what was seen is changed.
+
+    What they may not do any more ends with it: their grants, and their votes and delegations of pending approvals.
+    """
+    seen = await _matching(site, who, name, asked)
+    change = await traced(site, who).change_user(
+        who.workspace, name, who.name, role=body.role, teams=frozenset(body.teams), email=body.email, seen=seen
+    )
+    person = await _told(site, change.user, who, response)
+    return ChangedPerson(**person.model_dump(), ended=removal(change.ended))
+
+
+@router.get("/api/users/{name}/removal", responses=fails(404), **may(ADMINS))
+async def preview_removal(
+    name: str,
+    site: Here,
+    who: Caller,
+    role: Annotated[PersonRole | None, Query()] = None,
+    team: Annotated[list[Text] | None, Query()] = None,
+) -> Removal:
+    """What removing somebody would end, or giving them this role and these teams. Changes nothing."""
+    teams = frozenset(team or ()) if role is not None or team is not None else None
+    return removal(await site.accounts.preview(who.workspace, name, role, teams))
+
+
+@router.delete("/api/users/{name}", responses=fails(404, 409), **may(ADMINS))
+async def remove_user(name: str, site: Here, who: Caller, asked: Given) -> RemovedPerson:
+    """Removes somebody and ends all that stands for them, at once; the record keeps the name.
+
+    Grants, keys, sessions, links, delegations and votes of pending approvals end in one transaction, and are listed.
+    What was approved before stays approved.
+    """
+    seen = await _matching(site, who, name, asked)
+    change = await traced(site, who).remove_user(who.workspace, name, who.name, seen)
+    await site.workspaces.refresh(who.workspace)
+    removed_at = rfc3339(change.user.removed_at or 0)
+    return RemovedPerson(name=name, removed_at=removed_at, ended=removal(change.ended))
+
+
+@router.delete("/api/users/{name}/sessions", responses=fails(404), **may(ADMINS))
+async def sign_somebody_out(name: str, site: Here, who: Caller) -> Ended:
+    """Ends all sessions of somebody, and their own keys. Keys of agents stay."""
+    sessions, keys = await traced(site, who).sign_out_everywhere(who.workspace, name, who.name)
+    return Ended(sessions=sessions, keys=keys)
+
+
+@router.post("/api/users/{name}/link", responses=fails(404), status_code=201, **recently(ADMINS))
+async def link_for_user(name: str, site: Here, who: Caller, body: NewLink | None = None) -> SignInLink:
+    """Makes a link with which somebody signs in once, and may choose a password."""
+    lasts = min(parse_duration((body or NewLink()).expires_in), MAX_LINK)
+    token = await traced(site, who).create_link(who.workspace, who.name, name, lasts=lasts)
+    link = await site.accounts.link(token)
+    return SignInLink(url=f"{site.public_url}/welcome#{token}", expires_at=rfc3339(link.expires_at))
+
+
+@router.put("/api/users/{name}/away", responses=fails(404), **recently(ADMINS))
+async def set_somebody_away(name: str, body: Away, site: Here, who: Caller, response: Response) -> Person:
+    """Says until when somebody is away, and who decides in their place."""
+    return await _put_away(site, who, name, body, response)
+
+
+# Oneself
+
+
+@router.put("/api/me/away", responses=fails(404), **recently(LOOKERS))
+async def set_me_away(body: Away, site: Here, who: Caller, response: Response) -> Person:
+    """Says until when one is away, and who decides in one's place.
+
+    A key that is for less than its person cannot. Viewers have no stand-ins, and those that a key names end with it.
+    """
+    check_whole(who)
+    if body.users or body.teams:
+        check_lends(who, None if body.until is None else parse_time(body.until))
+    return await _put_away(site, who, who.name, body, response)
+
+
+@router.put("/api/me/password", responses=fails(404, 429), status_code=204, **may(LOOKERS))
+async def change_my_password(body: NewPassword, site: Here, who: Caller, asked: Given, guard: Guard) -> None:
+    """Changes one's own password, and ends all other sessions and one's own keys."""
+    if who.via != "web":
+        raise Forbidden("A key cannot change a password. Sign in, or ask an admin for a sign-in link.")
+    token, address = guard.token(asked.headers), client_address(asked)
+    await traced(site, who).change_password(who.workspace, who.name, body.old, body.new, address, token)
+
+
+@router.get("/api/workspaces/current", responses=fails(), **may(ANYBODY))
+async def this_workspace(site: Here, who: Caller) -> Workspace:
+    """The workspace of this key or session."""
+    known = dict(await site.accounts.workspaces())
+    return Workspace(name=who.workspace, created_at=rfc3339(known[who.workspace]))
+
+
+def traced(site: Site, who: Principal) -> Accounts:
+    """What they change says by which key or session, and from where."""
+    return site.accounts.traced(who.reviewer().trace)
+
+
+def removal(ended: RemovalEffects) -> Removal:
+    lists = {"grants": ended.grants, "keys": ended.keys, "made_keys": ended.made_keys}
+    return Removal(
+        **{what: [Named(id=each, name=name) for each, name in found] for what, found in lists.items()},
+        sessions=ended.sessions,
+        links=ended.links,
+        identities=ended.identities,
+        votes=list(ended.votes),
+        delegations=list(ended.delegations),
+        away=list(ended.away),
+    )
+
+
+async def _user(site: Site, who: Principal, name: str) -> User:
+    for user in await site.accounts.users(who.workspace):
+        if user.name == name and user.removed_at is None:
+            return user
+    raise NotFound("There is nobody of this name here. GET /api/users lists everybody.", user=name)
+
+
+async def _matching(site: Site, who: Principal, name: str, asked: Asked) -> User | None:
+    """Whoever is there now if the change is bound to them, so that the transaction can look once more."""
+    user = await _user(site, who, name)
+    return user if check_match(asked.headers, _tag(user)) else None
+
+
+async def _put_away(site: Site, who: Principal, name: str, body: Away, response: Response) -> Person:
+    until = None if body.until is None else parse_time(body.until)
+    to = People(frozenset(body.users), frozenset(body.teams)) if body.users or body.teams else None
+    return await _told(site, await traced(site, who).set_away(who.workspace, name, until, to, who.name), who, response)
+
+
+async def _told(site: Site, user: User, who: Principal, response: Response) -> Person:
+    await site.workspaces.refresh(who.workspace)
+    return _shown(user, who, response)
+
+
+def _shown(user: User, who: Principal, response: Response) -> Person:
+    response.headers["etag"] = _tag(user)
+    return _person(user, who)
+
+
+def _person(user: User, who: Principal) -> Person:
+    known = who.role == "admin" or who.name == user.name
+    away = None
+    if user.away_until is not None:
+        to = user.away_to or People()
+        away = AwayUntil(until=rfc3339(user.away_until), users=sorted(to.users), teams=sorted(to.teams))
+    return Person(
+        name=user.name, role=user.role, teams=sorted(user.teams), email=user.email if known else None, away=away
+    )
+
+
+def _tag(user: User) -> str:
+    to = user.away_to or People()
+    away = [user.away_until, sorted(to.users), sorted(to.teams)]
+    return etag([user.name, user.role, sorted(user.teams), user.email, away])

@@ -1,0 +1,179 @@
+"""Pins: what an admin vouches for of tools that only agents declare, and a list of whose word each tool runs on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from interlock.app.tool_catalog import Catalog, KnownTool, Standing, on_word
+from interlock.core.call import MAX_NAME
+from interlock.core.errors import Stale
+from interlock.core.pins import Pin, believes
+from interlock.presenters.policy import pin_json, tool_json
+from interlock.server.dependencies import ADMINS, Caller, Here, fails, may, recently
+from interlock.server.http import Body
+from interlock.server.state import Site
+
+router = APIRouter(tags=["agents and tools"])
+
+Name = Annotated[str, Field(max_length=MAX_NAME)]
+Effect = Literal["", "read", "write", "destructive"]
+
+
+class NewPin(Body):
+    """The definition that an agent, or any, declared last. With `spec_sha256` only if it is still that one.
+
+    `effect` stands in the place of the declared one; with it a tool can be pinned that nobody declared yet.
+    """
+
+    tool: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+    agent: Name = ""
+    effect: Effect = ""
+    spec_sha256: Annotated[str, Field(max_length=64)] = ""
+
+
+class NewPins(Body):
+    """All tools that an agent declared, but for those that an ask or deny rule or a switch names.
+
+    `shown` are the definitions that the person saw, by tool (`declared_sha256` of the list): no other one is pinned.
+    """
+
+    agent: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+    shown: Annotated[dict[str, str] | None, Field(max_length=10_000)] = None
+
+
+class PinInfo(BaseModel):
+    tool: str
+    effect: str
+    # not `schema`, which the framework's models have already
+    parameters: dict[str, Any] | None = Field(serialization_alias="schema")
+    secret: list[str]
+    idempotent: bool
+    agent: str
+    pinned_by: str
+    pinned_at: str
+
+
+class LeftOut(BaseModel):
+    tool: str
+    reason: str
+
+
+class MadePins(BaseModel):
+    """`left_out` are pinned one by one, each with its reason."""
+
+    pinned: list[PinInfo]
+    left_out: list[LeftOut]
+
+
+class ListedTool(BaseModel):
+    """`effect`, `schema`, `secret` and `idempotent` are of the definition that counts; `calls` of the last 30 days.
+
+    `changed` says how an agent declares a pinned tool by now; `named_by` why the tool is pinned by itself; `on_word`:
+    what its agent says that it does is believed. `looks_like` are tools whose names a reader would take for this one.
+    """
+
+    name: str
+    standing: Standing
+    effect: str
+    parameters: dict[str, Any] | None = Field(serialization_alias="schema")
+    secret: list[str]
+    idempotent: bool
+    agents: list[str]
+    first_seen_at: str | None
+    last_seen_at: str | None
+    calls: int
+    declared_sha256: str | None
+    pinned_by: str | None
+    pinned_at: str | None
+    changed: list[str]
+    named_by: str
+    on_word: bool
+    looks_like: list[str]
+
+
+class ListedTools(BaseModel):
+    """`on_word` counts the tools whose agents are believed, `trust_declared` whether the policy believes any.
+
+    `bounds` says in words which bound was reached, so that the list may lack tools.
+    """
+
+    items: list[ListedTool]
+    next: str | None
+    on_word: int
+    trust_declared: bool
+    bounds: list[str]
+
+
+class ToolsWanted(BaseModel):
+    """Of an `agent`: what it declared itself. `cursor` is what the page before gave as `next`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent: Name = ""
+    standing: Literal["", "registered", "pinned", "declared"] = ""
+    cursor: Name = ""
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+@router.get("/api/pins", responses=fails(), **may(ADMINS))
+async def list_pins(site: Here, who: Caller, wanted: Annotated[ToolsWanted, Query()]) -> ListedTools:
+    """All tools, and whose word each runs on: registered, pinned, or declared by agents alone."""
+    catalog = await _catalog(site, who.workspace, wanted.agent)
+    tools = await catalog.tools(site.clock())
+    fitting = [tool for tool in tools if tool.name > wanted.cursor and wanted.standing in ("", tool.standing)]
+    page = fitting[: wanted.limit]
+    return ListedTools(
+        items=[_listed(tool) for tool in page],
+        next=page[-1].name if len(fitting) > len(page) else None,
+        on_word=on_word(tools),
+        trust_declared=believes(catalog.policy),
+        bounds=await catalog.bounds(),
+    )
+
+
+@router.post("/api/pins", responses=fails(404, 409), status_code=201, **recently(ADMINS))
+async def pin_tool(body: NewPin, site: Here, who: Caller) -> PinInfo:
+    """Vouches for a tool: from now on what calls claim of it does not count, and a changed definition asks again."""
+    catalog = await _catalog(site, who.workspace, body.agent)
+    spec = await catalog.pinnable(body.tool, body.effect)
+    last = await catalog.definition(body.tool) if body.spec_sha256 else None
+    if body.spec_sha256 and (last is None or last.sha256 != body.spec_sha256):
+        raise Stale("The agent declares the tool otherwise by now. Look again, then pin what is there.", tool=body.tool)
+    (pin,) = await site.workspaces.pin(who.workspace, [spec], body.agent, who.name)
+    return _info(pin)
+
+
+@router.post("/api/pins/all", responses=fails(404, 409), **recently(ADMINS))
+async def pin_all(body: NewPins, site: Here, who: Caller) -> MadePins:
+    """Pins all tools that an agent declared, in one step. What a rule or a switch names is left out, and listed."""
+    catalog = await _catalog(site, who.workspace, body.agent)
+    specs, left_out = await catalog.choice(site.clock(), body.shown)
+    made = await site.workspaces.pin(who.workspace, specs, body.agent, who.name)
+    told = [LeftOut(tool=tool, reason=reason) for tool, reason in left_out]
+    return MadePins(pinned=[_info(pin) for pin in made], left_out=told)
+
+
+@router.delete("/api/pins/{tool:path}", responses=fails(404), **may(ADMINS))
+async def unpin_tool(tool: str, site: Here, who: Caller) -> PinInfo:
+    """Takes a pin back: what agents declare of the tool is a claim again. Calls that were judged stay as they are."""
+    return _info(await site.workspaces.unpin(who.workspace, tool, who.name))
+
+
+async def _catalog(site: Site, workspace: str, agent: str) -> Catalog:
+    doors = await site.workspaces.doors(workspace)
+    return Catalog(site.store, workspace, doors.loaded.policy, site.registered.specs(workspace), agent)
+
+
+def _info(pin: Pin) -> PinInfo:
+    return PinInfo(**_fields(pin_json(pin)))
+
+
+def _listed(tool: KnownTool) -> ListedTool:
+    return ListedTool(**_fields(tool_json(tool)))
+
+
+def _fields(told: dict[str, Any]) -> dict[str, Any]:
+    return {"parameters" if name == "schema" else name: value for name, value in told.items()}

@@ -1,0 +1,141 @@
+"""Counts for monitoring and for plots: what waits, who waits for it, how it ended, and how long that took."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from interlock.core.approval import STATUSES
+from interlock.server.dependencies import LOOKERS, Caller, Here, gives, may, response
+from interlock.server.http import json_answer
+from interlock.server.models import Time, Told
+from interlock.server.stats_history import Plots
+
+DECIDED = ("approved", "rejected", "responded", "running", "succeeded", "failed", "unknown")
+
+router = APIRouter(tags=["operations"])
+
+
+class Counted(Told):
+    """`waiting_agents` are runs with a call that waits for people; `decided` were let through or turned down.
+
+    `freezes` are those that are on.
+    """
+
+    pending: int
+    waiting_agents: int
+    decided: int
+    expired: int
+    cancelled: int
+    allowed_reads: int
+    oldest_pending_seconds: float
+    freezes: int
+    by_status: dict[str, int]
+
+
+class Part(Told):
+    """What happened from `at` on, until the next part begins; `pending` is how many waited at its end.
+
+    `refused` are attempts to decide that were refused. Of decisions by people, half took at most `p50_seconds`.
+    """
+
+    at: Time
+    pending: int
+    proposed: int
+    allowed: int
+    denied: int
+    approved: int
+    edited: int
+    rejected: int
+    responded: int
+    expired: int
+    cancelled: int
+    refused: int
+    decisions: int
+    p50_seconds: float | None
+    p95_seconds: float | None
+
+
+class Share(Told):
+    """How calls of a tool or an agent ended; `approved` are those without an edit, `allowed` those nobody was asked."""
+
+    name: str
+    approved: int
+    edited: int
+    rejected: int
+    responded: int
+    expired: int
+    cancelled: int
+    allowed: int
+    refused: int
+
+
+class Waiting(Told):
+    """How many calls of an agent wait for a person or a team; for `anyone`, if every reviewer may decide."""
+
+    agent: str
+    kind: Literal["anyone", "team", "person"]
+    on: str
+    pending: int
+    oldest_seconds: float
+
+
+class Reads(Told):
+    tool: str
+    count: int
+
+
+class Plotted(Told):
+    """`since` is later than asked if more happened than is counted at once; then `complete` is false.
+
+    `waiting` is of the `waiting_of` calls that expire first.
+    """
+
+    since: Time
+    until: Time
+    step_seconds: int
+    complete: bool
+    decisions: int
+    p50_seconds: float | None
+    p95_seconds: float | None
+    parts: list[Part]
+    tools: list[Share]
+    agents: list[Share]
+    waiting: list[Waiting]
+    waiting_of: int
+    reads: list[Reads]
+
+
+async def plots_of(request: Request) -> Plots:
+    plots: Plots = request.app.state.plots
+    return plots
+
+
+@router.get("/api/stats", responses=gives(Counted), **may(LOOKERS))
+async def count(site: Here, caller: Caller) -> Response:
+    """How many approvals of this workspace are in which status."""
+    stats = await site.store.stats(caller.workspace)
+    oldest = await site.store.measures.oldest_pending(caller.workspace)
+    by_status = {status: stats.by_status.get(status, 0) for status in STATUSES}
+    body = {
+        "pending": by_status["pending"],
+        "waiting_agents": stats.waiting_runs,
+        "decided": sum(by_status[status] for status in DECIDED),
+        "expired": by_status["expired"],
+        "cancelled": by_status["cancelled"],
+        "allowed_reads": stats.allowed_reads,
+        "oldest_pending_seconds": 0.0 if oldest is None else max(0, site.clock() - oldest) / 1000,
+        "freezes": sum(each.is_on for each in await site.store.open_freezes(caller.workspace)),
+        "by_status": by_status,
+    }
+    return response(json_answer(body))
+
+
+@router.get("/api/stats/history", responses=gives(Plotted), **may(LOOKERS))
+async def plot(
+    caller: Caller, plots: Annotated[Plots, Depends(plots_of)], days: Annotated[int, Query(ge=1, le=90)] = 7
+) -> Response:
+    """What happened in the last days, in parts of the time, by tool and by agent. It may be five seconds old."""
+    return response(json_answer(await plots.of(caller.workspace, days)))

@@ -1,0 +1,68 @@
+"""What every route can reach: the doors of each workspace, who people are, and whether the server is about to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+
+from interlock.accounts.accounts import Accounts
+from interlock.app.workspaces import Workspaces
+from interlock.chat.assistant import Assistant
+from interlock.chat.tool_registry import Registered
+from interlock.config.models import Action, Settings
+from interlock.core.attempts import Attempts
+from interlock.core.ports import Clock
+from interlock.notify.service import Reach
+from interlock.server.counters import Meters
+from interlock.server.logs import Log
+from interlock.server.quotas import QuotaKeeper
+from interlock.storage.store import SqlStore
+
+CODE_ASKS = 20  # codes that one address may ask for within a minute
+
+
+class Aside:
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def settle(self) -> None:
+        """Waits for all that was begun."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@dataclass
+class Site:
+    settings: Settings
+    store: SqlStore
+    accounts: Accounts
+    workspaces: Workspaces
+    clock: Clock
+    log: Log
+    assistant: Assistant
+    reach: Reach
+    code_asks: Attempts = field(default_factory=lambda: Attempts(CODE_ASKS))  # by address
+    quotas: QuotaKeeper = field(init=False)
+    registered: Registered = field(init=False)
+    aside: Aside = field(default_factory=Aside)
+    meters: Meters = field(default_factory=Meters)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    rehearsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time: it reads a lot
+
+    def __post_init__(self) -> None:
+        self.registered = Registered(self.settings.actions, self.assistant.toolbox)
+        self.quotas = QuotaKeeper(self.settings.server.quotas, self.store, self.clock)
+
+    def action(self, name: str) -> Action | None:
+        return self.registered.action(name)
+
+    @property
+    def public_url(self) -> str:
+        server = self.settings.server
+        return server.public_url.rstrip("/") or f"http://{server.host}:{server.port}"

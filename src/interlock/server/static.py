@@ -1,0 +1,121 @@
+"""The web app: one page for every address that people open, and the files that it is made of."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from interlock.core.errors import Misconfigured, NotFound
+from interlock.server.dependencies import Here
+
+router = APIRouter(include_in_schema=False)
+
+# Styles that libraries make while the page runs carry the nonce; scripts are files of ours, and nothing else.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+ADDRESSES = (
+    "/",
+    "/signin",
+    "/welcome",
+    "/chat",
+    "/chat/{thread_id}",
+    "/inbox",
+    "/a/{approval_id}",
+    "/history",
+    "/statistics",
+    "/agents",
+    "/agents/{name}",
+    "/policy",
+    "/settings",
+    "/settings/{tab}",
+)
+FOR_EVER = "public, max-age=31536000, immutable"  # a file with other content has another name
+NOT_BUILT = "The page is not built. In a checkout: make page, then start again. The routes are listed at /docs."
+LOOKING = ["GET", "HEAD"]
+SQUEEZED = ".gz"
+
+
+KINDS = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}  # a browser believes what it is told, and what a machine's own list says differs
+
+
+class File(NamedTuple):
+    content: bytes
+    squeezed: bytes
+
+
+async def page(site: Here) -> Response:
+    """Looking at it changes nothing, whoever looks; what is in it comes by the routes, to those who may see it."""
+    shell = _built().get("index.html")
+    if shell is None:
+        raise Misconfigured(NOT_BUILT)
+    nonce = secrets.token_urlsafe(16)
+    text = shell.content.decode().replace("[NONCE]", nonce)
+    text = text.replace("[PROVIDER]", "oidc" if site.settings.server.oidc else "")
+    headers = {"content-security-policy": POLICY.format(nonce=nonce), "referrer-policy": "no-referrer"}
+    return Response(text, headers=headers, media_type=KINDS[".html"])
+
+
+for address in ADDRESSES:
+    router.api_route(address, methods=LOOKING)(page)
+
+
+@router.api_route("/assets/{name}", methods=LOOKING)
+async def asset(name: str, request: Request) -> Response:
+    return _answer(f"assets/{name}", request, FOR_EVER)
+
+
+@router.api_route("/icon.svg", methods=LOOKING)
+async def icon(request: Request) -> Response:
+    return _answer("icon.svg", request, "max-age=86400")
+
+
+@router.get("/docs.css")
+async def docs_style() -> Response:
+    return Response(_docs_style(), media_type=KINDS[".css"])
+
+
+def _answer(name: str, request: Request, kept: str) -> Response:
+    found = _built().get(name)
+    if found is None:
+        raise NotFound("There is no such file. Reload the page.")
+    kind = KINDS.get(PurePosixPath(name).suffix, "application/octet-stream")
+    headers = {"cache-control": kept, "vary": "accept-encoding"}
+    if found.squeezed and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.squeezed, headers={**headers, "content-encoding": "gzip"}, media_type=kind)
+    return Response(found.content, headers=headers, media_type=kind)
+
+
+@cache
+def _built() -> Mapping[str, File]:
+    """All files by name, read once: no name that somebody asks for leads to the disk."""
+    top = files("interlock.server").joinpath("ui")
+    found = {**_contents(top, ""), **_contents(top.joinpath("assets"), "assets/")}
+    plain = (name for name in found if not name.endswith(SQUEEZED))
+    return {name: File(found[name], found.get(name + SQUEEZED, b"")) for name in plain}
+
+
+def _contents(folder: Traversable, before: str) -> dict[str, bytes]:
+    if not folder.is_dir():
+        return {}
+    return {before + each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
+
+
+@cache
+def _docs_style() -> bytes:
+    return files("interlock.server").joinpath("pages", "docs.css").read_bytes()

@@ -1,0 +1,195 @@
+"""What plots are made of: counts of a stretch of the ledger, put into parts of the time, tools, agents and people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from interlock.core.approval import Approval
+from interlock.core.ports import EntriesOf, Query
+from interlock.core.voting import open_stage
+from interlock.runtime.durations import rfc3339
+from interlock.server.state import Site
+from interlock.storage.store import SqlStore
+from interlock.storage.tables.statistics import Ended, Stretch, Told, Waited
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+LOOK_AT = 500_000  # entries that are counted for one answer: the newest
+KEEP = 5.0  # seconds for which an answer is given again
+MOST_KEPT = 100
+MOST_NAMES = 20  # tools or agents
+MOST_WAITING = 2_000  # calls that are looked at for who waits on whom
+PAGE = 500
+ENDS = ("approved", "edited", "rejected", "responded", "expired", "cancelled", "allowed")
+LEFT = ("approved", "rejected", "responded", "expired", "cancelled")  # how a call stops waiting for people
+
+
+class Plots:
+    """One at a time, since it reads a lot; the same for everybody of a workspace for a few seconds."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._one = asyncio.Lock()
+        self._kept: dict[tuple[str, int], tuple[float, dict[str, object]]] = {}
+
+    async def of(self, workspace: str, days: int) -> dict[str, object]:
+        async with self._one:
+            now = asyncio.get_running_loop().time()
+            made, body = self._kept.get((workspace, days), (float("-inf"), {}))
+            if now - made < KEEP:
+                return body
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            body = await plotted(self._site.store, workspace, days, self._site.clock())
+            self._kept[workspace, days] = asyncio.get_running_loop().time(), body
+            return body
+
+
+async def plotted(store: SqlStore, workspace: str, days: int, now: int) -> dict[str, object]:
+    step = step_of(days)
+    last = now // step
+    first = last - days * DAY // step + 1
+    pending = (await store.stats(workspace)).by_status.get("pending", 0)
+    head = (await store.head(workspace)).seq
+    wanted = await entry_before(store, workspace, first * step)
+    stretch = Stretch(workspace, max(wanted, head - LOOK_AT), head)
+    whole = await store.statistics.times(stretch)
+    waiting, looked_at = await _waiting(store, workspace, now)
+    return {
+        "since": rfc3339(first * step if stretch.after == wanted else await _time_of(store, stretch)),
+        "until": rfc3339(now),
+        "step_seconds": step // 1000,
+        "complete": stretch.after == wanted,
+        "decisions": sum(each.decisions for each in whole),
+        **_seconds(whole[0] if whole else None),
+        "parts": _parts(
+            await store.statistics.over_time(stretch, step),
+            await store.statistics.times(stretch, step),
+            range(first, last + 1),
+            step,
+            pending,
+        ),
+        "tools": _shares(await store.statistics.by_tool(stretch)),
+        "agents": _shares(await store.statistics.by_agent(stretch)),
+        "waiting": waiting,
+        "waiting_of": looked_at,
+        "reads": [{"tool": tool, "count": n} for tool, n in await store.statistics.reads(workspace, first * step)],
+    }
+
+
+def step_of(days: int) -> int:
+    """Some dozens of parts, whatever the stretch."""
+    if days == 1:
+        return HOUR
+    return 6 * HOUR if days <= 7 else DAY
+
+
+async def entry_before(store: SqlStore, workspace: str, moment: int) -> int:
+    """The last entry before a time: entries are in the order of their times."""
+    low, high = 0, (await store.head(workspace)).seq
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if await _at(store, workspace, middle) < moment else (low, middle - 1)
+    return low
+
+
+async def _at(store: SqlStore, workspace: str, seq: int) -> int:
+    [entry] = await store.entries_of(workspace, (seq - 1, seq), EntriesOf(limit=1))
+    return entry.at
+
+
+async def _time_of(store: SqlStore, stretch: Stretch) -> int:
+    return await _at(store, stretch.workspace, stretch.after + 1)
+
+
+def _parts(
+    told: Iterable[Told], times: Iterable[Waited], parts: range, step: int, pending: int
+) -> list[dict[str, object]]:
+    """From the newest back: before what happened in a part, as many waited as its own changes say."""
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    for each in told:
+        counts[each.part][each.kind] += each.n
+        counts[each.part]["begun"] += each.begun
+    took = {each.part: each for each in times}
+    listed = []
+    for part in reversed(parts):
+        count = counts[part]
+        listed.append({"at": rfc3339(part * step), "pending": max(0, pending), **_part(count, took.get(part))})
+        left = sum(count[kind] for kind in LEFT) - count["begun"]
+        pending += left - count["proposed"] - count["undone"]
+    return listed[::-1]
+
+
+def _part(count: Mapping[str, int], took: Waited | None) -> dict[str, object]:
+    kinds = ("proposed", "allowed", "denied", "approved", "edited", "responded", "expired", "cancelled")
+    return {
+        **{kind: count.get(kind, 0) for kind in kinds},
+        "rejected": max(0, count.get("rejected", 0) - count.get("undone", 0)),
+        "refused": count.get("decision_refused", 0),
+        "decisions": 0 if took is None else took.decisions,
+        **_seconds(took),
+    }
+
+
+def _seconds(took: Waited | None) -> dict[str, float | None]:
+    if took is None:
+        return {"p50_seconds": None, "p95_seconds": None}
+    return {"p50_seconds": took.half / 1000, "p95_seconds": took.most / 1000}
+
+
+def _shares(ended: Iterable[Ended]) -> list[dict[str, object]]:
+    """Those with the most calls; an undone rejection counts for nothing."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, kind, count in ended:
+        match kind:
+            case "undone":
+                counts[name]["rejected"] -= count
+            case "decision_refused":
+                counts[name]["refused"] += count
+            case _:
+                counts[name][kind] += count
+    most = sorted(counts, key=lambda name: (-sum(counts[name][kind] for kind in ENDS), name))[:MOST_NAMES]
+    return [
+        {"name": name, **{kind: max(0, counts[name][kind]) for kind in ENDS}, "refused": counts[name]["refused"]}
+        for name in most
+    ]
+
+
+async def _waiting(store: SqlStore, workspace: str, now: int) -> tuple[Sequence[dict[str, object]], int]:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    oldest: dict[tuple[str, str, str], int] = {}
+    looked_at = 0
+    cursor: str | None = ""
+    while cursor is not None and looked_at < MOST_WAITING:
+        page = await store.list(workspace, Query(("pending",), cursor=cursor, limit=PAGE))
+        for approval in (stored.approval for stored in page.items):
+            for kind, name in _asked(approval):
+                key = (approval.subject.agent, kind, name)
+                counts[key] += 1
+                oldest[key] = min(approval.created_at, oldest.get(key, approval.created_at))
+        cursor, looked_at = page.next, looked_at + len(page.items)
+        await asyncio.sleep(0)
+    return [
+        {
+            "agent": key[0],
+            "kind": key[1],
+            "on": key[2],
+            "pending": n,
+            "oldest_seconds": max(0, now - oldest[key]) / 1000,
+        }
+        for key, n in counts.most_common(MOST_NAMES * 5)
+    ], looked_at
+
+
+def _asked(approval: Approval) -> Iterator[tuple[str, str]]:
+    """Whose turn it is: those of the open stage, and those to whom it was escalated."""
+    stages = approval.terms.stages
+    named = stages[min(open_stage(approval), len(stages) - 1)].approvers
+    if named is None:
+        yield "anyone", ""
+        return
+    people = (named, *(rung.to for rung in approval.terms.ladder[: approval.escalated]))
+    yield from (("person", name) for name in sorted({name for each in people for name in each.users}))
+    yield from (("team", name) for name in sorted({name for each in people for name in each.teams}))

@@ -1,0 +1,1 @@
+"""Server-sent events: the ledger, and the threads of the chat."""

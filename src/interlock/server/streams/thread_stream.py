@@ -1,0 +1,288 @@
+"""Those who follow a thread. Whoever waits has no task of their own: a wake-up starts one, for as long as it tells."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from interlock.chat.stream import Position, Told
+from interlock.core.call import ToolSpec, redact
+from interlock.core.canonical import canonical_args, parse
+from interlock.core.errors import Error, Forbidden, InvalidRequest, StoreUnavailable, TooManyRequests, Unauthenticated
+from interlock.core.thread import Thread
+from interlock.server.auth import Auth
+from interlock.server.http import Asked, Header, Receive, Send
+from interlock.server.state import Site
+from interlock.server.streams.ledger_stream import HEADERS
+from interlock.server.streams.sse import RETRY, part
+from interlock.server.streams.subscriber import STALLED, abort_of, lighten, run
+
+MOST_STREAMS = 10_000  # in one process
+TICK = 1.0  # seconds
+HEARTBEAT = 15  # ticks between two signs of life of one stream, and two looks at whether its reader still may read
+LOOK_AGAIN = 60  # ticks between two looks at a thread if nothing woke us: a wake-up is only a hint
+DOUBT = 5.0  # seconds after which somebody is looked up again before they are told something
+AGAIN = "The server stops here. Connect again."
+
+Frame = Callable[[Told], Awaitable[bytes]]
+Allowed = Callable[[Asked], Awaitable[bool]]
+
+
+class Follows(Protocol):
+    """Reads a thread for one reader: in our own words, or in those of another protocol."""
+
+    @property
+    def pause(self) -> float | None:
+        """In how many seconds to look again; None if a wake-up says when."""
+
+    async def news(self) -> list[Told]: ...
+
+
+class Readers:
+    """All of one process, in as many slots as there are ticks, so that their turns are spread."""
+
+    def __init__(self, site: Site, auth: Auth) -> None:
+        self._site = site
+        self._auth = auth
+        self._slots: list[set[Reader]] = [set() for _ in range(LOOK_AGAIN)]
+        self._open = 0
+        self._ticking: asyncio.Task[None] | None = None
+
+    def check_room(self) -> None:
+        if self._site.stopping.is_set():
+            raise StoreUnavailable("This server is about to stop. Connect again.")
+        if self._open >= MOST_STREAMS:
+            raise TooManyRequests(f"{MOST_STREAMS:,} chat streams are open. Try again later.", retry_after=15)
+
+    async def serve(
+        self, reader: Reader, thread: Thread, after: Position, receive: Receive, more: tuple[Header, ...] = ()
+    ) -> None:
+        """Until the reader leaves, or there is nothing more to tell."""
+        await reader.begin(after, ((b"x-thread-id", thread.id.encode()), *more))
+        slot = min(self._slots, key=len)
+        slot.add(reader)
+        self._open += 1
+        self._tick()
+        try:
+            with self._site.store.listen(thread.workspace, thread.id, reader.ring):
+                reader.ring()
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+        finally:
+            self._open -= 1
+            slot.discard(reader)
+            await reader.leave()
+
+    def reader(self, asked: Asked, send: Send, follower: Follows, frame: Frame, last: frozenset[str]) -> Reader:
+        return Reader(asked, send, follower, frame, last, self._may_read, self._site.log.failed)
+
+    async def _may_read(self, asked: Asked) -> bool:
+        before = asked.person
+        try:
+            now = await self._auth.principal(asked)
+        except (Unauthenticated, Forbidden):
+            return False
+        except Error:  # nobody knows just now, and nothing can be read either
+            return True
+        return (now.workspace, now.name, now.role) == (before.workspace, before.name, before.role)
+
+    def _tick(self) -> None:
+        if self._ticking is None or self._ticking.done():
+            self._ticking = asyncio.create_task(self._ticks())
+
+    async def _ticks(self) -> None:
+        """While anybody follows; when the server stops, all are sent away, to come back elsewhere."""
+        tick = 0
+        while self._open and not self._site.stopping.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK):
+                    await self._site.stopping.wait()
+            tick += 1
+            for number in range(tick % HEARTBEAT, LOOK_AGAIN, HEARTBEAT):
+                for reader in list(self._slots[number]):
+                    await reader.beat()
+            for reader in list(self._slots[tick % LOOK_AGAIN]):
+                reader.ring()
+        for reader in [each for slot in self._slots for each in slot]:
+            reader.end(AGAIN)
+
+
+class Reader:
+    """`last`: the events behind which there is nothing more to tell."""
+
+    __slots__ = (
+        "_abort",
+        "_allowed",
+        "_asked",
+        "_beats",
+        "_ended",
+        "_failed",
+        "_follower",
+        "_frame",
+        "_last",
+        "_looked",
+        "_rung",
+        "_send",
+        "_task",
+        "_timer",
+    )
+
+    def __init__(
+        self,
+        asked: Asked,
+        send: Send,
+        follower: Follows,
+        frame: Frame,
+        last: frozenset[str],
+        allowed: Allowed,
+        failed: Callable[[str, BaseException], None],
+    ) -> None:
+        self._asked = asked
+        self._send = send
+        self._follower = follower
+        self._frame = frame
+        self._last = last
+        self._allowed = allowed
+        self._failed = failed
+        self._rung = self._beats = self._ended = False
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._looked = asyncio.get_running_loop().time()
+        self._abort = abort_of(asked)
+        lighten(asked)
+
+    async def begin(self, after: Position, more: tuple[Header, ...]) -> None:
+        """With the place to go on from, for a reader who is cut off before the first event."""
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *more]})
+        await self._send(part(b"retry: %d\nid: %b\n\n" % (RETRY, str(after).encode())))
+
+    def ring(self) -> None:
+        """There may be something new."""
+        self._rung = True
+        self._go()
+
+    async def beat(self) -> None:
+        if not self._ended and await self._still_may():
+            self._beats = True
+            self._go()
+
+    def end(self, why: str) -> None:
+        """The reader connects again, if it still may."""
+        if self._ended:
+            return
+        if self._task is not None:
+            self._drop()
+            return
+        self._ended = True
+        if run(self._send(_last(why))) is not None:  # type: ignore[arg-type]  # it is a coroutine
+            self._abort()
+
+    async def leave(self) -> None:
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _go(self) -> None:
+        if self._task is None and not self._ended:
+            self._task = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        try:
+            while (self._rung or self._beats) and not self._ended:
+                if self._beats:
+                    self._beats = False
+                    await self._push(b":\n\n")
+                if self._rung:
+                    self._rung = False
+                    await self._news()
+        except Error:  # a database in trouble: whoever comes again goes on where they were
+            await self._close(AGAIN)
+        except TimeoutError:
+            self._drop()
+        except OSError:
+            self._ended = True  # the reader is gone, and the server will say so
+        except Exception as error:  # noqa: BLE001  whatever it was, the reader must not wait for ever
+            self._failed("chat_stream_failed", error)
+            await self._close(AGAIN)
+        finally:
+            self._task = None
+
+    async def _news(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for told in await self._follower.news():
+            if self._doubtful and not await self._still_may():
+                return
+            await self._push(await self._frame(told))
+            if told.name in self._last:
+                await self._close("")
+                return
+        if self._follower.pause is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._follower.pause, self.ring)
+
+    @property
+    def _doubtful(self) -> bool:
+        return asyncio.get_running_loop().time() - self._looked >= DOUBT
+
+    async def _still_may(self) -> bool:
+        self._looked = asyncio.get_running_loop().time()
+        if await self._allowed(self._asked):
+            return True
+        if self._task is asyncio.current_task():
+            await self._close("Sign in again.")
+        else:
+            self.end("Sign in again.")
+        return False
+
+    async def _push(self, body: bytes) -> None:
+        """Raises TimeoutError if the reader has stalled."""
+        async with asyncio.timeout(STALLED):
+            await self._send(part(body))
+
+    async def _close(self, why: str) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        try:
+            async with asyncio.timeout(STALLED):
+                await self._send(_last(why))
+        except (TimeoutError, OSError):
+            self._abort()
+
+    def _drop(self) -> None:
+        """At once, whatever is still on its way."""
+        self._ended = True
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+        self._abort()
+
+
+def _last(why: str) -> dict[str, object]:
+    return {"type": "http.response.body", "body": f": {why}\n\n".encode() if why else b"", "more_body": False}
+
+
+class Wishes:
+    """Calls as the model wrote them, with what is secret in them hidden as on a card."""
+
+    def __init__(self, specs: Mapping[str, ToolSpec], key: bytes) -> None:
+        self._specs = specs
+        self._key = key
+
+    def shown(self, wish: tuple[str, str, str]) -> dict[str, object]:
+        call_id, tool, text = wish
+        spec = self._specs.get(tool) or ToolSpec("unknown")
+        return {"id": call_id, "name": tool, "args": self._args(text, spec)}
+
+    def _args(self, text: str, spec: ToolSpec) -> object:
+        """Of what is no object nobody can tell what is secret in it; nothing of it ran."""
+        with suppress(InvalidRequest):
+            value = parse(text or "{}")
+            if isinstance(value, dict):
+                return redact(canonical_args(value), spec, self._key).value
+        return None if spec.secret else text

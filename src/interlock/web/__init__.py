@@ -1,1 +1,0 @@
-"""What the server and the foreign protocols share: limits, who is there, one shape of answers and errors."""
