@@ -13,7 +13,7 @@ import sys
 from dbos import DBOS
 
 from interlock import Interlock, ToolSpec
-from interlock.engines.dbos import Segments
+from interlock.integrations.dbos import Segments
 
 RUN = "invoice-7"
 PAY = ToolSpec("pay", "write", describe="Pay {amount} to {to}")

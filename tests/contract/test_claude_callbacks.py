@@ -14,7 +14,7 @@ from interlock.app.bootstrap import Parts, wire
 from interlock.core.errors import InvalidRequest
 from interlock.core.event import Stored
 from interlock.core.ports import Query
-from interlock.integrations.claude_code import GRACE, hooks
+from interlock.integrations.claude_code.gate import GRACE, hooks
 from tests.places import Place
 
 COMMAND = {"command": "make deploy"}

@@ -13,9 +13,9 @@ from temporalio.testing import ActivityEnvironment
 from interlock import Interlock
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.errors import EffectUnknown, Misconfigured, StoreUnavailable
-from interlock.engines.parts.tools import Look, Tools, options
-from interlock.engines.temporal import Asked
-from interlock.engines.temporal import Tools as TemporalTools
+from interlock.integrations.temporal import Asked
+from interlock.integrations.temporal import Tools as TemporalTools
+from interlock.integrations.workflow_tools import Look, Tools, options
 from interlock.sdk.agent import Agent
 
 WRITE = options("write", "", (), ())

@@ -6,17 +6,20 @@ A new program in `programs/` is covered by itself.
 from __future__ import annotations
 
 import json
+from pkgutil import iter_modules
 
 import pytest
 
+from interlock import integrations
 from interlock.core.errors import InvalidDecision
-from tests.frameworks.outside import PATIENCE, PROGRAMS, ROOT, Effects, Framework, finished, said
+from tests.frameworks.outside import PATIENCE, PROGRAMS, Effects, Framework, finished, said
 from tests.journeys.programs import Shell, wait_until
 from tests.serving import serving
 
 INLINE = ("plain", "crewai")  # these cannot pause: their process waits
-DOORS = {"__init__", "claude_code", "mcp"}  # these hold no agent, and have journeys of their own
-FILES = {path.stem for path in (ROOT / "src" / "interlock" / "integrations").glob("*.py")} - DOORS
+DOORS = {"claude_code", "mcp_gate"}  # these hold no agent, and have journeys of their own
+ENGINES = {"dbos", "inngest", "restate", "temporal", "workflow_tools"}  # so have these, in tests/engines
+FILES = {each.name for each in iter_modules(integrations.__path__)} - DOORS - ENGINES
 NAMES = sorted({"plain"} | FILES)
 MAILED = {"to": "bob@example.com", "text": "Hello"}
 ASKING = """\

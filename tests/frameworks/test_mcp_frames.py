@@ -18,9 +18,9 @@ import pytest
 from interlock import Interlock
 from interlock.config.models import McpServer
 from interlock.core.decision import Approve
-from interlock.integrations.mcp import Door, McpGate, Offer, Waits, hear, mcp_gate
-from interlock.integrations.parts.mcp_inbound import BadFrame, read_frame
-from interlock.integrations.parts.mcp_session import Session
+from interlock.integrations.mcp_gate.gate import Door, McpGate, Offer, Waits, hear, mcp_gate
+from interlock.integrations.mcp_gate.inbound import BadFrame, read_frame
+from interlock.integrations.mcp_gate.session import Session
 from interlock.runtime.json_schema import check_schema
 from tests.frameworks.gating import PATIENCE, ROOT
 from tests.support import ADA

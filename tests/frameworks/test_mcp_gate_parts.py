@@ -16,13 +16,12 @@ from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
-from interlock.integrations.parts.mcp_call import Desk, Found
-from interlock.integrations.parts.mcp_frames import headers_of, request
-from interlock.integrations.parts.mcp_http import Door, Kept
-from interlock.integrations.parts.mcp_merge import exposed
-from interlock.integrations.parts.mcp_state import Numbers, State, is_sealed, seal, unseal
-from interlock.integrations.parts.mcp_upstream import Lost, Upstream
-from interlock.integrations.parts.mcp_words import result_of
+from interlock.integrations.mcp_gate.call import Desk, Found, result_of
+from interlock.integrations.mcp_gate.call_state import Numbers, State, is_sealed, seal, unseal
+from interlock.integrations.mcp_gate.frames import headers_of, request
+from interlock.integrations.mcp_gate.http import Door, Kept
+from interlock.integrations.mcp_gate.merge import exposed
+from interlock.integrations.mcp_gate.upstream import Lost, Upstream
 
 pytestmark = pytest.mark.smoke  # starts next to nothing
 

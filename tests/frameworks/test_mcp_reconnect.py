@@ -13,7 +13,7 @@ import pytest
 from mcp.server.streamable_http import EventMessage
 from mcp_types import JSONRPCResponse
 
-from interlock.integrations.parts.mcp_http import MAX_KEPT_BYTES, Kept
+from interlock.integrations.mcp_gate.http import MAX_KEPT_BYTES, Kept
 from tests.frameworks.conformance import process
 from tests.frameworks.mcp_servers import CLIENT, git
 from tests.frameworks.person import approving

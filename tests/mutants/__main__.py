@@ -46,8 +46,8 @@ AREAS = {
     ),
     "outside": Area(
         (
-            "app/gate.py", "app/inbox.py", "app/worker.py", "storage/**/*.py", "server/*.py", "notify/**/*.py",
-            "integrations/mcp.py", "integrations/parts/mcp_*.py",
+            "app/gate.py", "app/inbox.py", "app/worker.py", "storage/**/*.py", "server/**/*.py", "notify/**/*.py",
+            "integrations/mcp_gate/*.py",
         ),
         ("tests/contract", "tests/server", "tests/channels", "tests/frameworks", "-m", "not nightly"),
     ),

@@ -10,7 +10,7 @@ import pytest
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
-from interlock.integrations.parts.claude_code_words import (
+from interlock.integrations.claude_code.messages import (
     MAX_TOLD,
     Answer,
     Event,

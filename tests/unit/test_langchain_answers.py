@@ -12,7 +12,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical
 from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
 from interlock.core.errors import InvalidDecision
-from interlock.integrations.parts.langchain_interrupts import Mark, Question, coerced, decision_of, mark_of, sentence_of
+from interlock.integrations.langchain.interrupts import Mark, Question, coerced, decision_of, mark_of, sentence_of
 
 SCHEMA = {
     "type": "object",

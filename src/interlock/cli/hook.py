@@ -20,8 +20,8 @@ from interlock.cli.hook_door import Local
 from interlock.cli.notes import Notes
 from interlock.core.canonical import parse
 from interlock.core.errors import Error, InvalidRequest, Misconfigured
-from interlock.integrations.claude_code import GRACE, UNDECIDED, Door, Hook, Wanted, Who
-from interlock.integrations.parts.claude_code_words import AFTER, Answer, Event, event_of, reads_of, said
+from interlock.integrations.claude_code.gate import GRACE, UNDECIDED, Door, Hook, Wanted, Who
+from interlock.integrations.claude_code.messages import AFTER, Answer, Event, event_of, reads_of, said
 from interlock.runtime.durations import parse_duration
 from interlock.runtime.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
 

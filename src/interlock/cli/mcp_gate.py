@@ -16,7 +16,7 @@ from interlock.cli.sources import trusted_database, trusted_settings
 from interlock.config.load import gate_token, handed_on, key_of_agent
 from interlock.config.models import InlinePolicy, McpServer, PolicyFile
 from interlock.core.errors import Misconfigured
-from interlock.integrations.mcp import PATH, Door, McpGate, Offer, Waits, mcp_gate
+from interlock.integrations.mcp_gate.gate import PATH, Door, McpGate, Offer, Waits, mcp_gate
 from interlock.runtime.json_schema import check_schema
 from interlock.sdk.interlock import Interlock
 from interlock.server.lifecycle import on_signal

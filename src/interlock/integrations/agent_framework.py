@@ -25,8 +25,7 @@ from interlock.core.canonical import canonical_args
 from interlock.core.errors import CallMismatch, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
-from interlock.integrations.parts.edits import note
-from interlock.sdk.agent import Agent, Ran, told
+from interlock.sdk.agent import Agent, Ran, note, told
 
 OURS = "interlock"  # the key of the session's state under which this module notes things
 CALLS, FENCE = "calls", "fence"  # below it: which calls had which id, and which pause the session is in

@@ -20,8 +20,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.errors import CallMismatch, EffectUnknown, Error, InvalidRequest, Misconfigured, ToolFailed
 from interlock.core.outcome import Finished, Outcome, Waiting
 from interlock.core.pause import Pause
-from interlock.integrations.parts.edits import note
-from interlock.sdk.agent import Agent, Ran, short, told
+from interlock.sdk.agent import Agent, Ran, note, short, told
 
 INJECTED = ("_agent", "_team", "_run_context", "_images", "_videos", "_audios", "_files")  # what Agno gives to a tool
 GATED = "interlock"  # the attribute of an entrypoint that says by whom it is gated

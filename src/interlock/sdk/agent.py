@@ -20,6 +20,9 @@ from interlock.sdk.session import Go, Live
 
 if TYPE_CHECKING:
     from interlock.sdk.interlock import Interlock
+import json
+
+from interlock.core.canonical import canonical_args
 
 T = TypeVar("T")
 LONG = 150  # characters of an id that is taken as it is
@@ -227,3 +230,17 @@ def carried_out_sync(live: Live, go: Go, spec: ToolSpec, run: Callable[[], T], b
             raise
     bridge.run(live.succeeded(go, stored_result(result)))
     return result
+
+
+EDITED = "A reviewer changed the arguments before it ran"
+
+
+def note(call: ToolCall, spec: ToolSpec, outcome: Ran | Outcome, ran: Args | None) -> str:
+    """Empty where nothing was changed. `ran` are the arguments that were run just now, if they were."""
+    match outcome:
+        case Ran() if ran is not None and canonical_args(ran) != call.args:
+            return f"{EDITED}." if spec.secret else f"{EDITED}: {json.dumps(ran, ensure_ascii=False)}"
+        case Finished("succeeded", args_sha256=before) if before and not spec.secret and before != digest(call.args):
+            return f"{EDITED}."
+        case _:
+            return ""

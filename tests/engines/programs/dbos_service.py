@@ -24,7 +24,7 @@ from dbos._sys_db import SystemDatabase
 import interlock.storage.postgres  # noqa: F401
 from interlock import Interlock, ToolSpec
 from interlock.core import errors
-from interlock.engines.dbos import Segments
+from interlock.integrations.dbos import Segments
 
 BOUND = 280  # seconds, after which whoever is left over ends
 TAKES = {

@@ -15,7 +15,7 @@ import inngest.fast_api
 import uvicorn
 
 from interlock import Interlock
-from interlock.engines.inngest import Gate
+from interlock.integrations.inngest import Gate
 
 
 def functions_of(client: inngest.Inngest, gate: Gate) -> list[Any]:

@@ -19,7 +19,7 @@ from hypercorn.config import Config
 from interlock import Interlock, ToolSpec
 from interlock.core.call import Args, ToolCall
 from interlock.core.outcome import Outcome
-from interlock.engines.restate import gated
+from interlock.integrations.restate import gated
 from interlock.sdk.agent import Agent, Ran
 
 JOB: dict[str, Any] = json.loads(sys.argv[1])

@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 
 with workflow.unsafe.imports_passed_through():
     from interlock import Interlock
-    from interlock.engines.temporal import Calls, Tools
+    from interlock.integrations.temporal import Calls, Tools
 
 QUEUE = "refunds"
 

@@ -12,8 +12,8 @@ from mcp_types import METHOD_NOT_FOUND, JSONRPCError, JSONRPCNotification, JSONR
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from interlock.chat.mcp.definition import tool_name
-from interlock.integrations.parts.mcp_frames import LISTS, Object, Reply, envelope_of, error, is_modern, result
-from interlock.integrations.parts.mcp_upstream import Lost, Upstream
+from interlock.integrations.mcp_gate.frames import LISTS, Object, Reply, envelope_of, error, is_modern, result
+from interlock.integrations.mcp_gate.upstream import Lost, Upstream
 
 Listed = list[tuple[Upstream, Mapping[str, Any]]]
 REMOVED = ("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")  # in 2026-07-28

@@ -1,10 +1,4 @@
-"""The MCP gate: it stands between any MCP client and any MCP server, and asks people about calls of tools.
-
-    interlock mcp-gate -- COMMAND …
-
-Requests and notifications of the protocol pass in both directions, `tools/call` asks first, and nothing else gets to a
-server. See docs/frameworks/mcp-gate.md.
-"""
+"""The gate between an MCP client and MCP servers, over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -17,13 +11,13 @@ from dataclasses import dataclass
 from mcp_types import INVALID_REQUEST, JSONRPCMessage, RequestId
 
 from interlock.core.errors import Misconfigured
-from interlock.integrations.parts.mcp_call import Desk
-from interlock.integrations.parts.mcp_first_seen import FirstSeen
-from interlock.integrations.parts.mcp_frames import error
-from interlock.integrations.parts.mcp_http import PATH, Door, HttpGate
-from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
-from interlock.integrations.parts.mcp_session import Session, Tell, Unanswered
-from interlock.integrations.parts.mcp_tools import Offer
+from interlock.integrations.mcp_gate.call import Desk
+from interlock.integrations.mcp_gate.first_seen import FirstSeen
+from interlock.integrations.mcp_gate.frames import error
+from interlock.integrations.mcp_gate.http import PATH, Door, HttpGate
+from interlock.integrations.mcp_gate.inbound import BadFrame, Rejections, frame_of
+from interlock.integrations.mcp_gate.session import Session, Tell, Unanswered
+from interlock.integrations.mcp_gate.tools import Offer
 from interlock.sdk.agent import Agent
 
 __all__ = ["PATH", "Door", "McpGate", "Offer", "Waits", "mcp_gate"]

@@ -17,7 +17,7 @@ from uuid import uuid4
 import inngest  # type: ignore[import-not-found, unused-ignore]  # it lies in an environment of its own
 
 from interlock.core.errors import Misconfigured, NotRun
-from interlock.engines.parts.tools import FIRST_WAIT, LONGEST_WAIT, Look, Tools, options
+from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, Look, Tools, options
 from interlock.sdk.agent import Agent
 from interlock.sdk.functions import Function
 

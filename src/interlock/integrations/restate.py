@@ -19,7 +19,7 @@ from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import read
 from interlock.core.errors import Error, InvalidRequest, Stale
 from interlock.core.outcome import Outcome, Waiting
-from interlock.engines.parts.calling import called
+from interlock.integrations.workflow_tools import called
 from interlock.sdk.agent import Agent, Ran, misfit, told
 from interlock.sdk.functions import stored_result
 

@@ -6,15 +6,17 @@ What it gives is plain JSON, so that an engine can keep it.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, TypedDict
 
 from interlock.core.call import Args
 from interlock.core.canonical import canonical, read
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured, NotRun
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.engines.parts.calling import called
 from interlock.sdk.agent import Agent, Ran, told
 from interlock.sdk.functions import Function, function_of, stored_result
 from interlock.sdk.session import not_run
@@ -110,3 +112,11 @@ def _look(outcome: Ran | Outcome, tool: str) -> Look:
             error = not_run(outcome, tool)
             ended = Look(state="not_run", code=error.code, message=error.message, told=told(outcome, tool))
             return {**ended, "approval_id": outcome.approval_id}
+
+
+async def called(function: Callable[..., Any], args: Mapping[str, Any]) -> Any:
+    """With its arguments by name; one that is not async has a thread of its own."""
+    if inspect.iscoroutinefunction(function):
+        return await function(**args)
+    given = await asyncio.to_thread(partial(function, **args))
+    return await given if inspect.isawaitable(given) else given

@@ -19,8 +19,8 @@ from temporalio import activity, workflow
 from temporalio.exceptions import ApplicationError
 
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
-from interlock.engines.parts import tools as parts
-from interlock.engines.parts.tools import FIRST_WAIT, LONGEST_WAIT, Look, options
+from interlock.integrations import workflow_tools as parts
+from interlock.integrations.workflow_tools import FIRST_WAIT, LONGEST_WAIT, Look, options
 from interlock.sdk.agent import Agent
 from interlock.sdk.functions import Function
 

@@ -1,31 +1,29 @@
-"""LangChain and LangGraph: a middleware for `create_agent`, and the same gate for `ToolNode` and for plain graphs.
-
-A call that waits for people pauses the graph in its own checkpointer. Whatever it is resumed with, what counts is the
-decision that stands in Interlock.
-"""
+"""The gate of one LangChain or LangGraph agent: its middleware, its node, and what resumes it."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.graph import END
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Send, interrupt
+from langgraph.types import Command, Send, interrupt
 from pydantic import Field
 
 from interlock.core.call import Args, ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
-from interlock.core.errors import Error, InvalidRequest, Misconfigured
+from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
 from interlock.core.outcome import Finished, Outcome, Waiting
-from interlock.integrations.parts.langchain_interrupts import LOOK, Shape, decision_of
-from interlock.integrations.parts.langchain_resuming import resumer
-from interlock.integrations.parts.langchain_steps import (
+from interlock.core.pause import Pause
+from interlock.integrations.langchain.interrupts import LOOK, Shape, decision_of, mark_of
+from interlock.integrations.langchain.steps import (
     INBOX,
     Both,
     Company,
@@ -40,7 +38,7 @@ from interlock.integrations.parts.langchain_steps import (
     done,
     reply,
 )
-from interlock.integrations.parts.langchain_tools import Known, known, turn_of, words_of
+from interlock.integrations.langchain.tools import Known, known, turn_of, words_of
 from interlock.sdk.agent import Agent, Ran
 
 __all__ = ["Gate", "InterlockMiddleware", "approvals_field", "each_call", "gated_subagents", "resumer"]
@@ -294,3 +292,41 @@ def _gated(
     below = agent.agent(spec["name"], spec.pop("tool_approvals", None))
     gate = InterlockMiddleware(below, {**effects, **spec.pop("effects", {})}, **options)
     return {**spec, "middleware": [*spec.get("middleware", ()), gate]}
+
+
+EARLY = 3  # how often a thread may be found under way before its process counts as dead
+
+
+def resumer(
+    graph: Any, config: Callable[[Pause], Mapping[str, Any]] | None = None
+) -> Callable[[Pause], Awaitable[None]]:
+    """For `agent.resume_all` and `interlock resume`. `config` gives what else a thread needs, such as who its user is.
+
+    A thread that went on by hand meanwhile is left alone. Interrupts that are not Interlock's stay as they are.
+    """
+
+    async def resume(pause: Pause) -> None:
+        where = place_of(pause, config(pause) if config else {})
+        state, go = await _reached(graph, where)
+        waiting = [each.id for each in state.interrupts if mark_of(each.value)]
+        if waiting:
+            await go(Command(resume=dict.fromkeys(waiting, LOOK)), where)
+        elif state.next and not state.interrupts:
+            if pause.attempts <= EARLY:
+                raise Conflict("The thread is under way, or has not come to its pause yet. It is looked at again.")
+            await go(None, where)
+
+    return resume
+
+
+def place_of(pause: Pause, more: Mapping[str, Any]) -> dict[str, Any]:
+    kept = json.loads(pause.state) if pause.state else {}
+    return {**more, "configurable": {**kept, **more.get("configurable", {}), "thread_id": pause.run_id}}
+
+
+async def _reached(graph: Any, where: Mapping[str, Any]) -> tuple[Any, Callable[..., Awaitable[Any]]]:
+    """Where the thread stands, and what goes on with it: a checkpointer may be for threads of the system alone."""
+    try:
+        return await graph.aget_state(where), graph.ainvoke
+    except NotImplementedError:
+        return await asyncio.to_thread(graph.get_state, where), partial(asyncio.to_thread, graph.invoke)

@@ -19,8 +19,8 @@ from interlock.core.call import Args, ToolCall, ToolSpec, redact
 from interlock.core.canonical import digest
 from interlock.core.errors import InvalidRequest, Misconfigured
 from interlock.core.outcome import Answered, Finished, Outcome, Waiting
-from interlock.integrations.parts.langchain_interrupts import Mark, Question, mark_of, sentence_of
-from interlock.integrations.parts.langchain_tools import content_of, once, text_of
+from interlock.integrations.langchain.interrupts import Mark, Question, mark_of, sentence_of
+from interlock.integrations.langchain.tools import content_of, once, text_of
 from interlock.sdk.agent import Agent, Ran, told
 
 Config = Mapping[str, Any]

@@ -30,17 +30,9 @@ from mcp_types import (
     RequestId,
 )
 
-from interlock.integrations.parts.mcp_frames import (
-    SUBSCRIPTION,
-    Object,
-    Reply,
-    error,
-    meta_of,
-    notice,
-    progress_token,
-)
-from interlock.integrations.parts.mcp_inbound import NOTIFICATIONS, BadFrame, Rejections, frame_of
-from interlock.integrations.parts.mcp_session import Session, Tell
+from interlock.integrations.mcp_gate.frames import SUBSCRIPTION, Object, Reply, error, meta_of, notice, progress_token
+from interlock.integrations.mcp_gate.inbound import NOTIFICATIONS, BadFrame, Rejections, frame_of
+from interlock.integrations.mcp_gate.session import Session, Tell
 
 MAX_FRAME = 4 * 1024 * 1024  # bytes
 PING = 15.0  # seconds: a stream that is silent for long is closed by what lies between

@@ -1,4 +1,4 @@
-"""OpenAI Agents SDK: every function tool asks the gate, and a run that waits for people is kept until they decided."""
+"""The gate of an agent of the OpenAI Agents SDK."""
 
 from __future__ import annotations
 
@@ -16,16 +16,7 @@ from interlock.core.call import ToolSpec
 from interlock.core.errors import Misconfigured
 from interlock.core.outcome import Answered, Refused, Waiting
 from interlock.core.pause import Pause
-from interlock.integrations.parts.openai_agents_calls import (
-    Asked,
-    Gateway,
-    Here,
-    here_of,
-    key_of,
-    read,
-    text_of,
-    within,
-)
+from interlock.integrations.openai_agents.calls import Asked, Gateway, Here, here_of, key_of, read, text_of, within
 from interlock.sdk.agent import Agent, told
 
 

@@ -1,4 +1,4 @@
-"""Claude Code and the Claude Agent SDK: their hooks ask the gate before a tool runs, and say how it ended."""
+"""The gate of Claude Code, behind its hooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interlock.core.canonical import canonical, digest, read
 from interlock.core.errors import AlreadyStarted, Error, InvalidRequest, Misconfigured
 from interlock.core.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
-from interlock.integrations.parts.claude_code_words import (
+from interlock.integrations.claude_code.messages import (
     AFTER,
     Answer,
     Event,

@@ -23,8 +23,8 @@ from mcp_types import (
     RequestId,
 )
 
-from interlock.integrations.parts.mcp_call import Answer, Cancelled, Desk, Found, Refusal
-from interlock.integrations.parts.mcp_frames import (
+from interlock.integrations.mcp_gate.call import Answer, Cancelled, Desk, Found, Refusal
+from interlock.integrations.mcp_gate.frames import (
     LOG_LEVEL,
     OURS,
     SUBSCRIPTION,
@@ -38,10 +38,10 @@ from interlock.integrations.parts.mcp_frames import (
     request,
     result,
 )
-from interlock.integrations.parts.mcp_inbound import METHODS, NOTIFICATIONS, BadFrame, folded_id, is_proper_id, remember
-from interlock.integrations.parts.mcp_merge import Merged, renamed
-from interlock.integrations.parts.mcp_tools import Offer, Tools
-from interlock.integrations.parts.mcp_upstream import Lost, Upstream
+from interlock.integrations.mcp_gate.inbound import METHODS, NOTIFICATIONS, BadFrame, folded_id, is_proper_id, remember
+from interlock.integrations.mcp_gate.merge import Merged, renamed
+from interlock.integrations.mcp_gate.tools import Offer, Tools
+from interlock.integrations.mcp_gate.upstream import Lost, Upstream
 
 GRACE = 10.0  # seconds that a call which runs gets to end when its client is gone
 CANCELLED = 5.0  # and when its client wants no answer any more

@@ -13,11 +13,11 @@ from interlock.chat.mcp.definition import Check, says_it_only_reads, spec_of
 from interlock.config.models import McpServer
 from interlock.core.call import Args
 from interlock.core.errors import InvalidRequest
-from interlock.integrations.parts.mcp_call import Found, Refusal
-from interlock.integrations.parts.mcp_first_seen import FirstSeen
-from interlock.integrations.parts.mcp_frames import Reply, called, envelope_of
-from interlock.integrations.parts.mcp_merge import Merged
-from interlock.integrations.parts.mcp_upstream import Lost, Upstream
+from interlock.integrations.mcp_gate.call import Found, Refusal
+from interlock.integrations.mcp_gate.first_seen import FirstSeen
+from interlock.integrations.mcp_gate.frames import Reply, called, envelope_of
+from interlock.integrations.mcp_gate.merge import Merged
+from interlock.integrations.mcp_gate.upstream import Lost, Upstream
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from interlock.integrations.parts.mcp_exchange import Exchanges, body_of, plain
-from interlock.integrations.parts.mcp_frames import error
-from interlock.integrations.parts.mcp_inbound import BadFrame, Rejections, frame_of
-from interlock.integrations.parts.mcp_session import Session, Tell, Unanswered
+from interlock.integrations.mcp_gate.frames import error
+from interlock.integrations.mcp_gate.http_exchange import Exchanges, body_of, plain
+from interlock.integrations.mcp_gate.inbound import BadFrame, Rejections, frame_of
+from interlock.integrations.mcp_gate.session import Session, Tell, Unanswered
 
 PATH = "/mcp"
 MAX_BODY = 4 * 1024 * 1024

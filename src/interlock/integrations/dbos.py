@@ -30,7 +30,7 @@ from interlock.core.errors import (
 )
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import Pause
-from interlock.engines.parts.calling import called
+from interlock.integrations.workflow_tools import called
 from interlock.sdk.agent import Agent, Ran, misfit, short, told
 from interlock.sdk.functions import stored_result
 

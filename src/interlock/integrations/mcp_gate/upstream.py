@@ -13,7 +13,7 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCRespo
 
 from interlock.chat.mcp.transport import Complaints, reached
 from interlock.config.models import McpServer
-from interlock.integrations.parts.mcp_frames import OURS, Object, Reply, headers_of, is_modern, request
+from interlock.integrations.mcp_gate.frames import OURS, Object, Reply, headers_of, is_modern, request
 
 MAX_TOOLS = 1_000
 MAX_PAGES = 100

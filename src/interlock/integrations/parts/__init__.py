@@ -1,1 +1,0 @@
-"""What is too long for the one file of a framework."""
