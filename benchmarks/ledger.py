@@ -13,7 +13,7 @@ from pathlib import Path
 
 from interlock.app import audit
 from interlock.app.bootstrap import wire
-from interlock.cli.processes import Processes
+from interlock.cli.commands.audit import Processes
 from interlock.core.approval import Approval, decide
 from interlock.core.call import ToolSpec, propose, redact
 from interlock.core.decision import Approve, Reviewer, Seen

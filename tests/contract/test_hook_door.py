@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.app.bootstrap import wire
-from interlock.cli.hook_door import Local
+from interlock.cli.commands.hook import Local
 from interlock.core.call import ToolSpec
 from interlock.core.errors import AlreadyStarted, Misconfigured
 from interlock.core.event import Payload

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import Parts, wire
-from interlock.cli.doctor import examine
-from interlock.cli.hook_door import Local
-from interlock.cli.shared import Options
+from interlock.cli.commands.doctor import examine
+from interlock.cli.commands.hook import Local
+from interlock.cli.context import Options
 from interlock.config.models import InlinePolicy, PolicyFile, Settings
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting
 from interlock.policy.explain import explain

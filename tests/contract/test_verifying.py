@@ -14,7 +14,7 @@ import pytest
 from interlock.app import audit
 from interlock.app.bootstrap import Parts, wire
 from interlock.app.freezes import Freezes
-from interlock.cli.hook_door import Local
+from interlock.cli.commands.hook import Local
 from interlock.core.call import Caller, ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
 from interlock.core.erasure import Erasure

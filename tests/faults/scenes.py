@@ -12,7 +12,7 @@ from typing import Any
 
 from interlock import CallUnknown, Interlock, faults, ledger_file
 from interlock.app.bootstrap import Parts, file_of, wire
-from interlock.cli.audit import _whole_file
+from interlock.cli.commands.audit import _whole_file
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Approve, Edit, Reject, Reviewer, Seen
 from interlock.core.errors import AlreadyDecided, CallFailed, LeaseLost

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.cli.filters import Given
+from interlock.cli.commands.approvals import Given
 from interlock.core.errors import InvalidRequest
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail, pay

@@ -9,7 +9,7 @@ import pytest
 from interlock.app.bootstrap import doors_of, wire
 from interlock.app.workspaces import Workspaces
 from interlock.chat.assistant import assistant_of, equipment_of
-from interlock.cli.equipment import equipment
+from interlock.cli.doctor.chat import equipment
 from interlock.config.models import Agent, McpServer, Settings, WorkspaceSettings
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import AgentVersion

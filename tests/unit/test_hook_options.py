@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from interlock.cli import app
-from interlock.cli.hook import Setup, setup_of
+from interlock.cli.commands.hook import Setup, setup_of
 
 
 def test_options_are_read() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.sources import trusted_database, trusted_settings
+from interlock.cli.trusted_config import trusted_database, trusted_settings
 from interlock.core.errors import Misconfigured
 
 NAMED = "sqlite:////srv/interlock/approvals.db"

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from interlock.cli.surroundings import is_local, surroundings
+from interlock.cli.doctor.server import is_local, surroundings
 from interlock.config.models import Oidc, Server, Settings, Storage
 from interlock.storage.engine.metrics import Check
 

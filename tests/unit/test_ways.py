@@ -9,7 +9,7 @@ import pytest
 
 from interlock.app.bootstrap import doors_of, names_of, wire
 from interlock.app.workspaces import Workspaces
-from interlock.cli.ways import reaching, workspaces
+from interlock.cli.doctor.channels import reaching, workspaces
 from interlock.config.load import load_settings
 from interlock.config.models import Channel, Escalation, Routing, Settings, WorkspaceSettings
 from interlock.core.delivery import Way, trial_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.shared import NAMED, Desk, Options, command, given, kept, run_long
+from interlock.cli.context import NAMED, Desk, Options, command, given, kept, run_long
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -35,7 +35,7 @@ def _later(name: str) -> type[TyperGroup]:
             return self._real().get_command(ctx, cmd_name)
 
         def _real(self) -> TyperGroup:
-            return typer.main.get_group(import_module(f"interlock.cli.{name}").app)
+            return typer.main.get_group(import_module(f"interlock.cli.commands.{name}").app)
 
     return Later
 
@@ -52,7 +52,6 @@ GROUPS = {
     "deliveries": "Messages to people: what became of them, and another try.",
     "workspaces": "Workspaces: add, list.",
 }
-FILES = {"users": "people"}
 
 app = typer.Typer(
     name="interlock",
@@ -64,7 +63,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, _help in GROUPS.items():
-    group = typer.Typer(cls=_later(FILES.get(_name, _name)), help=_help, epilog=EPILOG, no_args_is_help=True)
+    group = typer.Typer(cls=_later(_name), help=_help, epilog=EPILOG, no_args_is_help=True)
     app.add_typer(group, name=_name)
 
 
@@ -96,7 +95,7 @@ async def serve(
     no_worker: Annotated[bool, typer.Option("--no-worker", help="Leave what time does to `interlock worker`.")] = False,
 ) -> None:
     """Run the server: the HTTP interface, and what time does."""
-    from interlock.cli.serving import run
+    from interlock.cli.commands.serve import run
 
     await run(options, host, port, worker=not no_worker, demo=demo)
 
@@ -107,7 +106,7 @@ async def worker(
     demo: Annotated[bool, typer.Option("--demo", help="With the demo's agents and its scripted model.")] = False,
 ) -> None:
     """Do what time does, without the server: expire, remind, escalate, tell people, recover, let agents go on."""
-    from interlock.cli.serving import work
+    from interlock.cli.commands.serve import work
 
     await work(options, demo=demo)
 
@@ -115,7 +114,7 @@ async def worker(
 @command(app, given)
 async def migrate(options: Options) -> None:
     """Make the database, or bring it up to date. Safe to run again."""
-    from interlock.cli.doctor import migrated
+    from interlock.cli.commands.doctor import migrated
 
     await migrated(options)
 
@@ -123,7 +122,7 @@ async def migrate(options: Options) -> None:
 @command(app, given)
 async def doctor(options: Options) -> None:
     """Check the installation, and say what to do about what is wrong."""
-    from interlock.cli.doctor import examine
+    from interlock.cli.commands.doctor import examine
 
     await examine(options)
 
@@ -146,9 +145,9 @@ async def freeze(
     user: Frozen = "",
 ) -> None:
     """Stop at once: nothing in the workspace starts, or of one agent, key or tool. For admins."""
-    from interlock.cli import freezes
+    from interlock.cli.commands import freeze
 
-    await freezes.freeze(desk, freezes.Wanted(agent, key, tool, reason, user))
+    await freeze.freeze(desk, freeze.Wanted(agent, key, tool, reason, user))
 
 
 @command(app, kept)
@@ -162,9 +161,9 @@ async def unfreeze(
     user: Frozen = "",
 ) -> None:
     """Let calls start again, and move the deadlines that were held up. For admins."""
-    from interlock.cli import freezes
+    from interlock.cli.commands import freeze
 
-    await freezes.unfreeze(desk, freezes.Wanted(agent, key, tool, reason, user))
+    await freeze.unfreeze(desk, freeze.Wanted(agent, key, tool, reason, user))
 
 
 @command(app, kept)
@@ -181,10 +180,10 @@ async def erase(
     user: Annotated[str, typer.Option(metavar="NAME", show_default="who is logged in", help="Who erases.")] = "",
 ) -> None:
     """Erase arguments, results and words of what has ended, for good. The record stays valid. For admins."""
-    from interlock.cli import erasing
+    from interlock.cli.commands import erase
 
-    wanted = erasing.Wanted(approval, thread, person, retention, reason, dry_run, yes, user)
-    await erasing.erase(desk, wanted)
+    wanted = erase.Wanted(approval, thread, person, retention, reason, dry_run, yes, user)
+    await erase.erase(desk, wanted)
 
 
 @command(app, given)
@@ -193,9 +192,9 @@ async def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="A new file; none is overwritten.")],
 ) -> None:
     """Copy the database to one file while everything runs, and print the heads of its ledgers."""
-    from interlock.cli import backing
+    from interlock.cli.commands import backup
 
-    await backing.backup(options, file)
+    await backup.backup(options, file)
 
 
 @command(app, given, "mcp-gate", runner=run_long, options=NAMED)
@@ -229,7 +228,7 @@ async def gate_mcp(
     Nothing is read from the working folder: name the database, or write it into ~/.config/interlock/interlock.yaml.
     """
     try:
-        from interlock.cli import mcp_gate
+        from interlock.cli.commands import mcp_gate
     except ModuleNotFoundError as error:
         raise _not_installed(error, "mcp") from None
 
@@ -246,9 +245,9 @@ async def runs(
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 100,
 ) -> None:
     """The runs of frameworks that stand still, and how many approvals each waits for; the longest first."""
-    from interlock.cli import pauses
+    from interlock.cli.commands import runs
 
-    await pauses.listed(desk, agent, limit)
+    await runs.listed(desk, agent, limit)
 
 
 @command(app, given)
@@ -263,9 +262,9 @@ async def resume(
     at_once: Annotated[int, typer.Option(min=1, max=100, help="So many runs at a time.")] = 10,
 ) -> None:
     """Go on with runs that stand still, each as soon as people have decided, until it is told to stop."""
-    from interlock.cli import pauses
+    from interlock.cli.commands import runs
 
-    await pauses.resume(options, function, pauses.Wanted(agent, url, key, at_once))
+    await runs.resume(options, function, runs.Wanted(agent, url, key, at_once))
 
 
 @command(app, given, options=NAMED)
@@ -299,7 +298,7 @@ async def hook(
 
     Nothing is read from the working folder: name the database, or write it into ~/.config/interlock/interlock.yaml.
     """
-    from interlock.cli.hook import Setup, answer
+    from interlock.cli.commands.hook import Setup, answer
 
     where = (options.database, options.config, options.workspace, url, key)
     raise typer.Exit(await answer(Setup(*where, reads, pass_reads, wait, undecided, lease, agent, notes, insecure)))
@@ -332,7 +331,7 @@ def _hooked(words: list[str]) -> int | None:
     if words[:1] != ["hook"]:
         return None
     try:
-        from interlock.cli.hook import quick
+        from interlock.cli.commands.hook import quick
 
         code = quick(words[1:])
         return _parsed() if code is None else code

@@ -1,0 +1,1 @@
+"""One file for each command, loaded when it is used."""

@@ -1,0 +1,437 @@
+"""`interlock audit`: prove that the record is whole, and take it along to where it can be proven without us."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Annotated, Any, NamedTuple
+
+import typer
+from rich import progress as bars
+from rich.console import Console
+
+from interlock import ledger_file
+from interlock.app import audit
+from interlock.app.audit import Progress, Report, verify_part
+from interlock.app.bootstrap import wire
+from interlock.cli.context import Desk, Options, command, given, kept
+from interlock.cli.output import clock_time, print_json, say
+from interlock.core.canonical import parse
+from interlock.core.card import visible
+from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
+from interlock.core.gaps import Taken
+from interlock.core.heads import SignedHead, fingerprint, read_head, sign
+from interlock.core.ledger import Head, Verifier
+from interlock.core.ports import Signer, Store
+from interlock.presenters.text import counted
+
+app = typer.Typer()
+
+Key = Annotated[
+    str,
+    typer.Option(metavar="FILE|HEX", show_default=False, help="The public key that you trust; all else is refused."),
+]
+
+
+@command(app, given)
+async def verify(
+    options: Options,
+    head: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What `interlock audit head` printed earlier.")
+    ] = None,
+    key: Key = "",
+    export: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Verify an export instead of the database; - is standard input. Repeatable."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, show_default="one for each processor, if the ledger is long", help="Processes.")
+    ] = 0,
+) -> None:
+    """Check every entry of the ledger, and every approval against it. Invalid exits 1."""
+    trusted = _trusted(key, signed=head is not None or bool(export))
+    seen = [] if head is None else [_read_head(head, trusted)]
+    if export:
+        report, source = await _offline(options, export, seen, trusted), "export"
+    else:
+        report, source = await _online(options, seen, jobs), "database"
+    tell_report(report, seen, trusted, source, json=options.json)
+    if report.faults:
+        raise typer.Exit(1)
+
+
+async def _online(options: Options, seen: list[Seen], jobs: int) -> audit.Report:
+    head = _head_of(options.workspace, seen)
+    async with kept(options) as desk:
+        from interlock.cli.commands.audit import Processes
+
+        with _progress("Reading the ledger", shown=not desk.json) as step:
+            parts = None if jobs == 1 else Processes(desk.parts.store, desk.settings.storage.url, jobs)
+            return await audit.verify(desk.parts.store, desk.workspace, head, step, parts)
+
+
+async def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str) -> audit.Report:
+    """Needs no database; the workspace is the one that the exports are of."""
+    from interlock.signing import distrust
+
+    total = _size(names)
+    with _progress("Reading the export", shown=not options.json) as step:
+        done = 0
+
+        def read(size: int) -> None:
+            nonlocal done
+            done += size
+            step(done, max(total, done))
+
+        head = seen[0].signed.head if seen else None
+        report, heads = await ledger_file.verify_exports(
+            _sources(names), head, lambda signed: distrust(signed, trusted), read
+        )
+    _head_of(report.head.workspace, seen)
+    if options.workspace not in ("default", report.head.workspace):
+        raise Misconfigured(f"The export is of the workspace {report.head.workspace!r}, not of {options.workspace!r}.")
+    seen += [Seen(name, signed) for name, signed in heads]
+    return report
+
+
+def _size(names: list[str]) -> int:
+    return sum(Path(name).stat().st_size for name in names if name != "-")
+
+
+def _sources(names: list[str]) -> Iterator[ledger_file.Source]:
+    for name in names:
+        if name == "-":
+            yield ledger_file.Source("standard input", sys.stdin.buffer)
+            continue
+        with Path(name).open("rb") as file:
+            yield ledger_file.Source(name, file)
+
+
+@command(app, kept, "head")
+async def print_head(desk: Desk) -> None:
+    """Print the newest entry's number and link. Keep it elsewhere: `verify --head` then shows a cut tail."""
+    signer = _signer(desk)
+    print_json(sign(await desk.parts.store.head(desk.workspace), signer, desk.now()).to_json())
+
+
+@command(app, kept)
+async def export(
+    desk: Desk,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default="standard output", help="Where to write it.")
+    ] = None,
+    since: Annotated[
+        int, typer.Option(min=0, metavar="SEQ", help="Only the entries after this one: what an earlier export lacks.")
+    ] = 0,
+) -> None:
+    """Write the ledger as text, with the very bytes that were hashed, for `verify --export`."""
+    signer, ends = _signer(desk), []  # type: Signer | None, list[SignedHead]
+
+    def end(head: Head) -> SignedHead:
+        ends.append(sign(head, signer, desk.now()))
+        return ends[-1]
+
+    with _progress("Writing the ledger", shown=True) as step:
+        blocks = ledger_file.export(desk.parts.store, desk.workspace, since, end, step)
+        if out is None:
+            await _pour(blocks)
+            return
+        with _whole_file(out) as file:
+            async for block in blocks:
+                file.write(block)
+    _tell_export(desk, out, since, ends[-1])
+
+
+@command(app, given)
+async def keygen(
+    options: Options, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the private key.")]
+) -> None:
+    """Make a key that signs heads. The last line is the public key: give it to those who verify."""
+    from interlock.signing import make_key
+
+    key = make_key(file).key
+    if options.json:
+        print_json({"file": str(file), "key": key, "fingerprint": fingerprint(key)})
+        return
+    say(f"{file}: a new private key, which only you can read. Name it as audit.signing_key or INTERLOCK_SIGNING_KEY.")
+    say("Whoever has it and can write the database could rewrite the ledger and sign that: keep the two apart.")
+    say(f"Its fingerprint is {fingerprint(key)}. The public key, for those who verify:")
+    say(key)
+
+
+def _trusted(key: str, *, signed: bool) -> str:
+    if key and not signed:
+        raise Misconfigured(
+            "--key says whose signature to trust. Say also what is signed: --head FILE or --export FILE."
+        )
+    if not key:
+        return ""
+    from interlock.signing import read_public_key
+
+    return read_public_key(key)
+
+
+def _read_head(path: Path, trusted: str) -> Seen:
+    from interlock.signing import distrust
+
+    try:
+        signed = read_head(parse(path.read_bytes()))
+    except InvalidRequest as error:
+        raise Misconfigured(f"{path}: {error.message.replace('The body', 'The file')}") from None
+    if signed is None:
+        raise Misconfigured(
+            f"{path} is not what `interlock audit head` prints: workspace, seq, link and at, or signed."
+        )
+    if reason := distrust(signed, trusted):
+        raise Conflict(f"The head {path} {reason}. Do not rely on it; nothing was verified.")
+    return Seen(str(path), signed)
+
+
+def _head_of(workspace: str, seen: list[Seen]) -> Head | None:
+    for name, signed in seen:
+        if signed.head.workspace != workspace:
+            other = signed.head.workspace
+            raise Misconfigured(f"{name} is the head of the workspace {other!r}. Say --workspace {other}.")
+        return signed.head
+    return None
+
+
+def _signer(desk: Desk) -> Signer | None:
+    path = desk.settings.audit.signing_key
+    if path is None:
+        return None
+    from interlock.signing import load_signer
+
+    return load_signer(path)
+
+
+@contextmanager
+def _progress(what: str, *, shown: bool) -> Iterator[audit.Progress]:
+    """A bar on standard error, where somebody looks at it."""
+    console = Console(stderr=True)
+    with bars.Progress(console=console, transient=True, disable=not (shown and console.is_terminal)) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+async def _pour(blocks: AsyncIterator[bytes]) -> None:
+    """A reader who has seen enough, such as `head`, is no error."""
+    out = sys.stdout.buffer
+    try:
+        async for block in blocks:
+            out.write(block)
+        out.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere, quietly
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """Under another name until it is whole: half an export must not look like one."""
+    with NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(file.name)
+            raise
+
+
+def _tell_export(desk: Desk, out: Path, since: int, end: SignedHead) -> None:
+    if desk.json:
+        print_json({"file": str(out), "since": since, "head": end.to_json()})
+        return
+    signed = f", signed by the key {fingerprint(end.key)}" if end.key else ", not signed"
+    say(f"{out}: {counted(end.head.seq - since, 'entry', 'entries')}, head {end.head.link}{signed}")
+
+
+MAX_SHOWN = 100  # faults; one altered entry breaks every link behind it
+
+
+class Seen(NamedTuple):
+    """A head that was looked at, and where it stood."""
+
+    name: str
+    signed: SignedHead
+
+
+def tell_report(report: Report, seen: Sequence[Seen], trusted: str, source: str, *, json: bool) -> None:
+    signatures = [each for each in seen if each.signed.key]
+    if json:
+        print_json({**report.to_json(), "signatures": [_signature(each, trusted) for each in signatures]})
+        return
+    entries = counted(report.entries, "entry", "entries")
+    entries += f" after entry {report.since}" if report.since else ""
+    if report.faults:
+        _tell_faults(report, entries, source)
+    else:
+        say(f"valid: {entries}, head {report.head.link}")
+    if report.erasures:
+        say("erased: " + "; ".join(map(_erased, report.erasures)))
+    if report.strangers:
+        count = counted(report.strangers, "entry is", "entries are")
+        say(f"not checked: {count} about approvals that began earlier. Give the earlier export too, before this one.")
+    for each in signatures if not report.faults else ():
+        _tell_signature(each, trusted)
+
+
+def _tell_faults(report: Report, entries: str, source: str) -> None:
+    for fault in report.faults[:MAX_SHOWN]:
+        say(f"entry {fault.seq}: {visible(fault.message)}" if fault.seq else visible(fault.message), style="red")
+    if len(report.faults) > MAX_SHOWN:
+        say(f"… and {len(report.faults) - MAX_SHOWN:,} more; --json shows all")
+    faults = counted(len(report.faults), "fault", "faults")
+    say(f"INVALID: {faults} in {entries}. Keep a copy of the {source} as it is.")
+
+
+def _erased(taken: Taken) -> str:
+    """`312 entries by retention since …`, `4 entries of one thread by ann on …`."""
+    entries = counted(taken.entries, "entry", "entries")
+    if taken.scope == "retention":
+        return f"{entries} by retention since {clock_time(taken.since)}"
+    who = f"by {visible(taken.actor)}"
+    if taken.times == 1:
+        return f"{entries} of one {taken.scope} {who} on {clock_time(taken.until)}"
+    return f"{entries} of {_plural(taken.scope)} {who}, the last on {clock_time(taken.until)}"
+
+
+def _plural(scope: str) -> str:
+    return "people" if scope == "person" else f"{scope}s"
+
+
+def _tell_signature(seen: Seen, trusted: str) -> None:
+    name, mark = visible(seen.name), fingerprint(seen.signed.key)
+    if trusted:
+        say(f"signed: {name}, at {clock_time(seen.signed.signed_at)}, by the key that you trust ({mark})")
+    else:
+        say(f"signed: {name} was not altered since the key {mark} signed it. Whose key that is, this does not show:")
+        say("        compare the fingerprint with the one that you were given, or name the key with --key.")
+
+
+def _signature(seen: Seen, trusted: str) -> dict[str, object]:
+    signed = seen.signed
+    return {
+        "of": seen.name,
+        "signed_at": signed.signed_at,
+        "key": signed.key,
+        "fingerprint": fingerprint(signed.key),
+        "trusted": signed.key == trusted,
+    }
+
+
+LEAST = 100_000  # entries for which a process is worth its start
+LOOK_EVERY = 0.1  # seconds between two looks at the progress
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    url: str
+    workspace: str
+    after: int
+    until: int
+    head: Head | None
+
+
+class Processes:
+    """The Parts of `audit.verify`. Without a number of jobs, as many as processors, and none for a short ledger."""
+
+    def __init__(self, store: Store, url: str, jobs: int) -> None:
+        self._store = store
+        self._url = url
+        self._jobs = jobs
+
+    async def __call__(
+        self, workspace: str, end: int, head: Head | None, progress: Progress
+    ) -> AsyncGenerator[Verifier | None, None]:
+        count = min(self._jobs, end) or min(_processors(), end // LEAST)
+        if count < 2:
+            return
+        edges = [end * number // count for number in range(count + 1)]
+        helpers = [Helper(Part(self._url, workspace, after, until, head)) for after, until in pairwise(edges[1:])]
+
+        def told(done: int, _: int) -> None:
+            progress(done + sum(helper.done for helper in helpers), end)
+
+        try:
+            yield await verify_part(self._store, workspace, 0, edges[1], head, told)
+            for helper in helpers:
+                while not await asyncio.to_thread(helper.ready, LOOK_EVERY):
+                    told(edges[1], end)
+                yield await asyncio.to_thread(helper.result)
+        finally:
+            for helper in helpers:
+                helper.stop()
+
+
+class Helper:
+    """A fresh process, not a fork of this one, which has threads and open connections."""
+
+    def __init__(self, part: Part) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe(duplex=False)
+        self._done = context.Value("q", 0, lock=False)
+        self._process = context.Process(target=_work, args=(part, there, self._done), daemon=True)
+        self._process.start()
+        there.close()
+
+    @property
+    def done(self) -> int:
+        return int(self._done.value)
+
+    def ready(self, timeout: float) -> bool:
+        return self._here.poll(timeout)
+
+    def result(self) -> Verifier | None:
+        """None if the process came to grief: then the ledger is read without it."""
+        try:
+            verifier: Verifier | None = self._here.recv()
+        except EOFError:
+            return None
+        return verifier
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self._here.close()
+
+
+def _work(part: Part, there: Connection, done: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who waits for this process ends it
+    try:
+        verifier = asyncio.run(_verified(part, done))
+    except (Error, OSError):
+        verifier = None
+    with suppress(OSError):  # nobody waits any more
+        there.send(verifier)
+
+
+async def _verified(part: Part, done: Any) -> Verifier | None:
+    def progress(count: int, _: int) -> None:
+        done.value = count
+
+    store = wire(part.url).store
+    await store.open()
+    try:
+        return await verify_part(store, part.workspace, part.after, part.until, part.head, progress)
+    finally:
+        await store.close()
+
+
+def _processors() -> int:
+    """Those that this process may use, where the system says so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,80 @@
+"""`interlock backup`: a copy of the database while everything runs, and the heads to keep beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import threading
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from interlock.app.bootstrap import absent, database_of, file_of
+from interlock.cli.context import Options
+from interlock.cli.output import print_json, say
+from interlock.core.card import visible
+from interlock.core.errors import InvalidRequest, Misconfigured
+from interlock.storage.sqlite.backup import Copy, copy
+
+SECRETS = frozenset({"password", "sslpassword"})
+
+
+async def backup(options: Options, target: Path) -> None:
+    """The database is not opened as a store: what is copied before an upgrade must not be migrated first."""
+    url = options.settings().storage.url
+    source = file_of(url)
+    if source is None:
+        database_of(url)  # complains of an address that is none
+        raise InvalidRequest(_by_pg_dump(url, target))
+    if absent(url) is not None:
+        raise Misconfigured(f"There is no database at {source}. Name the right one with --database.")
+    made = await _copied(options, source, target)
+    if options.json:
+        heads = [head.to_json() for head in made.heads]
+        print_json({"file": str(made.path), "bytes": made.size, "heads": heads})
+        return
+    say(f"{visible(str(made.path))}: {made.size:,} bytes, checked.")
+    if made.heads:
+        say("Keep its heads elsewhere, each in a file; after a restore: interlock audit verify --head FILE")
+    for head in made.heads:
+        typer.echo(json.dumps(head.to_json()))  # never wrapped: it is to be kept as it is
+
+
+async def _copied(options: Options, source: Path, target: Path) -> Copy:
+    stopped = threading.Event()
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=options.json or not console.is_terminal) as progress:
+        task = progress.add_task("Copying", total=None)
+
+        def told(done: int, pages: int) -> None:
+            if stopped.is_set():
+                raise InterruptedError("The copying was stopped.")
+            progress.update(task, completed=done, total=pages)
+
+        try:
+            return await asyncio.to_thread(copy, source, target, told)
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
+
+
+def _by_pg_dump(url: str, target: Path) -> str:
+    command = ["pg_dump", "--format=custom", f"--file={target}", f"--dbname={_without_password(url)}"]
+    return (
+        "PostgreSQL is backed up by its own program; nothing was copied. Run:\n"
+        f"  {shlex.join(command)}\n"
+        "It asks for the password, or takes it from PGPASSWORD or ~/.pgpass. Then keep the head: interlock audit head"
+    )
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    user, _, place = parts.netloc.rpartition("@")
+    name = user.partition(":")[0]
+    kept = [pair for pair in parts.query.split("&") if unquote(pair.partition("=")[0]) not in SECRETS]
+    query = f"?{'&'.join(kept)}" if parts.query else ""
+    return f"{parts.scheme}://{f'{name}@' if name else ''}{place}{parts.path}{query}"

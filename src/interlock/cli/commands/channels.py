@@ -1,0 +1,103 @@
+"""`interlock channels`: the ways to people, and whether they work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import typer
+
+from interlock.app.bootstrap import doors_of, wall_clock
+from interlock.app.workspaces import Workspaces
+from interlock.cli.context import Desk, Options, command, kept
+from interlock.cli.output import clock_time, print_json, say, show, table
+from interlock.config.models import DASHBOARD
+from interlock.core.card import visible
+from interlock.core.errors import NotFound
+from interlock.notify.service import Reach, reach_of
+from interlock.notify.status import State, state_json, states
+from interlock.server.logs import Log
+
+app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="As the configuration names it.")]
+
+
+@asynccontextmanager
+async def reaching(options: Options) -> AsyncIterator[tuple[Desk, Reach]]:
+    async with kept(options) as desk:
+        store = desk.parts.store
+        workspaces = Workspaces(store, lambda policy: doors_of(store, policy), desk.settings.toggles())
+        reach = reach_of(desk.settings, store, workspaces, Log(wall_clock, "none", lambda _: None))
+        async with reach.open():
+            yield desk, reach.of(desk.workspace)
+
+
+@command(app, reaching, "list")
+async def list_channels(at: tuple[Desk, Reach]) -> None:
+    """The ways to people that are configured, and how each stands."""
+    desk, reach = at
+    found = await states(reach)
+    if desk.json:
+        print_json({"items": [state_json(each, errors=True) for each in found], "next": None})
+        return
+    show(table(("NAME", "KIND", "FOR", "STATE", "DUE", "PARKED", "LAST"), map(_row, found), spare=("LAST", "KIND")))
+    for each in found:
+        if each.error:
+            say(f"{each.name}: {visible(each.error)}")
+    if len(found) == 1:
+        say("Nobody is told anywhere else. docs/channels.md says how to configure a channel.")
+
+
+@command(app, reaching, "test")
+async def send_test(
+    at: tuple[Desk, Reach],
+    name: Name,
+    user: Annotated[
+        str, typer.Option(metavar="NAME", show_default="who is logged in", help="Whom a personal channel tells.")
+    ] = "",
+) -> None:
+    """Send a message through a channel now, to see that it works. Needs no running server."""
+    desk, reach = at
+    person = (await desk.person(user)).name
+    reach.channel(name)
+    if reach.routes.means[name].personal:
+        await _check_member(desk, name, person)
+    message = await reach.test(desk.workspace, name, person)
+    if desk.json:
+        print_json({"channel": name, "person": message.to.person})
+    else:
+        say(f"Sent a test through {name}{f' to {visible(message.to.person)}' if message.to.person else ''}.")
+
+
+@command(app, reaching)
+async def on(at: tuple[Desk, Reach], name: Name) -> None:
+    """Switch a channel on again that its other side had ended."""
+    desk, reach = at
+    reach.channel(name)
+    changed = await desk.parts.store.deliveries.switch_on(desk.workspace, name, (await desk.person("")).name)
+    if desk.json:
+        [state] = [each for each in await states(reach) if each.name == name]
+        print_json(state_json(state, errors=True))
+    elif changed:
+        say(f"Switched {name} on. What was given up meanwhile: interlock deliveries list")
+    else:
+        say(f"{name} is on already; nothing changed.")
+
+
+async def _check_member(desk: Desk, channel: str, person: str) -> None:
+    members = {user.name for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
+    if person not in members:
+        raise NotFound(
+            f"{visible(person)} is nobody here, and {channel} tells people one by one. Name one: --user NAME"
+        )
+
+
+def _row(state: State) -> tuple[str, ...]:
+    led_here = [*state.priorities, *state.teams, *(("all else",) if state.is_default else ())]
+    if state.name == DASHBOARD:
+        return (state.name, state.kind, visible(", ".join(led_here)), "on", "", "", "")
+    stands = f"off since {clock_time(state.off.off_at)}" if state.off else "in trouble" if state.due_since else "on"
+    last = "never" if state.last_sent_at is None else clock_time(state.last_sent_at)
+    return (state.name, state.kind, visible(", ".join(led_here)), stands, str(state.due), str(state.parked), last)

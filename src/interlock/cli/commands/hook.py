@@ -1,0 +1,342 @@
+"""`interlock hook`: Claude Code starts it for each tool call. Whatever goes wrong, the answer is no, never silence.
+
+Nothing is imported here that an allowed read does not need: its start is what each call waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from interlock.app.bootstrap import absent, approval_link, database_option, in_working_folder, os_user
+from interlock.core.canonical import parse
+from interlock.core.errors import Error, InvalidRequest, Misconfigured
+from interlock.integrations.claude_code.gate import GRACE, UNDECIDED, Door, Hook, Wanted, Who
+from interlock.integrations.claude_code.messages import AFTER, Answer, Event, event_of, reads_of, said
+from interlock.runtime.durations import parse_duration
+from interlock.runtime.signals import BLOCKED, WHY, answer_on_signal, ignore_signals
+
+if TYPE_CHECKING:
+    from interlock.config.models import Settings
+    from interlock.policy.own_file import OwnPolicy
+from typing import TYPE_CHECKING
+
+from interlock.app.bootstrap import database_of, gate_of, stored_policy
+from interlock.app.gate import Execution, Gate
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.event import Payload
+from interlock.core.outcome import Outcome
+from interlock.core.policy import Policy
+from interlock.storage.store import SqlStore
+
+if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own
+    from interlock.policy.own_file import OwnPolicy
+
+
+NOT_TOLD = 1  # after the tool there is nothing to block: shown to the user, and not to the model
+NO_RECORD = "Interlock has no record of how this call ended."
+MAX_EVENT = 64 * 1024 * 1024  # bytes: after the tool they hold its result
+MAX_LEASE = 3_600_000
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The options of the command, by their names."""
+
+    database: str = ""
+    config: Path | None = None
+    workspace: str = "default"
+    url: str = ""
+    key: str = ""
+    reads: str = ""
+    pass_reads: bool = False
+    wait: str = "9m"
+    undecided: str = "deny"
+    lease: str = "10m"
+    agent: str = "claude-code"
+    notes: Path = Path("~/.cache/interlock/hooks")
+    insecure: bool = False
+
+
+def setup_of(words: Sequence[str]) -> Setup | None:
+    """Options as they are usually written. None: the parser of all commands has to look, and to complain."""
+    options = {f"--{each.name.replace('_', '-')}": each for each in fields(Setup)}
+    given: dict[str, object] = {}
+    left = iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        option = options.get(name)
+        if option is None or not word.isprintable():
+            return None
+        if option.type == "bool":
+            given[option.name] = True
+        else:
+            value = value if equals else next(left, "--")
+            given[option.name] = Path(value) if "Path" in str(option.type) else value
+        if (option.type == "bool" and equals) or value.startswith("--") or not value.isprintable():
+            return None
+    return Setup(**given)  # type: ignore[arg-type]  # by the types of its fields
+
+
+def quick(words: Sequence[str]) -> int | None:
+    """The exit status; None if the words are not only options."""
+    setup = setup_of(words)
+    return None if setup is None else asyncio.run(answer(setup))
+
+
+async def answer(setup: Setup) -> int:
+    """Exit 0 with the answer as JSON; 2, with the reason on standard error as well, where there is none."""
+    name = ""
+    answer_on_signal()
+    try:
+        event = _event(_input())
+        name = event.name
+        _answer_on_signal(name)
+        setup = _reaching(setup)
+        wanted = _wanted(setup)
+        async with asyncio.timeout(wanted.wait + GRACE), _hook(setup, wanted) as hook:
+            await _tell(hook, event, await hook.answer(event))
+    except Exception as error:  # noqa: BLE001  a hook that ends in any other way lets the call through
+        ignore_signals()
+        return _blocked(name, error)
+    return 0
+
+
+def _answer_on_signal(name: str) -> None:
+    """In the words of the event."""
+    if name in AFTER:
+        answer_on_signal("", f"{NO_RECORD} The hook was ended before it had written it.\n", NOT_TOLD)
+    else:
+        answer_on_signal(json.dumps(said(name, Answer("deny", WHY))) + "\n")
+
+
+def _input() -> bytes:
+    if sys.stdin is None:
+        raise InvalidRequest("There is no standard input to read the event from.")
+    return sys.stdin.buffer.read(MAX_EVENT + 1)
+
+
+def _event(data: bytes) -> Event:
+    """What is to run is bounded like all that the gate takes; what came of it may be larger."""
+    if len(data) > MAX_EVENT:
+        raise InvalidRequest("The event is too large.")
+    with suppress(ValueError):
+        told = json.loads(data)
+        if isinstance(told, Mapping) and told.get("hook_event_name") in AFTER:
+            return event_of(told)
+    return event_of(parse(data))
+
+
+def _reaching(setup: Setup) -> Setup:
+    """Where nothing is said, a server that the environment names comes before any database."""
+    if setup.database and not setup.url:
+        return setup
+    from interlock.config.load import key_of_agent, server_url
+
+    return replace(setup, url=setup.url or server_url(), key=setup.key or key_of_agent())
+
+
+def _wanted(setup: Setup) -> Wanted:
+    if setup.undecided not in UNDECIDED:
+        raise InvalidRequest(f"--undecided is one of {', '.join(UNDECIDED)}.")
+    return Wanted(reads_of(setup.reads), parse_duration(setup.wait) / 1000, setup.undecided, setup.pass_reads)
+
+
+@asynccontextmanager
+async def _hook(setup: Setup, wanted: Wanted) -> AsyncIterator[Hook]:
+    lease = parse_duration(setup.lease)
+    if not 0 < lease <= MAX_LEASE:
+        raise InvalidRequest("--lease is more than 0s and at most 1h.")
+    who = Who(setup.workspace, os_user(), (setup.agent,))
+    notes = Notes(setup.notes)
+    async with _server(setup, lease) if setup.url else _database(setup, lease) as (door, link):
+        yield Hook(door, notes, who, replace(wanted, link=link))
+
+
+@asynccontextmanager
+async def _database(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
+    """With the way to an approval. One that is not there is refused: people would look for the call in another one."""
+    url, own = setup.database, None
+    if not url or in_working_folder(url):
+        from interlock.cli.trusted_config import trusted_database, trusted_settings
+
+        if setup.config is not None and not setup.config.is_absolute():
+            raise Misconfigured(f"Every folder could hold {setup.config}. Write the whole path: --config /folder/FILE.")
+        settings = trusted_settings(setup.config, url)
+        own = None if url else _own_policy(setup, settings)
+        url = trusted_database(settings)
+    gone = absent(url)
+    if gone is not None:
+        make = f"interlock migrate {database_option(url)}"
+        raise Misconfigured(f"There is no database at {gone}. Name the right one, or make one: {make}")
+    door = Local(url, setup.workspace, setup.agent, lease, own)
+    await door.open()
+    try:
+        yield door, approval_link(url, setup.workspace)
+    finally:
+        await door.close()
+
+
+def _own_policy(setup: Setup, settings: Settings) -> OwnPolicy | None:
+    """The configuration's, which is the default workspace's."""
+    if settings.policy is None or setup.workspace != "default":
+        return None
+    from interlock.policy.own_file import configured_policy
+
+    return configured_policy(settings)
+
+
+@asynccontextmanager
+async def _server(setup: Setup, lease: int) -> AsyncIterator[tuple[Door, str]]:
+    from interlock.runtime.loop_thread import Bridge
+    from interlock.sdk.backend import Program
+    from interlock.sdk.interlock import Options, side_of
+
+    program = Program(setup.workspace, setup.agent, os_user(), "hook", lease)
+    side = side_of(setup.url, program, Options(key=setup.key or None, insecure=setup.insecure), None)
+    bridge = Bridge()
+    try:
+        await side.open(bridge)
+        yield side, approval_link(setup.url)
+    finally:
+        await side.close()
+        bridge.close()
+
+
+async def _tell(hook: Hook, event: Event, decided: Answer) -> None:
+    """A call that was started, and that nobody can be told of, will not run."""
+    ignore_signals()
+    try:
+        _print(said(event.name, decided))
+    except OSError:
+        if decided.args is not None:
+            await hook.withdrawn(event, decided.args)
+        raise
+
+
+def _blocked(name: str, error: Exception) -> int:
+    match error:
+        case Error():
+            reason = error.message
+        case TimeoutError():
+            reason = "The gate did not answer in time."
+        case _:
+            reason = f"The hook failed: {type(error).__name__}."
+    if name in AFTER:
+        _complain(f"{NO_RECORD} {reason}")
+        return NOT_TOLD
+    words = f"Interlock did not let this run. {reason}"
+    with suppress(OSError):
+        _print(said(name or "PreToolUse", Answer("deny", words)))
+    _complain(words)
+    return BLOCKED
+
+
+def _print(told: Mapping[str, object]) -> None:
+    """Raises OSError where nobody listens."""
+    _write(sys.stdout, json.dumps(told) + "\n")
+
+
+def _complain(words: str) -> None:
+    with suppress(OSError):
+        _write(sys.stderr, f"{words}\n")
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """What could not be written is forgotten: the interpreter would try again, and end with another exit status."""
+    if stream is None:
+        raise OSError("The stream is closed.")
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise
+
+
+RUNNER = "hook"  # no process, since this one is gone while the tool runs: the lease alone says that it lives
+
+
+class Local:
+    def __init__(self, url: str, workspace: str, agent: str, lease: int, own: OwnPolicy | None = None) -> None:
+        self._store = SqlStore(database_of(url))
+        self._gate: Gate = gate_of(self._store, Policy()).outside()
+        self._workspace = workspace
+        self._agent = agent
+        self._lease = lease
+        self._own = own
+
+    async def open(self) -> None:
+        await self._store.open()
+        try:
+            await self._store.state()
+            self._gate.policy = await stored_policy(self._store, self._workspace, self._own)
+            self._gate.stops.freezes = await self._store.open_freezes(self._workspace)
+        except BaseException:
+            await self._store.close()
+            raise
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    async def check(self, call: ToolCall, spec: ToolSpec) -> Outcome:
+        return await self._gate.check(call, spec)
+
+    async def wait(self, approval_id: str, timeout: float | None = None) -> Outcome:
+        return await self._gate.wait(self._workspace, approval_id, timeout)
+
+    async def start(self, approval_id: str, spec: ToolSpec | None) -> Execution:
+        return await self._gate.start(self._workspace, approval_id, RUNNER, self._lease, spec.sha256 if spec else "")
+
+    async def finish(self, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> object:
+        return await self._gate.finish(self._workspace, approval_id, fence, ok=ok, payload=payload)
+
+    async def abandon(self, approval_id: str, fence: int) -> object:
+        return await self._gate.abandon(self._workspace, approval_id, fence)
+
+    async def cancel(self, approval_id: str, reason: str) -> object:
+        return await self._gate.cancel(self._workspace, approval_id, f"agent:{self._agent}", reason)
+
+
+MAX_NOTE = 1_000  # characters
+KEPT = 10_000  # files; a call whose end was never told leaves one behind
+
+
+class Notes:
+    def __init__(self, folder: Path) -> None:
+        """Raises Misconfigured for a folder in which others could write."""
+        self._folder = folder.expanduser()
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        seen = self._folder.stat()
+        if seen.st_uid != os.getuid() or seen.st_mode & 0o022:
+            raise Misconfigured(f"Others may write in {self._folder}. Name a folder of your own with --notes.")
+
+    def note(self, key: str, text: str) -> None:
+        """Whole or not at all, whoever reads meanwhile."""
+        path = self._folder / f"{key}.{os.getpid()}"
+        path.write_text(text, encoding="utf-8")
+        path.replace(self._folder / key)
+        self._tidy()
+
+    def find(self, key: str) -> str:
+        try:
+            return (self._folder / key).read_text(encoding="utf-8")[:MAX_NOTE]
+        except FileNotFoundError:
+            return ""
+
+    def drop(self, key: str) -> None:
+        (self._folder / key).unlink(missing_ok=True)
+
+    def _tidy(self) -> None:
+        """The oldest go once there are too many: theirs is long shown as unknown."""
+        found = list(os.scandir(self._folder))
+        if len(found) > KEPT:
+            for each in sorted(found, key=lambda entry: entry.stat().st_mtime)[: KEPT // 2]:
+                Path(each).unlink(missing_ok=True)

@@ -1,0 +1,223 @@
+"""`interlock keys`: what agents and people's programs show to the server."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from interlock.accounts.keys import NEVER
+from interlock.cli.context import Desk, command, kept, made
+from interlock.cli.output import clock_time, nearest, print_json, say, show, table
+from interlock.core.card import visible
+from interlock.core.errors import NotFound
+from interlock.core.identity import AGENT, ANY_REQUESTER, MAX_QUOTA, NO_REQUESTER, Bindings, Key
+from interlock.presenters.text import listed
+from interlock.runtime.durations import optional_rfc3339, parse_duration, rfc3339
+
+app = typer.Typer()
+
+
+class Role(StrEnum):
+    AGENT = "agent"
+    VIEWER = "viewer"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+
+
+Expires = Annotated[
+    str,
+    typer.Option(metavar="TIME", show_default="90d for people, never for agents", help="When it ends: 90d, or never."),
+]
+QUOTA: dict[str, Any] = {"metavar": "N", "min": 0, "max": MAX_QUOTA, "show_default": "the server's"}
+KeyId = Annotated[str, typer.Argument(metavar="ID", show_default=False, help="As the list shows it: ilk_…")]
+
+
+@command(app, made)
+async def create(
+    desk: Desk,
+    name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="What it is for.")],
+    role: Annotated[Role, typer.Option(show_default=False, help="Agents propose; viewers look; reviewers decide.")],
+    *,
+    user: Annotated[str, typer.Option(metavar="NAME", show_default="the key's name", help="Whose it is.")] = "",
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", show_default="not bound", help="The agent it is for. Several times for more."),
+    ] = None,
+    tool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", show_default="all", help="Tools that it may propose. Several times for more."),
+    ] = None,
+    requester: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|any|none",
+            show_default="not bound",
+            help="For whom an agent's key acts: one person, anybody whom its program authenticated, or nobody.",
+        ),
+    ] = "",
+    per_minute: Annotated[
+        int | None,
+        typer.Option(
+            **QUOTA, help="Calls of an agent's key that are recorded in a minute (writes, denials, questions)."
+        ),
+    ] = None,
+    pending: Annotated[
+        int | None, typer.Option(**QUOTA, help="Calls of an agent's key that are pending at once.")
+    ] = None,
+    expires: Expires = "",
+) -> None:
+    """Make a key and print it, this once, on the last line. Needs no running server.
+
+    --user of an agent's key means --requester NAME, and adds a missing person. For quotas, 0 is no limit.
+    """
+    await _workspace(desk)
+    author = await desk.person("")
+    bindings = Bindings(tuple(agent or ()), tuple(tool or ()), requester, per_minute, pending)
+    accounts = desk.parts.accounts.traced(author.trace)
+    key, secret = await accounts.create_key(
+        desk.workspace, name, role.value, author.name, user, bindings, _lasts(expires)
+    )
+    whose = f" of {visible(key.person)}" if key.person else ""
+    _print_new(desk, key, secret, f"Made the key {key.id}{whose}, for {key.role}s.")
+
+
+@command(app, kept)
+async def rotate(
+    desk: Desk,
+    key_id: KeyId,
+    overlap: Annotated[str, typer.Option(metavar="TIME", help="How long the old key goes on.")] = "24h",
+    expires: Annotated[
+        str, typer.Option(metavar="TIME", show_default="as long as the old one", help="When the new one ends.")
+    ] = "",
+) -> None:
+    """Make a key with the same bindings in place of another, and print it, this once, on the last line."""
+    key_id, _ = await _known(desk, key_id)
+    author = await desk.person("")
+    accounts = desk.parts.accounts.traced(author.trace)
+    key, secret = await accounts.rotate_key(
+        desk.workspace, key_id, author.name, parse_duration(overlap), _lasts(expires)
+    )
+    _print_new(desk, key, secret, f"Made the key {key.id} in place of {key_id}, which ends in {overlap} at the latest.")
+
+
+@command(app, kept, "list")
+async def list_keys(
+    desk: Desk,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked or have expired.")] = False,
+) -> None:
+    """The keys of a workspace, what each is bound to, when it was used last and when it ends; the newest first."""
+    found = await desk.parts.accounts.keys(desk.workspace)
+    keys = [key for key in found if everything or key.counts_at(desk.now())]
+    if desk.json:
+        print_json({"items": [_key_json(key) for key in keys], "next": None})
+    elif keys:
+        heads = ("ID", "NAME", "ROLE", "FOR", "MADE BY", "MADE", "USED", "ENDS", *(("REVOKED",) if everything else ()))
+        rows = [_row(key)[: len(heads)] for key in keys]
+        show(table(heads, rows, spare=("MADE BY", "MADE")))
+    else:
+        say("There are no keys. Make one: interlock keys create --name NAME --role agent --agent NAME")
+
+
+@command(app, kept)
+async def revoke(desk: Desk, key_id: KeyId) -> None:
+    """End a key: from now on it lets nobody in."""
+    key_id, before = await _known(desk, key_id)
+    author = await desk.person("")
+    key = await desk.parts.accounts.traced(author.trace).revoke_key(desk.workspace, key_id, author.name)
+    if desk.json:
+        print_json(_key_json(key))
+    elif before.revoked_at is not None:
+        say(f"{key.id} was revoked already; nothing changed.")
+    else:
+        say(f"Revoked {key.id} ({visible(key.name)}). A running server takes it for a second more at most.")
+
+
+def _print_new(desk: Desk, key: Key, secret: str, made: str) -> None:
+    if desk.json:
+        print_json({**_key_json(key), "key": secret})
+        return
+    say(f"{made} Keep it now: it is not shown again.")
+    if key.role == AGENT and not key.agents:
+        say(
+            "It is bound to no agent: its program may say any agent's name, and allow rules and grants that name one "
+            "are closed to it. To bind one: interlock keys create --agent NAME …",
+            style="yellow",
+        )
+    if key.expires_at is not None:
+        say(f"It ends {clock_time(key.expires_at)}. Before that: interlock keys rotate {key.id}")
+    typer.echo(secret)
+
+
+async def _known(desk: Desk, key_id: str) -> tuple[str, Key]:
+    known = {key.id: key for key in await desk.parts.accounts.keys(desk.workspace)}
+    key_id = key_id[:12] if key_id.startswith("ilk_") else key_id  # the whole key was given: its id is the beginning
+    if key_id not in known:
+        hint = nearest(key_id, known) or " See: interlock keys list"
+        raise NotFound(f"There is no key {visible(key_id)} in the workspace {desk.workspace!r}.{hint}")
+    return key_id, known[key_id]
+
+
+def _lasts(text: str) -> int | None:
+    if not text:
+        return None
+    return NEVER if text == "never" else parse_duration(text)
+
+
+async def _workspace(desk: Desk) -> None:
+    """A misspelt name must not make a workspace."""
+    names = [name for name, _ in await desk.parts.accounts.workspaces()]
+    if desk.workspace == "default":
+        await desk.parts.accounts.add_workspace(desk.workspace)
+    elif desk.workspace not in names:
+        hint = nearest(desk.workspace, names)
+        raise NotFound(
+            f"There is no workspace {visible(desk.workspace)!r}.{hint} Make it: interlock workspaces add NAME"
+        )
+
+
+def _row(key: Key) -> tuple[str, ...]:
+    used = "never" if key.used_at is None else clock_time(key.used_at)
+    ends = "never" if key.expires_at is None else clock_time(key.expires_at)
+    revoked = "" if key.revoked_at is None else clock_time(key.revoked_at)
+    made = (visible(key.created_by), clock_time(key.created_at))
+    return (key.id, visible(key.name), key.role, visible(_bound(key)), *made, used, ends, revoked)
+
+
+def _bound(key: Key) -> str:
+    """What an agent's key is bound to, or whose another is."""
+    if key.role != AGENT:
+        return key.person
+    requester = {"": "", ANY_REQUESTER: "any requester", NO_REQUESTER: "no requester"}.get(
+        key.requester, f"for {key.requester}"
+    )
+    tools = f"tools {listed(key.tools)}" if key.tools else ""
+    agents = listed(key.agents) if key.agents else "any agent"
+    return "; ".join(part for part in (agents, tools, requester, *_quotas(key)) if part)
+
+
+def _quotas(key: Key) -> list[str]:
+    words = {"per_minute": "a minute", "pending": "pending"}
+    return [f"{f'{limit:,}' if limit else 'any number'} {words[name]}" for name, limit in key.quotas.items()]
+
+
+def _key_json(key: Key) -> dict[str, object]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "role": key.role,
+        "user": key.person,
+        "agents": list(key.agents),
+        "tools": list(key.tools),
+        "requester": key.requester,
+        "per_minute": key.per_minute,
+        "pending": key.pending,
+        "workspace": key.workspace,
+        "created_by": key.created_by,
+        "created_at": rfc3339(key.created_at),
+        "used_at": optional_rfc3339(key.used_at),
+        "expires_at": optional_rfc3339(key.expires_at),
+        "revoked_at": optional_rfc3339(key.revoked_at),
+        "rotated_from": key.rotated_from,
+    }

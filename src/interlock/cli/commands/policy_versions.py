@@ -1,0 +1,237 @@
+"""`interlock policy put`, `history`, `show` and `diff`: the versions of a policy, by whom and why."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from interlock.app.bootstrap import names_of
+from interlock.cli.context import Desk, command, kept, made
+from interlock.cli.output import clock_time, print_json, printable, say, short, show, table
+from interlock.cli.policy_in_force import Source, current, load, version_of
+from interlock.core.card import visible
+from interlock.core.decision import MAX_COMMENT
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound
+from interlock.core.ports import PolicyVersion
+from interlock.notify.workspace_channels import reaching_of
+from interlock.policy.diff import Difference, Facet, RuleDifference, compare
+from interlock.policy.file import Loaded, read_policy
+from interlock.presenters.policy import difference_json, version_json
+from interlock.presenters.text import counted
+
+app = typer.Typer()
+
+SHORT_SHA = 12
+NOTHING = "nothing but comments and layout"
+Version = Annotated[
+    int | None, typer.Argument(metavar="VERSION", show_default="the one in force", help="As the history numbers it.")
+]
+
+
+@command(app, made)
+async def put(
+    desk: Desk,
+    file: Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help="The policy file.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stands in the history.")] = "",
+) -> None:
+    """Put a policy in force, as a new version. A file with a mistake changes nothing."""
+    author, text = await _author(desk), read_policy(file)
+    if len(reason) > MAX_COMMENT:
+        raise InvalidRequest(f"The reason has {len(reason):,} characters; at most {MAX_COMMENT} are kept.")
+    reaching = reaching_of(desk.settings, desk.workspace)
+    names = names_of(await desk.parts.store.users(desk.workspace), reaching)
+    loaded = load(Source(text, str(file)), desk.own, names)
+    before = await desk.parts.store.policy(desk.workspace)
+    old = load(await current(desk), desk.own)
+    await desk.parts.put_policy(desk.workspace, text, author, desk.settings.toggles(), reason, reaching)
+    stored = await version_of(desk, None)
+    fresh = before is None or stored.version != before.version
+    if desk.json:
+        print_json({**version_json(stored), "new": fresh, "warnings": list(loaded.warnings)})
+        return
+    for warning in loaded.warnings:
+        say(f"warning: {visible(str(file))}, {warning}", style="yellow")
+    _tell_put(stored, loaded, compare(old.policy, loaded.policy), unchanged=not fresh)
+
+
+@command(app, kept)
+async def history(
+    desk: Desk, limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many versions, the newest first.")] = 100
+) -> None:
+    """Every version that was put in force: when, by whom and why."""
+    versions = await desk.parts.store.policies(desk.workspace, limit)
+    if desk.json:
+        print_json({"items": [version_json(version) for version in versions], "next": None})
+    elif versions:
+        rows = [_row(version, versions[0]) for version in versions]
+        show(table(("VERSION", "WHEN", "WHO", "REASON", "SHA256"), rows, stretch="REASON", spare=("SHA256",)))
+    else:
+        source = await current(desk)
+        say(f"No policy was put into this database yet. In force: {visible(source.origin)}.")
+
+
+@command(app, kept, "show")
+async def show_policy(desk: Desk, version: Version = None) -> None:
+    """Print a policy as it was put in force; off a terminal exactly, so that it can be put back."""
+    stored = None
+    if version is not None or await desk.parts.store.policy(desk.workspace) is not None:
+        stored = await version_of(desk, version)
+    text = stored.body if stored else (await current(desk)).text
+    if desk.json:
+        print_json({**(version_json(stored) if stored else {"version": None}), "body": text})
+    else:
+        sys.stdout.write(printable(text) + "\n" if sys.stdout.isatty() else text)
+
+
+@command(app, kept)
+async def diff(
+    desk: Desk,
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|VERSION",
+            show_default=False,
+            help="A file is compared with the policy in force, and so is a version. Without any: the last change.",
+        ),
+    ] = "",
+    second: Annotated[
+        str, typer.Argument(metavar="VERSION", show_default=False, help="Compared with this one instead.")
+    ] = "",
+) -> None:
+    """What differs between two policies, rule by rule: from the older to the newer, or to the file."""
+    old, new = await _sides(desk, first, second)
+    difference = compare(load(old, desk.own).policy, load(new, desk.own).policy)
+    if desk.json:
+        print_json({"from": old.origin, "to": new.origin, **difference_json(difference)})
+        return
+    say(f"From {visible(old.origin)}\nto {visible(new.origin)}: {_told(difference, old, new)}.", style="bold")
+    show_difference(difference)
+
+
+async def _author(desk: Desk) -> str:
+    person = await desk.person("")
+    if person.role != "admin":
+        raise Forbidden(f"{person.name} is a {person.role} here; only an admin puts a policy in force.")
+    return person.name
+
+
+def _tell_put(stored: PolicyVersion, loaded: Loaded, difference: Difference, *, unchanged: bool) -> None:
+    if unchanged:
+        say(f"Nothing to do: this very policy is in force already, as version {stored.version}.")
+        return
+    rules = counted(len(loaded.policy.rules), "rule", "rules")
+    say(f"Version {stored.version} is in force, with {rules}. What changed: {summed_up(difference) or NOTHING}.")
+
+
+async def _sides(desk: Desk, first: str, second: str) -> tuple[Source, Source]:
+    """The older and the newer; a file is always the newer."""
+    if not first:
+        return await _last_change(desk)
+    if not second:
+        named, in_force = await _named(desk, first), await current(desk)
+        return (named, in_force) if _is_version(first) else (in_force, named)
+    one, other = await _named(desk, first), await _named(desk, second)
+    return (other, one) if _is_version(second) and not _is_version(first) else (one, other)
+
+
+async def _last_change(desk: Desk) -> tuple[Source, Source]:
+    versions = await desk.parts.store.policies(desk.workspace, 2)
+    if len(versions) < 2:
+        raise NotFound("There are no two versions to compare. Name a file: interlock policy diff FILE")
+    return _source(versions[1]), _source(versions[0])
+
+
+async def _named(desk: Desk, word: str) -> Source:
+    if _is_version(word):
+        return _source(await version_of(desk, int(word)))
+    return Source(read_policy(Path(word)), word)
+
+
+def _is_version(word: str) -> bool:
+    """A file whose name is a number is named with its folder: ./3"""
+    return word.isascii() and word.isdigit()
+
+
+def _source(version: PolicyVersion) -> Source:
+    return Source(version.body, f"version {version.version}, put there by {version.author}")
+
+
+def _told(difference: Difference, old: Source, new: Source) -> str:
+    if difference:
+        return summed_up(difference)
+    return "they are the same" if old.text == new.text else NOTHING
+
+
+def _row(version: PolicyVersion, newest: PolicyVersion) -> Sequence[str]:
+    number = f"{version.version} (in force)" if version is newest else str(version.version)
+    reason = short(visible(version.reason)) if version.reason else "-"
+    return number, clock_time(version.at), visible(version.author), reason, version.sha256[:SHORT_SHA]
+
+
+KINDS = ("added", "removed", "changed", "renamed", "moved")
+MARKS = {"added": "+", "removed": "-", "changed": "~", "renamed": "~", "moved": ">"}
+STYLES = {"added": "green", "removed": "red", "changed": "yellow", "renamed": "yellow", "moved": "cyan"}
+
+SIDE_BY_SIDE = 60  # characters
+NOT_GIVEN = "not given"
+
+
+def summed_up(difference: Difference) -> str:
+    """`1 rule added, 2 changed; the defaults differ`."""
+    kinds = Counter(each.kind for each in difference.rules)
+    parts = [f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds[kind]]
+    if parts:
+        number, _, rest = parts[0].partition(" ")
+        parts[0] = f"{number} {'rule' if number == '1' else 'rules'} {rest}"
+    others = [name for name, facets in _others(difference) if facets]
+    return "; ".join(filter(None, [", ".join(parts), *(f"the {name} differ" for name in others)]))
+
+
+def show_difference(difference: Difference) -> None:
+    for each in difference.rules:
+        show(Text(f"  {MARKS[each.kind]} {_place(each)}  {_name(each)}", style=STYLES[each.kind]))
+        _show_facets(each.facets, each.kind)
+    for name, facets in _others(difference):
+        if facets:
+            show(Text(f"  ~ {name}", style=STYLES["changed"]))
+            _show_facets(facets, "changed")
+
+
+def _others(difference: Difference) -> Iterator[tuple[str, tuple[Facet, ...]]]:
+    yield "defaults", difference.defaults
+    yield "switches of agents", difference.agents
+
+
+def _place(each: RuleDifference) -> str:
+    if each.moved:
+        return f"{each.old_place} → {each.new_place}"
+    return str(each.new_place or each.old_place)
+
+
+def _name(each: RuleDifference) -> str:
+    was = f' (was "{visible(each.old_name)}")' if each.old_name else ""
+    return f'"{visible(each.rule)}"{was}{", moved" if each.moved and each.kind != "moved" else ""}'
+
+
+def _show_facets(facets: tuple[Facet, ...], kind: str) -> None:
+    for facet in facets:
+        for line in _lines(visible(facet.key), visible(facet.old), visible(facet.new), kind):
+            show(Text(f"         {line}"))
+
+
+def _lines(key: str, old: str, new: str, kind: str) -> Iterator[str]:
+    """Long values below each other, where the eye finds what differs."""
+    if kind in ("added", "removed"):
+        yield f"{key}: {new or old}"
+    elif len(old) + len(new) < SIDE_BY_SIDE:
+        yield f"{key}: {old or NOT_GIVEN} → {new or NOT_GIVEN}"
+    else:
+        yield f"{key}:"
+        yield f"  - {old or NOT_GIVEN}"
+        yield f"  + {new or NOT_GIVEN}"

@@ -1,0 +1,130 @@
+"""`interlock runs` and `interlock resume`: runs of frameworks that stand still, and what goes on with them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from interlock.app.bootstrap import absent, hidden
+from interlock.cli.context import Desk, Options
+from interlock.cli.output import clock_time, print_json, say, short, show, span, table
+from interlock.config.load import key_of_agent
+from interlock.core.card import visible
+from interlock.core.errors import Misconfigured
+from interlock.core.pause import Pause
+from interlock.runtime.durations import rfc3339
+from interlock.sdk.interlock import Interlock
+from interlock.server.lifecycle import on_signal
+from interlock.storage.tables.pauses import Whose
+
+RUN = "interlock-resume"  # of this process, which makes no calls itself
+Body = Callable[[Pause], Awaitable[object]]
+
+
+class Wanted(NamedTuple):
+    agent: str
+    url: str
+    key: str
+    at_once: int
+
+
+async def listed(desk: Desk, agent: str, limit: int) -> None:
+    page = await desk.parts.store.pauses.paused(Whose(desk.workspace, agent), limit=limit)
+    if desk.json:
+        following = None if page.next is None else f"{page.next[0]}.{page.next[1]}"
+        print_json({"items": [_pause_json(pause) for pause in page.items], "next": following})
+    elif page.items:
+        heads = ("RUN", "AGENT", "WAITS FOR", "SINCE", "AGE", "TRIES")
+        show(table(heads, [_row(pause, desk.now()) for pause in page.items], "RUN", spare=("AGE", "TRIES")))
+        if page.next is not None:
+            say("There is more: --limit 1000.")
+    else:
+        say(f"No run{f' of {visible(agent)}' if agent else ''} stands still.")
+
+
+async def resume(options: Options, function: str, wanted: Wanted) -> None:
+    """Until a signal; then waits for the runs that are under way. A second signal ends it at once."""
+    body = _loaded(function)
+    lock, where = await asyncio.to_thread(_opened, options, wanted)
+    stop = asyncio.Event()
+
+    async def went_on(pause: Pause) -> None:
+        await body(pause)
+        say(f"{visible(pause.run_id)} went on.")
+
+    try:
+        with on_signal(stop.set):
+            say(f"Going on with the runs of {visible(wanted.agent)} on {where}, by {visible(function)}.")
+            await lock.agent().resume_all(went_on, stop, wanted.at_once)
+    finally:
+        await asyncio.to_thread(lock.close)
+
+
+def _opened(options: Options, wanted: Wanted) -> tuple[Interlock, str]:
+    """With a run of its own, so that it takes up none of the agent's."""
+    if wanted.url:
+        lock = Interlock(wanted.url, agent=wanted.agent, run_id=RUN, key=wanted.key or key_of_agent() or None)
+        where = hidden(wanted.url)
+    else:
+        url = options.settings().storage.url
+        if (gone := absent(url)) is not None:
+            raise Misconfigured(f"There is no database at {gone}. Name the right one with --database.")
+        lock = Interlock(url, agent=wanted.agent, run_id=RUN, workspace=options.workspace)
+        where = hidden(url)
+    lock.open()
+    return lock, where
+
+
+def _loaded(function: str) -> Body:
+    """From this folder, as a program that is started here would find it."""
+    module, _, name = function.partition(":")
+    if not module or not name:
+        raise Misconfigured(f"{visible(function)!r} names no function. Say MODULE:FUNCTION, such as app.agent:resume.")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise Misconfigured(f"There is no module {visible(module)} here. Start it where your program starts.") from None
+    except AttributeError:
+        raise Misconfigured(f"{visible(module)} has no {visible(name)}.") from None
+    if not callable(found):
+        raise Misconfigured(f"{visible(function)} is not a function.")
+    return found if inspect.iscoroutinefunction(found) else _beside(found)
+
+
+def _beside(function: Callable[[Pause], object]) -> Body:
+    """A synchronous function blocks a thread of its own."""
+
+    async def run(pause: Pause) -> object:
+        result = await asyncio.to_thread(function, pause)
+        return await result if inspect.isawaitable(result) else result
+
+    return run
+
+
+def _row(pause: Pause, now: int) -> tuple[str, ...]:
+    waits = f"{pause.waiting} approval{'' if pause.waiting == 1 else 's'}"
+    why = waits if pause.waiting else "nobody: it goes on now" if pause.runner else "nobody: it can go on"
+    since = (clock_time(pause.paused_at), span(now - pause.paused_at))
+    return (short(visible(pause.run_id)), visible(pause.agent), why, *since, str(pause.attempts))
+
+
+def _pause_json(pause: Pause) -> dict[str, object]:
+    return {
+        "run_id": pause.short_id,
+        "called": pause.run_id,
+        "agent": pause.agent,
+        "paused_at": rfc3339(pause.paused_at),
+        "attempts": pause.attempts,
+        "waiting": pause.waiting,
+        "resuming": pause.runner != "",
+    }

@@ -1,0 +1,222 @@
+"""`interlock users`: the people of a workspace."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from interlock.accounts.accounts import Accounts
+from interlock.accounts.passwords import LONGEST, check_password
+from interlock.cli import prompts
+from interlock.cli.context import Desk, at_terminal, command, kept, made
+from interlock.cli.output import print_json, say, show, table
+from interlock.core.card import visible
+from interlock.core.errors import InvalidRequest
+from interlock.core.identity import check_email, check_name
+from interlock.core.ports import User
+from interlock.core.removal import RemovalEffects
+from interlock.presenters.text import counted, listed
+from interlock.runtime.durations import parse_duration, rfc3339
+
+app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="As the policy names them.")]
+Team = Annotated[list[str] | None, typer.Option(metavar="TEAM", help="May be given several times.")]
+OTHER_ADDRESS = "Where it is another one: --url URL, or server: {public_url: URL} in the configuration."
+
+
+class Role(StrEnum):
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+    VIEWER = "viewer"
+
+
+@command(app, made)
+async def add(
+    desk: Desk,
+    name: Name,
+    role: Annotated[Role, typer.Option(help="Viewers look, reviewers decide, admins do everything.")] = Role.REVIEWER,
+    team: Team = None,
+    email: Annotated[str, typer.Option(metavar="ADDRESS", help="Where they are reached.")] = "",
+    password: Annotated[
+        bool, typer.Option("--password", help="Ask for a password; off a terminal it is a line of standard input.")
+    ] = False,
+) -> None:
+    """Add a person, or change the role and the teams of one who is there."""
+    for text in (name, *(team or ())):
+        check_name(text)
+    check_email(email)
+    secret = _password() if password else ""
+    known = {user.name: user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
+    author, accounts = await _author(desk)
+    teams, ended = frozenset(team or ()), RemovalEffects()
+    if name in known:
+        address = email or known[name].email
+        change = await accounts.change_user(desk.workspace, name, author, role=role.value, teams=teams, email=address)
+        user, ended = change.user, change.ended
+    else:
+        user = await accounts.add_user(desk.workspace, name, role.value, author, teams, email)
+    if secret:
+        await accounts.set_password(desk.workspace, name, secret, author)
+    if desk.json:
+        print_json({**_user_json(user), "ended": asdict(ended)})
+        return
+    say(f"{'Changed' if name in known else 'Added'} {name}: {user.role}, teams: {listed(sorted(user.teams))}.")
+    for line in _ended_lines(ended):
+        say(f"  {line}")
+
+
+@command(app, kept, "list")
+async def list_users(desk: Desk) -> None:
+    """Who is there, with role and teams."""
+    users = [user for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None]
+    if desk.json:
+        print_json({"items": [_user_json(user) for user in users], "next": None})
+    elif users:
+        heads = ("NAME", "ROLE", "TEAMS", *(("E-MAIL",) if any(user.email for user in users) else ()))
+        rows = [(visible(u.name), u.role, visible(listed(sorted(u.teams))), visible(u.email)) for u in users]
+        show(table(heads, [row[: len(heads)] for row in rows], spare=heads[3:]))
+    else:
+        say(f"There is nobody in the workspace {desk.workspace!r} yet. Add somebody: interlock users add NAME")
+
+
+@command(app, kept)
+async def remove(
+    desk: Desk,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Off a terminal nobody is asked anyway.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would end with it.")] = False,
+) -> None:
+    """Remove a person, and end all that stands for them, at once.
+
+    That are their grants, keys, sessions and links, and their delegations and votes of pending approvals. What was
+    approved before stays approved, and what they decided stays in the record.
+    """
+    author, accounts = await _author(desk)
+    if dry_run or (at_terminal() and not yes):
+        ended = await accounts.preview(desk.workspace, name)
+        if dry_run and desk.json:
+            print_json({"name": name, "dry_run": True, "ended": asdict(ended)})
+            return
+        _print_ended(f"Removing {visible(name)} ends:", ended)
+    if dry_run:
+        return
+    if at_terminal() and not yes:
+        prompts.confirm(f"Remove {visible(name)} from the workspace {desk.workspace!r}?")
+    change = await accounts.remove_user(desk.workspace, name, author)
+    if desk.json:
+        removed_at = rfc3339(change.user.removed_at or 0)
+        print_json({**_user_json(change.user), "removed_at": removed_at, "ended": asdict(change.ended)})
+    else:
+        _print_ended(f"Removed {visible(name)}. With them ended:", change.ended)
+
+
+@command(app, kept)
+async def link(
+    desk: Desk,
+    name: Name,
+    role: Annotated[Role | None, typer.Option(show_default=False, help="For somebody who is not there yet.")] = None,
+    team: Team = None,
+    lasts: Annotated[str, typer.Option(metavar="TIME", help="How long the link is good.")] = "1h",
+    url: Annotated[
+        str, typer.Option(metavar="URL", show_default="server.public_url", help="Where people reach the server.")
+    ] = "",
+) -> None:
+    """Print a link with which a person signs in, once, and can set a password."""
+    author, accounts = await _author(desk)
+    there = {user.name for user in await desk.parts.store.users(desk.workspace) if user.removed_at is None}
+    token = await accounts.create_link(
+        desk.workspace,
+        author,
+        name,
+        "" if role is None or name in there else role.value,
+        frozenset(team or ()),
+        parse_duration(lasts),
+    )
+    server = desk.settings.server
+    named = (url or server.public_url).rstrip("/")
+    base = named or f"http://{server.host}:{server.port}"
+    address = f"{base}/welcome#{token}"
+    if desk.json:
+        print_json({"user": name, "link": address, "lasts": lasts})
+    else:
+        say(f"Good for one sign-in as {visible(name)}, within {lasts}:")
+        typer.echo(address)
+        if not named:
+            typer.echo(f"No address of the server is set, so this is {base}. {OTHER_ADDRESS}", err=True)
+
+
+@command(app, kept)
+async def password(desk: Desk, name: Name) -> None:
+    """Set a person's password, from the terminal or a line of standard input. Ends their sessions and own keys."""
+    secret = _password()
+    author, accounts = await _author(desk)
+    await accounts.set_password(desk.workspace, name, secret, author)
+    if desk.json:
+        print_json({"user": name})
+    else:
+        say(f"{visible(name)} has a new password, and is signed out everywhere; keys of their own have ended.")
+
+
+@command(app, kept, "sign-out")
+async def sign_out(desk: Desk, name: Name) -> None:
+    """End all sessions of a person, and their own keys."""
+    author, accounts = await _author(desk)
+    sessions, keys = await accounts.sign_out_everywhere(desk.workspace, name, author)
+    if desk.json:
+        print_json({"user": name, "sessions": sessions, "keys": keys})
+    else:
+        ended = f"{counted(sessions, 'session', 'sessions')} and {counted(keys, 'key', 'keys')}"
+        say(f"{visible(name)} is signed out: {ended} ended.")
+
+
+async def _author(desk: Desk) -> tuple[str, Accounts]:
+    """Who changes something, and the accounts that say so."""
+    person = await desk.person("")
+    return person.name, desk.parts.accounts.traced(person.trace)
+
+
+def _print_ended(title: str, ended: RemovalEffects) -> None:
+    say(title)
+    for line in _ended_lines(ended) or ["nothing: they had no grants, keys, sessions, links, delegations or votes"]:
+        say(f"  {line}")
+    if ended.made_keys:
+        kept = listed([f"{key_id} ({visible(name)})" for key_id, name in ended.made_keys])
+        say(f"Keys that they made for others stay: {kept}. To replace one: interlock keys rotate ID", style="yellow")
+
+
+def _ended_lines(ended: RemovalEffects) -> list[str]:
+    named = {
+        "grants": [f"{grant_id} ({visible(tool)})" for grant_id, tool in ended.grants],
+        "keys": [f"{key_id} ({visible(name)})" for key_id, name in ended.keys],
+        "votes in pending approvals": ended.votes,
+        "delegations in pending approvals": ended.delegations,
+        "stand-in for": [visible(name) for name in ended.away],
+    }
+    counts = {"sessions": ended.sessions, "sign-in links": ended.links, "accounts elsewhere": ended.identities}
+    lines = [f"{what}: {listed(list(found))}" for what, found in named.items() if found]
+    return lines + [f"{what}: {count}" for what, count in counts.items() if count]
+
+
+def _password() -> str:
+    """Never an argument: those are seen by everybody on the machine, and kept by the shell."""
+    if at_terminal():
+        text = str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+    else:
+        line = sys.stdin.buffer.readline(4 * LONGEST + 2)
+        try:
+            text = line.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise InvalidRequest("The password on standard input is not UTF-8.") from None
+        if not text:
+            raise InvalidRequest("There is no password on standard input. Write it there, on one line.")
+    check_password(text)
+    return text
+
+
+def _user_json(user: User) -> dict[str, object]:
+    return {"name": user.name, "role": user.role, "teams": sorted(user.teams), "email": user.email}

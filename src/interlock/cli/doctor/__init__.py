@@ -1,0 +1,1 @@
+"""What `interlock doctor` looks at, by subject."""

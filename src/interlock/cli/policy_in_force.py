@@ -1,0 +1,73 @@
+"""Which policy is in force for this workspace: the database's, else the configuration's, else the defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from interlock.cli.context import Desk
+from interlock.config.load import Settings
+from interlock.core.errors import Misconfigured, NotFound
+from interlock.core.ports import PolicyVersion
+from interlock.policy.conditions import compile_condition
+from interlock.policy.file import Loaded, Names, load_policy
+from interlock.policy.own_file import configured_policy
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a policy, and where it is from."""
+
+    text: str
+    origin: str
+
+
+async def load_current(desk: Desk) -> Loaded:
+    """Without a look at who is in which team: a team that emptied must not keep people from deciding."""
+    source = await current(desk)
+    loaded = load(source, desk.own)
+    desk.parts.inbox.policy = loaded.policy
+    return loaded
+
+
+async def current(desk: Desk) -> Source:
+    stored = await desk.parts.store.policy(desk.workspace)
+    if stored is None:
+        return configured(desk.settings)
+    return Source(stored.body, f"version {stored.version} in the database, put there by {stored.author}")
+
+
+async def version_of(desk: Desk, number: int | None) -> PolicyVersion:
+    """A version that was put into the database; without a number the newest."""
+    newest = await desk.parts.store.policy(desk.workspace)
+    if number is None and newest is not None:
+        return newest
+    if newest is None or number is None or not 1 <= number <= newest.version:
+        there = f"There are 1 to {newest.version}." if newest else "None was put there yet."
+        raise NotFound(f"There is no version {1 if number is None else number} of the policy in this database. {there}")
+    versions = await desk.parts.store.policies(desk.workspace, newest.version - number + 1)
+    found = [version for version in versions if version.version == number]
+    return found[0] if found else await version_of(desk, number)  # somebody put a newer one in between
+
+
+def configured(settings: Settings) -> Source:
+    own = configured_policy(settings)
+    if own is None:
+        return Source("", "the defaults: reads are allowed, all else asks")
+    return Source(own.text, own.origin if own.is_file else f"in {own.origin}")
+
+
+def load(source: Source, settings: Settings, names: Names | None = None) -> Loaded:
+    with complaining(source):
+        return load_policy(source.text, compile_condition, names, settings.toggles(), settings.routing.reminders)
+
+
+@contextmanager
+def complaining(source: Source) -> Iterator[None]:
+    """Complaints say in which policy, and each its line."""
+    try:
+        yield
+    except Misconfigured as error:
+        lines = [f"{source.origin}: {line}" for line in error.message.splitlines()]
+        raise Misconfigured("\n".join(lines)) from None

@@ -1,0 +1,1 @@
+"""`interlock approvals watch`: the live list at a terminal, and its lines where nobody looks."""

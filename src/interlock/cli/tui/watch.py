@@ -1,0 +1,255 @@
+"""`approvals watch` at a terminal: a live list from which a person can decide."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from rich.console import Console
+from rich.live import Live
+
+from interlock.cli.cards import event_line
+from interlock.cli.context import Desk
+from interlock.cli.output import print_json_line, printable, short, short_id
+from interlock.cli.tui.board import Board, Question, Sweeping
+from interlock.cli.tui.choices import Choices
+from interlock.cli.tui.screen import Keyboard, picture
+from interlock.core.card import visible
+from interlock.core.decision import Reviewer
+from interlock.core.errors import Error, NotFound
+from interlock.core.event import Stored
+from interlock.core.ledger import Entry
+from interlock.core.ports import Query
+from interlock.presenters.approval import entry_json, item_json, sentence_of
+from interlock.runtime.durations import rfc3339
+
+Act = Callable[[], Awaitable[None]]
+SCROLLS = {"up": -1, "down": 1, "page up": -10, "page down": 10}
+
+
+async def watch(desk: Desk, user: str, *, mine: bool) -> None:
+    if desk.json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        await stream(desk)
+    else:
+        await Watcher(desk, user, await desk.person(user) if mine else None).run()
+
+
+class Watcher:
+    """Keys come in, the board changes, the picture follows; decisions run beside, so that nothing freezes."""
+
+    def __init__(self, desk: Desk, user: str, whose: Reviewer | None = None) -> None:
+        self._desk = desk
+        self._board = Board(desk, whose)
+        self._stir = asyncio.Event()
+        self._keys = Keyboard(self._stir.set)
+        self._doing: asyncio.Task[None] | None = None
+        self._quit = False
+        console = Console(highlight=False, markup=False, emoji=False)
+        self._live = Live(console=console, screen=True, auto_refresh=False)
+        self._choices = Choices(self._board, user, console, self._ask, self._away)
+
+    async def run(self) -> None:
+        sweeping = Sweeping(self._desk, self._stir.set)
+        async with self._desk.parts.store.watch(self._desk.workspace) as changes:
+            ticking = asyncio.create_task(self._tick(changes.changed))
+            try:
+                with self._keys.listening(), self._live:
+                    while not self._quit:
+                        await self._step(sweeping)
+            finally:
+                ticking.cancel()
+                sweeping.stop()
+
+    async def _tick(self, changed: Callable[[float], Awaitable[None]]) -> None:
+        while True:
+            await changed(1.0)
+            self._stir.set()
+
+    async def _step(self, sweeping: Sweeping) -> None:
+        board = self._board
+        if self._doing is not None and self._doing.done():
+            self._doing.result()  # what nobody foresaw ends the view, instead of passing in silence
+        sweeping.step()
+        await board.refresh()
+        board.trouble = board.trouble or sweeping.trouble
+        self._live.update(picture(board, self._live.console), refresh=True)
+        await self._stir.wait()
+        self._stir.clear()
+        while not self._quit and (key := self._keys.take()):
+            await self._press(key)
+
+    # Keys
+
+    async def _press(self, key: str) -> None:
+        if self._board.question is not None:
+            self._answer(self._board.question, key)
+            return
+        self._board.note, self._board.helping = "", False
+        act = self._acts().get(key.lower())
+        try:
+            if act is not None:
+                await act()
+        except Error as error:
+            self._board.note = error.message
+
+    def _acts(self) -> Mapping[str, Act]:
+        page, choices = max(1, self._live.console.height - 6), self._choices
+        moves: dict[str, Act] = {"page up": lambda: self._move(-page)}
+        moves |= dict.fromkeys((" ", "page down"), lambda: self._move(page))
+        moves |= dict.fromkeys(("j", "down"), lambda: self._move(1))
+        moves |= dict.fromkeys(("k", "up"), lambda: self._move(-1))
+        moves |= dict.fromkeys(("o", "enter"), self._open)
+        moves |= dict.fromkeys(("escape", "backspace"), self._back)
+        moves |= {"f": self._whole, "?": self._help, "q": self._leave}
+        moves |= {"a": choices.approve, "r": choices.reject, "c": choices.respond, "e": choices.edit, "z": choices.undo}
+        return moves
+
+    async def _move(self, steps: int) -> None:
+        if self._board.view is None:
+            self._board.move(steps)
+        else:
+            self._board.offset += steps
+
+    async def _open(self) -> None:
+        chosen = self._board.chosen()
+        if chosen is not None and self._board.view is None:
+            await self._board.open(chosen.approval.id)
+
+    async def _back(self) -> None:
+        self._board.close()
+
+    async def _whole(self) -> None:
+        self._board.full = not self._board.full
+        self._board.turn_to(None)
+
+    async def _help(self) -> None:
+        self._board.helping = True
+
+    async def _leave(self) -> None:
+        self._quit = True
+
+    # Questions
+
+    def _ask(self, question: Question) -> None:
+        self._board.question = question
+        self._keys.forget()
+
+    def _answer(self, question: Question, key: str) -> None:
+        match key:
+            case "escape":
+                self._end("Nothing was decided.")
+            case "enter":
+                self._settle(question)
+            case "backspace":
+                question.typed = question.typed[:-1]
+            case _ if key in SCROLLS:
+                self._board.offset += SCROLLS[key]
+            case _:
+                question.typed += key
+                if question.key:
+                    self._settle(question)
+
+    def _settle(self, question: Question) -> None:
+        if question.expected and question.typed.strip().lower() != question.expected.lower():
+            self._end("Nothing was decided.")
+        elif self._doing is not None and not self._doing.done():
+            self._end("One moment: the last decision is still on its way. Nothing else was decided.")
+        else:
+            self._end("On its way …")
+            self._doing = asyncio.create_task(self._do(question, self._board.open_id()))
+
+    def _end(self, note: str) -> None:
+        self._board.question, self._board.page, self._board.note = None, None, note
+
+    async def _do(self, question: Question, approval_id: str) -> None:
+        try:
+            self._board.note = await question.act(question.typed)
+            if self._board.open_id() == approval_id:  # they may be at the next one already
+                self._board.close()
+        except Error as error:
+            self._board.note = error.message
+        self._stir.set()
+
+    @asynccontextmanager
+    async def _away(self) -> AsyncIterator[None]:
+        """Leaves screen and keyboard to another program."""
+        self._live.stop()
+        try:
+            with self._keys.lent():
+                yield
+        finally:
+            self._live.start()
+
+
+async def stream(desk: Desk) -> None:
+    """Begins with what waits already; ends when it is interrupted."""
+    store, sweeping, said = desk.parts.store, Sweeping(desk, lambda: None), ""
+    async with store.watch(desk.workspace) as watch:
+        last = (await store.head(desk.workspace)).seq
+        await _waiting(desk)
+        while True:
+            trouble = sweeping.trouble
+            try:
+                last = await _news(desk, last)
+                sweeping.step()
+            except Error as error:
+                trouble = error.message
+            if trouble != said:
+                _tell_trouble(trouble)
+                said = trouble
+            await watch.changed(1.0)
+            await asyncio.sleep(0)
+
+
+async def _waiting(desk: Desk) -> None:
+    page = await desk.parts.inbox.list(desk.workspace, Query(("pending",), limit=500))
+    for stored in page.items:
+        _print_waiting(desk, stored)
+
+
+async def _news(desk: Desk, after: int) -> int:
+    async for entries in desk.parts.store.entries(desk.workspace, after):
+        for entry in entries:
+            await _print_event(desk, entry)
+            after = entry.seq
+    return after
+
+
+def _print_waiting(desk: Desk, stored: Stored) -> None:
+    approval, now = stored.approval, desk.now()
+    if desk.json:
+        head = {"seq": None, "at": rfc3339(now), "kind": "waiting", "approval_id": approval.id}
+        print_json_line({**head, "approval": item_json(stored, now)})
+    else:
+        _line(f"{rfc3339(now)}  {visible(short_id(approval.id)):8}  waiting{_about(stored)}")
+
+
+async def _print_event(desk: Desk, entry: Entry) -> None:
+    stored = await _stored(desk, entry.approval_id)
+    if desk.json:
+        print_json_line({**entry_json(entry), "approval": item_json(stored, desk.now()) if stored else None})
+    else:
+        _line(event_line(entry) + (_about(stored) if stored else ""))
+
+
+async def _stored(desk: Desk, approval_id: str) -> Stored | None:
+    try:
+        return await desk.parts.store.get(desk.workspace, approval_id) if approval_id else None
+    except NotFound:
+        return None
+
+
+def _about(stored: Stored) -> str:
+    return f"  {visible(stored.approval.subject.tool)}: {short(sentence_of(stored))}"
+
+
+def _line(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _tell_trouble(trouble: str) -> None:
+    sys.stderr.write(f"{printable(trouble) or 'The database answers again.'}\n")
+    sys.stderr.flush()
