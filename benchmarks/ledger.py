@@ -13,6 +13,7 @@ from pathlib import Path
 
 from interlock.app import audit
 from interlock.app.bootstrap import wire
+from interlock.app.ledger_file import Source, export, verify_exports
 from interlock.cli.commands.audit import Processes
 from interlock.core.approval import Approval, decide
 from interlock.core.call import ToolSpec, propose, redact
@@ -25,7 +26,6 @@ from interlock.core.policy import Ask
 from interlock.core.ports import Store
 from interlock.core.request import Proposal, request
 from interlock.core.stamps import stamped
-from interlock.ledger_file import Source, export, verify_exports
 from interlock.storage.engine import rows
 from interlock.storage.engine.queries import load_queries
 

@@ -1,6 +1,6 @@
 """A process that counts up in what tool packs keep, once for each key: `python -m tests.counting URL KEY,KEY [PLAN]`.
 
-Says "ready", waits for a line, and prints what each change gave. A plan of `interlock.faults` counts from there.
+Says "ready", waits for a line, and prints what each change gave. A plan of `runtime.faults` counts from there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 
 from interlock.app.bootstrap import wire
 from interlock.core.ports import Shelf
-from interlock.faults import plan
+from interlock.runtime.faults import plan
 
 
 async def main(url: str, keys: str, fault: str = "") -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from interlock import faults as plans
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Reject, Seen
 from interlock.core.delivery import Way, trial_of
@@ -20,9 +19,10 @@ from interlock.core.errors import Error
 from interlock.core.message import Message
 from interlock.core.ports import User
 from interlock.core.routes import Means, Routes
-from interlock.faults import Point
 from interlock.notify.channel import Gone, Later, Unsure
 from interlock.notify.channel_queue import AHEAD, AT_ONCE
+from interlock.runtime import faults as plans
+from interlock.runtime.faults import Point
 from tests.contract.test_courier import Set, Told
 from tests.places import Place
 from tests.support import BOB, Clock, approve, faults, kinds, pending

@@ -19,7 +19,7 @@ from interlock.core import execution
 from interlock.core.approval import Approval
 from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import Outcome, Proceed
-from interlock.faults import FaultyConnection
+from interlock.runtime.faults import FaultyConnection
 from interlock.storage.postgres.batch_session import Session
 from interlock.storage.postgres.batches import Batches
 from interlock.storage.postgres.pipeline import Answer

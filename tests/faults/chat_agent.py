@@ -32,7 +32,7 @@ from interlock.core.errors import ModelFailed
 from interlock.core.identity import Principal
 from interlock.core.ports import User
 from interlock.core.prompt import Delta, Message, Prompt, Replied, Result, Said, Wish
-from interlock.faults import Point
+from interlock.runtime.faults import Point
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.store import SqlStore
 from tests.faults.lives import lines, note

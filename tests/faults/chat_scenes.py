@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from interlock import faults
 from interlock.app.bootstrap import wire
 from interlock.core.ports import Query
 from interlock.core.thread import Line, Thread
+from interlock.runtime import faults
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person
 from tests.faults.lives import Life, note

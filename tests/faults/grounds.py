@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import psycopg
 
-from interlock import faults
-from interlock.faults import Point
+from interlock.runtime import faults
+from interlock.runtime.faults import Point
 from interlock.storage.postgres import migrate as postgres
 from interlock.storage.sqlite.database import SqliteDatabase
 from tests.postgres import Server

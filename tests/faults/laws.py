@@ -9,11 +9,11 @@ from pathlib import Path
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import Parts, wire
+from interlock.app.ledger_file import Source, verify_exports
 from interlock.core.canonical import digest
 from interlock.core.event import Stored
 from interlock.core.ledger import Entry
 from interlock.core.ports import Query
-from interlock.ledger_file import Source, verify_exports
 from tests.faults.lives import Life, lines
 
 RAN = {"succeeded", "failed", "unknown"}

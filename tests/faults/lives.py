@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.faults import Point
+from interlock.runtime.faults import Point
 
 PATIENCE = 60.0  # seconds after which something counts as stuck
 STUCK = 99

@@ -1,6 +1,6 @@
 """A process that pauses a run and goes on with it: `python -m tests.faults.pausing URL RUN [PLAN]`.
 
-Says what it has done: paused, went on, over. A plan of `interlock.faults` counts from where the database is open.
+Says what it has done: paused, went on, over. A plan of `runtime.faults` counts from where the database is open.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import threading
 
 from interlock.app.bootstrap import wire
-from interlock.faults import plan
+from interlock.runtime.faults import plan
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.tables.pauses import Holder, Whose
 

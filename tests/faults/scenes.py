@@ -10,7 +10,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from interlock import CallUnknown, Interlock, faults, ledger_file
+from interlock import CallUnknown, Interlock
+from interlock.app import ledger_file
 from interlock.app.bootstrap import Parts, file_of, wire
 from interlock.cli.commands.audit import _whole_file
 from interlock.core.call import ToolCall, ToolSpec, propose
@@ -20,7 +21,8 @@ from interlock.core.event import Payload
 from interlock.core.heads import SignedHead
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.ports import Query
-from interlock.faults import Point
+from interlock.runtime import faults
+from interlock.runtime.faults import Point
 from interlock.runtime.process_identity import this_runner
 from interlock.storage.sqlite.backup import copy
 from tests.faults import chat_scenes

@@ -41,7 +41,7 @@ class Area:
 
 AREAS = {
     "core": Area(
-        ("core/*.py", "app/audit.py", "ledger_file.py"),
+        ("core/**/*.py", "app/audit.py", "app/ledger_file.py"),
         ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in ELSEWHERE)),
     ),
     "outside": Area(

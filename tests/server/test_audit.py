@@ -14,13 +14,13 @@ import httpx2
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.app.checkpoint_signing import make_key
 from interlock.config.models import Audit, Settings, Storage
 from interlock.runtime.durations import rfc3339
 from interlock.server import audit_jobs as verifying
 from interlock.server.routes import audit
 from interlock.server.routes.audit import Verifications
 from interlock.server.state import Site
-from interlock.signing import make_key
 from tests.places import Place
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose

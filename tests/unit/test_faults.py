@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.faults import FaultyConnection, InjectedFault, Point, around, failing, faulty, plan
+from interlock.runtime.faults import FaultyConnection, InjectedFault, Point, around, failing, faulty, plan
 
 
 def made(text: str) -> Point:

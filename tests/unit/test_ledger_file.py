@@ -13,14 +13,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import ledger_file
+from interlock.app import ledger_file
 from interlock.app.audit import Report
+from interlock.app.checkpoint_signing import Ed25519Signer, distrust
+from interlock.app.ledger_file import Source, verify_exports
 from interlock.core.errors import Misconfigured
 from interlock.core.event import Event
 from interlock.core.heads import sign
 from interlock.core.ledger import Entry, Head, seal, skeleton
-from interlock.ledger_file import Source, verify_exports
-from interlock.signing import Ed25519Signer, distrust
 
 SIGNER = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
 SALT = b"0123456789abcdef"

@@ -15,8 +15,8 @@ from interlock.app.gate import LOOK_AGAIN, Gate
 from interlock.core.errors import Misconfigured
 from interlock.core.policy import Policy
 from interlock.core.ports import Clock, PolicyVersion, User
-from interlock.faults import Point
 from interlock.policy.conditions import compile_condition
+from interlock.runtime.faults import Point
 from interlock.runtime.json_schema import validate
 from interlock.runtime.process_identity import is_dead
 from interlock.storage.engine.database import Database

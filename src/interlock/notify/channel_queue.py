@@ -20,8 +20,8 @@ from interlock.core.errors import DeliveryFailed, Error, NotFound, Stale, StoreU
 from interlock.core.message import Message, Topic
 from interlock.core.ports import Clock, IsDead
 from interlock.core.routes import Means
-from interlock.faults import Point
 from interlock.notify.channel import Channel, Gone, Later, Never, Unsure
+from interlock.runtime.faults import Point
 from interlock.storage.tables.deliveries import SqlDeliveries, Step
 
 LOOK_EVERY = 1.0  # seconds: a wake-up is only a hint, and others write to the same database

@@ -25,11 +25,11 @@ from interlock.core.message import Message, Purpose, Recipient, Topic
 from interlock.core.policy import People
 from interlock.core.ports import User
 from interlock.core.routes import Contact, Routes
-from interlock.faults import plan as faulty
 from interlock.notify.channel import Answering, Channel, Listening, Proving, Reply
 from interlock.notify.channel_queue import Log, Office
 from interlock.notify.dispatcher import Courier
 from interlock.notify.workspace_channels import WorkspaceChannels, channels_of
+from interlock.runtime.faults import plan as faulty
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.engine.transaction import TOLD
 from interlock.storage.store import SqlStore

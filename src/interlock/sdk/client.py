@@ -18,7 +18,7 @@ from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import MAX_BODY, Pause
-from interlock.faults import Point
+from interlock.runtime.faults import Point
 from interlock.runtime.loop_thread import Bridge
 from interlock.sdk import codec
 from interlock.sdk.codec import Standing, Told

@@ -16,7 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from interlock import faults
 from interlock.app.bootstrap import approval_link, os_user, wire
 from interlock.app.gate import Execution
 from interlock.config.load import fault_plan
@@ -26,8 +25,9 @@ from interlock.core.errors import CallUnknown, Misconfigured, NotRun
 from interlock.core.event import Payload
 from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Answered, Outcome, Waiting
-from interlock.faults import Point
+from interlock.runtime import faults
 from interlock.runtime.durations import parse_duration
+from interlock.runtime.faults import Point
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.loop_thread import Bridge
 from interlock.runtime.process_identity import this_runner

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.core.canonical import MAX_BYTES, canonical
 from interlock.core.errors import ClockBehind, Misconfigured, StoreUnavailable, Unauthenticated
-from interlock.faults import Point, around_async
+from interlock.runtime.faults import Point, around_async
 from interlock.sdk.codec import Told, error_of
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ import typer
 from rich import progress as bars
 from rich.console import Console
 
-from interlock import ledger_file
-from interlock.app import audit
+from interlock.app import audit, ledger_file
 from interlock.app.audit import Progress, Report, verify_part
 from interlock.app.bootstrap import wire
 from interlock.cli.context import Desk, Options, command, given, kept
@@ -82,7 +81,7 @@ async def _online(options: Options, seen: list[Seen], jobs: int) -> audit.Report
 
 async def _offline(options: Options, names: list[str], seen: list[Seen], trusted: str) -> audit.Report:
     """Needs no database; the workspace is the one that the exports are of."""
-    from interlock.signing import distrust
+    from interlock.app.checkpoint_signing import distrust
 
     total = _size(names)
     with _progress("Reading the export", shown=not options.json) as step:
@@ -157,7 +156,7 @@ async def keygen(
     options: Options, file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the private key.")]
 ) -> None:
     """Make a key that signs heads. The last line is the public key: give it to those who verify."""
-    from interlock.signing import make_key
+    from interlock.app.checkpoint_signing import make_key
 
     key = make_key(file).key
     if options.json:
@@ -176,13 +175,13 @@ def _trusted(key: str, *, signed: bool) -> str:
         )
     if not key:
         return ""
-    from interlock.signing import read_public_key
+    from interlock.app.checkpoint_signing import read_public_key
 
     return read_public_key(key)
 
 
 def _read_head(path: Path, trusted: str) -> Seen:
-    from interlock.signing import distrust
+    from interlock.app.checkpoint_signing import distrust
 
     try:
         signed = read_head(parse(path.read_bytes()))
@@ -210,7 +209,7 @@ def _signer(desk: Desk) -> Signer | None:
     path = desk.settings.audit.signing_key
     if path is None:
         return None
-    from interlock.signing import load_signer
+    from interlock.app.checkpoint_signing import load_signer
 
     return load_signer(path)
 

@@ -11,7 +11,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from interlock import ledger_file
+from interlock.app import ledger_file
+from interlock.app.checkpoint_signing import load_signer
 from interlock.core.call import MAX_NAME
 from interlock.core.heads import SignedHead, sign
 from interlock.core.identity import ADMIN
@@ -27,7 +28,6 @@ from interlock.server.routes.approvals import Nothing
 from interlock.server.state import Site
 from interlock.server.stats_history import entry_before
 from interlock.server.streams.sse import OF_ACCOUNTS
-from interlock.signing import load_signer
 from interlock.storage.store import SqlStore
 
 router = APIRouter(tags=["audit"])

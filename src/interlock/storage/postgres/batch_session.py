@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from interlock.core.event import Payload
-from interlock.faults import Point, around
+from interlock.runtime.faults import Point, around
 from interlock.storage.engine.cache import Memory
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.write_order import NAMES

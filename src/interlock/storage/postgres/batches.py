@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 
 from interlock.core.ledger import Head
-from interlock.faults import Point
+from interlock.runtime.faults import Point
 from interlock.storage.engine.cache import Interned, Memory
 from interlock.storage.engine.read_counts import Counted, Counts, write_counts
 from interlock.storage.engine.transaction import Transaction

@@ -14,7 +14,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
-from interlock.faults import Point, around
+from interlock.runtime.faults import Point, around
 from interlock.storage.postgres.pipeline import Pipe
 
 PATIENCE = 15.0  # seconds that a caller waits for a server that is gone, before it is told so

@@ -11,7 +11,7 @@ import psycopg
 
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.faults import Point, failing, faulty
+from interlock.runtime.faults import Point, failing, faulty
 from interlock.storage.engine.cache import Interned
 from interlock.storage.engine.metrics import Check, Tally
 from interlock.storage.engine.queries import load_queries

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from interlock.core.errors import StoreUnavailable
-from interlock.faults import Point, around
+from interlock.runtime.faults import Point, around
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.writer import AnyFuture, call_soon, settle
 from interlock.storage.postgres.connection import Link, is_outage, persist, unavailable

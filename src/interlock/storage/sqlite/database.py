@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from interlock.core.errors import Error, InvalidRequest, Misconfigured, Stale, StoreUnavailable
 from interlock.core.ports import Clock
-from interlock.faults import Point, around, failing, faulty
+from interlock.runtime.faults import Point, around, failing, faulty
 from interlock.storage.engine.cache import Interned, Memory
 from interlock.storage.engine.metrics import Check, Tally
 from interlock.storage.engine.queries import load_queries
