@@ -14,7 +14,7 @@ from interlock.app.bootstrap import Parts, wire_store
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
 from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Proceed, Waiting
 from interlock.storage.store import SqlStore
 

@@ -15,17 +15,17 @@ from interlock.app import audit
 from interlock.app.bootstrap import wire
 from interlock.app.ledger_file import Source, export, verify_exports
 from interlock.cli.commands.audit import Processes
-from interlock.core.approval import Approval, decide
+from interlock.core.approval.approval import Approval, decide
+from interlock.core.approval.execute import finish, start
+from interlock.core.approval.propose import Proposal, request
 from interlock.core.call import ToolSpec, propose, redact
 from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.event import Event, Moment, Payload, Stored
-from interlock.core.execution import finish, start
-from interlock.core.heads import SignedHead
-from interlock.core.ledger import Entry, Head, Verifier, seal
-from interlock.core.policy import Ask
+from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.checkpoint import SignedHead
+from interlock.core.ledger.event import Event, Moment, Payload, Stored
+from interlock.core.ledger.row_digests import stamped
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import Store
-from interlock.core.request import Proposal, request
-from interlock.core.stamps import stamped
 from interlock.storage.engine import rows
 from interlock.storage.engine.queries import load_queries
 

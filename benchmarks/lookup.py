@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from interlock.core.call import ToolSpec, propose
-from interlock.core.policy import Ask
+from interlock.core.policy.policy import Ask
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 

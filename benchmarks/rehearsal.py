@@ -13,7 +13,7 @@ from pathlib import Path
 
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.rehearsal import Recorded, rehearse
+from interlock.core.policy.analysis import Recorded, rehearse
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 from interlock.policy.rehearsal import rehearse as rehearse_store

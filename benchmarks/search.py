@@ -25,13 +25,13 @@ from typing import Any
 
 from benchmarks import machine
 from interlock.app.bootstrap import Parts, wire
-from interlock.core.approval import Approval, Decided
+from interlock.core.approval.approval import Approval, Decided
 from interlock.core.call import Subject, ToolSpec, propose
 from interlock.core.canonical import plain_json
-from interlock.core.event import Payload, Stored
-from interlock.core.ledger import Head
+from interlock.core.ledger.chain import Head
+from interlock.core.ledger.event import Payload, Stored
 from interlock.core.outcome import Waiting
-from interlock.core.policy import Ask
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import Query
 from interlock.core.search import words_of
 from interlock.storage.engine import rows

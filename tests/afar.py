@@ -11,12 +11,12 @@ import httpx2
 from interlock.app.bootstrap import Parts
 from interlock.app.gate import Execution
 from interlock.config.models import Settings
+from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import read
-from interlock.core.event import Payload
-from interlock.core.execution import DEFAULT_LEASE
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.sdk.client import Client
 from interlock.sdk.codec import Standing, afar
 from interlock.server.app import build

@@ -21,15 +21,15 @@ from interlock.chat.tool import Kit, Tool, Use, schema
 from interlock.chat.tool_registry import Toolbox
 from interlock.chat.turn import Parts as TurnParts
 from interlock.config.models import Agent
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
+from interlock.core.chat.prompt import Delta, Prompt, Replied, Result, Wish
+from interlock.core.chat.thread import Line, Thread
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import ToolFailed
 from interlock.core.identity import Principal
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.core.ports import Query, User
-from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
-from interlock.core.thread import Line, Thread
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.json_schema import validate
 from interlock.storage.store import SqlStore

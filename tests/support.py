@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.event import Payload
-from interlock.core.ledger import Fault, Verifier
+from interlock.core.ledger.chain import Fault, Verifier
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Waiting
 from interlock.storage.migrate import migrate_sqlite
 from interlock.storage.sqlite.database import connect

@@ -10,7 +10,7 @@ from interlock.app.bootstrap import database_of, wire_store
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
 from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Query
 from interlock.storage.postgres.connection import Link

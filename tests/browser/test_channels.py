@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.binding import LIVES, Claim, signed
+from interlock.core.identity import LIVES, Claim, signed
 from tests.browser.people import READY, Site, Visit
 from tests.browser.test_axe import barriers
 from tests.standins.hooks import Answer, Receiver, receiving

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.core.approval import Approval, Decided
+from interlock.core.approval.approval import Approval, Decided
 from interlock.core.call import ToolSpec, redact, subject_of
 from interlock.core.card import find, make_card
-from interlock.core.message import Message, Purpose, Recipient, Topic
-from interlock.core.policy import Ask
+from interlock.core.notify.message import Message, Purpose, Recipient, Topic
+from interlock.core.policy.policy import Ask
 from tests.support import START, call
 
 PURPOSES: tuple[Purpose, ...] = ("ask", "escalate", "remind", "changed", "ended", "expired", "group", "test")

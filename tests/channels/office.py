@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from interlock.app.bootstrap import Parts, doors_of
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import Channel, Escalation, Routing, Settings
-from interlock.core.delivery import Status
+from interlock.core.notify.delivery import Status
 from interlock.notify.service import reach_of
 from interlock.server.logs import Log
 

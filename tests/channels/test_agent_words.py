@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from interlock.core.call import QUESTION
-from interlock.core.message import Topic
+from interlock.core.notify.message import Topic
 from interlock.notify import message_text as words
 from interlock.notify.channels.email.letter import html_of, letter, plain_text
 from interlock.notify.channels.pagerduty import _details

@@ -14,7 +14,7 @@ from interlock.app.bootstrap import Parts, doors_of
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import Channel, Routing, Settings
 from interlock.core.decision import Reject, Seen
-from interlock.core.message import Recipient
+from interlock.core.notify.message import Recipient
 from interlock.core.ports import User
 from interlock.notify.channel import Kit, opened
 from interlock.notify.service import Reach, reach_of

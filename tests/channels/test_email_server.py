@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import DeliveryFailed, Misconfigured
-from interlock.core.message import Message, Recipient
+from interlock.core.notify.message import Message, Recipient
 from interlock.notify.channel import Channel, Kit, Later, Never, opened
 from tests.standins.mail_server import HOST, PASSWORD, MailServer, mail_server
 from tests.tools.ports import reserved_port

@@ -15,9 +15,9 @@ from interlock.config.models import Channel as Configured
 from interlock.core.call import ToolSpec
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message, Purpose, Recipient
+from interlock.core.notify.message import Message, Purpose, Recipient
+from interlock.core.notify.routing import Means
 from interlock.core.ports import User
-from interlock.core.routes import Means
 from interlock.notify import channels
 from interlock.notify.channel import COMMON, KINDS, Channel, DeliveryFailed, Kit, Later, kind_of, opened
 from tests.channels.every import STANDS, WORDS, Stand

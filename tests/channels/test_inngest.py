@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message, Purpose
+from interlock.core.notify.message import Message, Purpose
 from interlock.notify.channel import Answering, Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
 from interlock.notify.channels.inngest import Inngest as Kind
 from tests.channels.messages import ENDS, HOSTILE, PURPOSES, message, topic

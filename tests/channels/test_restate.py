@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message, Purpose, Topic
+from interlock.core.notify.message import Message, Purpose, Topic
 from interlock.notify.channel import Channel, DeliveryFailed, Gone, Kit, Later, Never, opened
 from tests.channels.messages import PURPOSES, message, topic
 from tests.standins.hooks import Answer, Receiver, receiving

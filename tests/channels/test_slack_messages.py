@@ -12,7 +12,7 @@ import pytest
 
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reject, Seen
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.notify.channel import Kit, Later, Never
 from interlock.notify.channels.slack.channel import connect
 from tests.channels.slacking import PAY, Scene, staged

@@ -15,7 +15,7 @@ from interlock.app.workspaces import Workspaces
 from interlock.config.models import Channel as Configured
 from interlock.config.models import Settings
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message, Purpose
+from interlock.core.notify.message import Message, Purpose
 from interlock.notify.channel import Answering, Channel, Kit, Later, Never, opened
 from interlock.notify.channels.temporal import Temporal as Kind
 from interlock.notify.service import reach_of

@@ -14,8 +14,8 @@ import pytest
 from standardwebhooks import Webhook as Standard
 from standardwebhooks import WebhookVerificationError
 
-from interlock.core.delivery import Way, failed, trial_of
 from interlock.core.errors import Misconfigured, Unauthenticated
+from interlock.core.notify.delivery import Way, failed, trial_of
 from interlock.notify import http as posting
 from interlock.notify.channel import Channel, Gone, Kit, Later, Never, opened
 from interlock.notify.channels import webhook

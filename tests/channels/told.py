@@ -5,8 +5,8 @@ from __future__ import annotations
 from interlock.app.bootstrap import Parts, Reaching, doors_of
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import Settings
-from interlock.core.message import Message
-from interlock.core.routes import Routes
+from interlock.core.notify.message import Message
+from interlock.core.notify.routing import Routes
 from interlock.notify.dispatcher import Courier
 from interlock.notify.service import Reach
 from interlock.server.logs import Log

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from interlock.chat.providers import LaterModel, open_model
+from interlock.core.chat.prompt import Delta, Message, Model, Offer, Prompt, Replied, Result, Said, Wish
 from interlock.core.errors import Misconfigured, ModelFailed
-from interlock.core.prompt import Delta, Message, Model, Offer, Prompt, Replied, Result, Said, Wish
 from tests.standins.models import Fault, Models, models, models_process
 
 WIRES = ("openai", "openai-responses", "anthropic")

@@ -14,11 +14,11 @@ from interlock.accounts.keys import NEVER, OF_PEOPLE
 from interlock.accounts.members import SESSIONS
 from interlock.app.bootstrap import Parts
 from interlock.app.worker import TIDY_EVERY
-from interlock.core.erasure import Erasure
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, TooManyRequests, Unauthenticated
-from interlock.core.event import TIME
 from interlock.core.identity import Bindings, Principal
-from interlock.core.policy import People
+from interlock.core.ledger.erasure import Erasure
+from interlock.core.ledger.event import TIME
+from interlock.core.policy.policy import People
 from interlock.core.ports import AccountStore, User
 from tests.places import Place
 from tests.support import ADA, START, Clock, every_kind, faults, opened

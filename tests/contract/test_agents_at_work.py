@@ -19,10 +19,10 @@ from interlock.chat.tool import Kit
 from interlock.chat.tool_registry import Toolbox
 from interlock.chat.turn import Parts as TurnParts
 from interlock.config.models import Agent
+from interlock.core.chat.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.core.decision import Approve, Seen
 from interlock.core.identity import Principal
 from interlock.core.ports import Query, Stored
-from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.runtime.process_identity import is_dead, this_runner
 from tests.support import ADA
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interlock.config.models import Agent
-from interlock.core import thread as threads
-from interlock.core.prompt import Replied, Said, Wish
-from interlock.core.thread import Thread
+from interlock.core.chat import thread as threads
+from interlock.core.chat.prompt import Replied, Said, Wish
+from interlock.core.chat.thread import Thread
 from tests.chatting import ANN, Chat, Script, calls, chatting, wish
 from tests.places import Place
 from tests.support import BOB, Clock

@@ -10,10 +10,10 @@ import pytest
 
 from interlock.chat.threads import Said
 from interlock.core.canonical import digest
+from interlock.core.chat.prompt import Replied, Wish
+from interlock.core.chat.thread import Thread
 from interlock.core.errors import ModelFailed, NotFound
 from interlock.core.ports import Query, User
-from interlock.core.prompt import Replied, Wish
-from interlock.core.thread import Thread
 from interlock.server.idempotency import place_of
 from tests.chatting import ANN, BEN, FAY, PATIENCE, ROOT, Chat, calls, chatting, wish
 from tests.places import Place

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from interlock.config.models import Agent
+from interlock.core.chat.prompt import Prompt, Replied
+from interlock.core.chat.thread import Thread
 from interlock.core.decision import Approve, Seen
-from interlock.core.prompt import Prompt, Replied
-from interlock.core.thread import Thread
 from tests.chatting import ANN, MAIN, Chat, Script, calls, chatting, wish
 from tests.places import Place
 from tests.support import BOB, Clock, faults

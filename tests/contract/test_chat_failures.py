@@ -9,10 +9,10 @@ import pytest
 
 from interlock.chat.agents import Agents
 from interlock.config.models import Agent
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.chat.prompt import Prompt, Replied
 from interlock.core.errors import Conflict, ModelFailed, NotFound, StoreUnavailable
 from interlock.core.ports import Query
-from interlock.core.prompt import Prompt, Replied
 from tests.chatting import ANN, MAIN, PATIENCE, calls, chatting, until, wish
 from tests.places import Place
 from tests.support import Clock

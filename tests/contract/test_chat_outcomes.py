@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.chat.prompt import Prompt, Replied, Result, Wish
+from interlock.core.chat.thread import Thread
 from interlock.core.decision import Approve, Seen
 from interlock.core.ports import User
-from interlock.core.prompt import Prompt, Replied, Result, Wish
-from interlock.core.thread import Thread
 from tests.chatting import ANN, FAY, PATIENCE, Chat, calls, chatting, until, wish
 from tests.places import Place
 from tests.support import BOB, OK, Clock

@@ -9,10 +9,10 @@ import pytest
 
 from interlock.chat.threads import Said
 from interlock.config.models import Agent
+from interlock.core.chat.prompt import Delta, Prompt, Replied, Wish
+from interlock.core.chat.prompt import Said as Heard
 from interlock.core.decision import Approve, Seen
 from interlock.core.errors import InvalidDecision, ModelFailed, NotFound
-from interlock.core.prompt import Delta, Prompt, Replied, Wish
-from interlock.core.prompt import Said as Heard
 from interlock.storage.tables.idempotency import Place as Answers
 from tests.chatting import ANN, BEN, PATIENCE, ROOT, Chat, Script, calls, chatting, wish
 from tests.places import Place

@@ -12,7 +12,7 @@ import pytest
 from interlock import Edit, Interlock, Reject, Seen
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from interlock.integrations.claude_code.gate import GRACE, hooks
 from tests.places import Place

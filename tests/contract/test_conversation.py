@@ -6,11 +6,11 @@ import json
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core.conversation import Question
+from interlock.core.approval.discussion import Question
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, Forbidden, NotFound
 from interlock.core.outcome import Proceed, Waiting
-from interlock.core.policy import People
+from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, START, Clock, approve, faults, kinds, opened, pending, status

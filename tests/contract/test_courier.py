@@ -8,9 +8,9 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reject, Seen
-from interlock.core.policy import People
+from interlock.core.notify.routing import Means, Routes
+from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from interlock.core.routes import Means, Routes
 from interlock.notify.channel import Gone, Later, Never
 from tests.channels.told import Set, Told
 from tests.support import BOB, Clock, approve, kinds, pending

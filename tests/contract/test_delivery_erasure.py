@@ -7,9 +7,9 @@ import pytest
 from interlock.app import audit
 from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reject
-from interlock.core.erasure import Erasure
+from interlock.core.ledger.erasure import Erasure
+from interlock.core.notify.routing import Means, Routes
 from interlock.core.ports import Query, User
-from interlock.core.routes import Means, Routes
 from interlock.notify.channel import Never
 from tests.contract.test_courier import Set, Told
 from tests.places import Place

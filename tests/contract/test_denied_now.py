@@ -4,7 +4,7 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.app.stops import EDITS, Judged
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Seen
 from interlock.core.errors import DeniedNow, Stale

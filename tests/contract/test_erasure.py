@@ -13,10 +13,10 @@ from interlock.app.bootstrap import Parts, wire, wire_store
 from interlock.app.worker import Worker
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Approve, Reject, Respond, Reviewer, Seen
-from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import AlreadyStarted, Forbidden, InvalidRequest, LeaseLost, NotFound
-from interlock.core.event import Payload
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Refused, Waiting
 from interlock.core.ports import Query
 from interlock.storage.tables import erasure as erasing

@@ -8,12 +8,12 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.app.gate import uuid7
+from interlock.core.approval.timers import timetable
 from interlock.core.call import Caller
 from interlock.core.decision import Reject
 from interlock.core.errors import AlreadyStarted, Frozen, InvalidRequest, NotFound
 from interlock.core.freeze import Freeze
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
-from interlock.core.routing import timetable
 from tests.places import Place
 from tests.support import BOB, OK, READ, START, WRITE, Clock, approve, call, faults, kinds, opened, pending, status
 

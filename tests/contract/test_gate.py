@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.core.approval.execute import MAX_LATE
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import digest
 from interlock.core.decision import Edit, Reject, Respond, Reviewer, Seen
@@ -19,9 +20,8 @@ from interlock.core.errors import (
     LeaseLost,
     NotApproved,
 )
-from interlock.core.event import Payload
-from interlock.core.execution import MAX_LATE
 from interlock.core.grant import Grant
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Proceed, Refused, Waiting, declined
 from tests.afar import from_afar, is_afar, known_as
 from tests.places import Place

@@ -11,16 +11,16 @@ from typing import Any, cast
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Reviewer
-from interlock.core.effort import effort_of
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from interlock.core.event import Change, Moment, Stored
 from interlock.core.grant import Grant
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.event import Change, Moment, Stored
 from interlock.core.outcome import Outcome, Proceed, Waiting
-from interlock.core.policy import Condition
+from interlock.core.policy.condition_budget import effort_of
+from interlock.core.policy.policy import Condition
 from interlock.core.ports import Begin, Grants
 from interlock.policy.condition_cost import MOST
 from interlock.storage.store import SqlStore

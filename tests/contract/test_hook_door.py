@@ -8,7 +8,7 @@ from interlock.app.bootstrap import wire
 from interlock.cli.commands.hook import Local
 from interlock.core.call import ToolSpec
 from interlock.core.errors import AlreadyStarted, Misconfigured
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished, Proceed, Refused, Waiting
 from tests.places import Place
 from tests.support import call

@@ -10,7 +10,7 @@ from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Seen
 from interlock.core.outcome import Refused, Waiting
-from interlock.core.policy import Facts, Policy, Rule
+from interlock.core.policy.policy import Facts, Policy, Rule
 from interlock.core.ports import User
 from tests.support import BOB, WRITE, approve, call, pending
 

@@ -31,7 +31,7 @@ from interlock import (
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Decision
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from tests.places import Place
 from tests.support import BOB, faults

@@ -21,9 +21,9 @@ from interlock.chat.tool import Kit
 from interlock.chat.tool_registry import Toolbox
 from interlock.chat.turn import Parts as Chat
 from interlock.config.models import Agent, McpServer, Settings
+from interlock.core.chat.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.core.identity import Principal
 from interlock.core.ports import Query
-from interlock.core.prompt import Delta, Prompt, Replied, Result, Wish
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.server.serve import site_of

@@ -14,11 +14,11 @@ import pytest
 
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Reject, Seen
-from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Error
-from interlock.core.message import Message
+from interlock.core.notify.delivery import Way, trial_of
+from interlock.core.notify.message import Message
+from interlock.core.notify.routing import Means, Routes
 from interlock.core.ports import User
-from interlock.core.routes import Means, Routes
 from interlock.notify.channel import Gone, Later, Unsure
 from interlock.notify.channel_queue import AHEAD, AT_ONCE
 from interlock.runtime import faults as plans

@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.app import audit
 from interlock.app.bootstrap import Parts
 from interlock.core.decision import Reject
-from interlock.core.erasure import Erasure
+from interlock.core.ledger.erasure import Erasure
 from interlock.storage.tables.pauses import Holder, Whose
 from tests.places import Place
 from tests.support import ADA, BOB, Clock, approve, pending

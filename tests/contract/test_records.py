@@ -11,8 +11,8 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.app.worker import TIDY_EVERY
-from interlock.core.erasure import Erasure
 from interlock.core.errors import InvalidRequest, ToolFailed
+from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import Record, Shelf
 from interlock.storage.tables.records import APPLIED, MOST, SqlRecords
 from tests.counting import count_up

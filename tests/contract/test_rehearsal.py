@@ -6,9 +6,9 @@ from typing import Any
 from interlock.app.bootstrap import Parts
 from interlock.core.call import SECRET, Caller, ToolSpec
 from interlock.core.decision import Edit, Seen
-from interlock.core.event import Event
-from interlock.core.policy import Policy
-from interlock.core.rehearsal import Recorded
+from interlock.core.ledger.event import Event
+from interlock.core.policy.analysis import Recorded
+from interlock.core.policy.policy import Policy
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 from interlock.policy.rehearsal import Rehearsed, activity, rehearse, shadowed

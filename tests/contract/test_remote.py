@@ -23,7 +23,7 @@ from interlock.core.errors import (
     NotFound,
     Unauthenticated,
 )
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from interlock.sdk.client import Client, SyncClient
 from tests.cutting import Act, Between, between

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
 from interlock.core.errors import Error, Forbidden
 from interlock.core.grant import Grant
 from interlock.core.outcome import Proceed, Waiting
-from interlock.core.policy import People
+from interlock.core.policy.policy import People
 from interlock.core.removal import RemovalEffects
 from interlock.storage.engine.transaction import Transaction
 from tests.places import Place

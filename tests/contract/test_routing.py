@@ -12,11 +12,11 @@ from interlock.app.bootstrap import Parts, Reaching
 from interlock.core.canonical import canonical
 from interlock.core.decision import Edit, Reject, Reviewer, Seen
 from interlock.core.errors import Forbidden, Misconfigured
-from interlock.core.event import TIME
+from interlock.core.ledger.event import TIME
+from interlock.core.notify.routing import Means, Quiet, Routes
 from interlock.core.outcome import Proceed, Refused
-from interlock.core.policy import People
+from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from interlock.core.routes import Means, Quiet, Routes
 from interlock.notify import message_text as words
 from interlock.policy.explain import explain
 from tests.channels.told import Set, Told

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import Parts, wire
+from interlock.core.notify.routing import Means, Routes
 from interlock.core.ports import User
-from interlock.core.routes import Means, Routes
 from tests.channels.told import Set, Told
 from tests.places import File
 from tests.support import Clock, pending

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Seen
-from interlock.core.erasure import Erasure, Scope
 from interlock.core.errors import InvalidRequest
+from interlock.core.ledger.erasure import Erasure, Scope
 from interlock.core.ports import Page, Query
 from interlock.core.search import words_in
 from interlock.storage.engine.queries import make_cursor

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core.approval import cancel
+from interlock.core.approval.approval import cancel
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
 from interlock.core.errors import Forbidden

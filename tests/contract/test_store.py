@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core.approval import STATUSES, TRANSITIONS
+from interlock.core.approval.approval import STATUSES, TRANSITIONS
 from interlock.core.errors import Forbidden, InvalidRequest, Misconfigured, NotFound, Stale, StoreUnavailable
-from interlock.core.event import Change, Event, Moment
+from interlock.core.ledger.event import Change, Event, Moment
 from interlock.core.outcome import Waiting
-from interlock.core.policy import People
+from interlock.core.policy.policy import People
 from interlock.core.ports import Query, User
 from interlock.core.run import Run, close_run, open_run
 from interlock.storage.engine.writer import Work

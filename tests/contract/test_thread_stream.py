@@ -9,9 +9,9 @@ import pytest
 from interlock.app.bootstrap import Parts
 from interlock.chat.drafts import Drafts
 from interlock.chat.stream import Follower, Position, Told, position_of
+from interlock.core.chat.thread import Move, New, Place, Thread, claim, mirror, open_thread, park
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Moment
-from interlock.core.thread import Move, New, Place, Thread, claim, mirror, open_thread, park
+from interlock.core.ledger.event import Moment
 from interlock.storage.tables.threads import Draft
 
 ID = "thread-1"

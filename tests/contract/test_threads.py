@@ -9,14 +9,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core import thread as threads
 from interlock.core.call import ToolSpec, propose
-from interlock.core.confirmation import Confirmation
+from interlock.core.chat import thread as threads
+from interlock.core.chat.thread import Confirmation, Move, New, Place, Thread, open_thread
 from interlock.core.decision import Approve, Reject, Seen
 from interlock.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound
-from interlock.core.event import Moment
+from interlock.core.ledger.event import Moment
 from interlock.core.outcome import Waiting
-from interlock.core.thread import Move, New, Place, Thread, open_thread
 from interlock.storage.engine.queries import load_queries
 from interlock.storage.engine.transaction import DUE
 from interlock.storage.tables.threads import Draft

@@ -17,12 +17,12 @@ from interlock.app.freezes import Freezes
 from interlock.cli.commands.hook import Local
 from interlock.core.call import Caller, ToolSpec
 from interlock.core.decision import Edit, Reject, Respond, Seen
-from interlock.core.erasure import Erasure
-from interlock.core.event import Payload
 from interlock.core.grant import Grant
 from interlock.core.identity import Bindings
-from interlock.core.laws import Fault
-from interlock.core.policy import People
+from interlock.core.ledger.erasure import Erasure
+from interlock.core.ledger.event import Payload
+from interlock.core.ledger.invariants import Fault
+from interlock.core.policy.policy import People
 from interlock.storage.engine import transaction
 from tests.places import Place
 from tests.support import ADA, BOB, EVE, OK, START, Clock, approve, call, opened, pending

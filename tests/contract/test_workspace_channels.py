@@ -10,10 +10,10 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Settings
-from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Conflict, NotFound
+from interlock.core.notify.delivery import Way, trial_of
+from interlock.core.notify.routing import Means, Routes
 from interlock.core.ports import User
-from interlock.core.routes import Means, Routes
 from interlock.notify.channel import Gone, Later, Reception
 from interlock.notify.dispatcher import Courier
 from interlock.notify.service import Reach

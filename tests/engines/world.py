@@ -12,7 +12,7 @@ from typing import TypeVar
 from interlock.app.bootstrap import Parts, doors_of, wire
 from interlock.app.workspaces import Workspaces
 from interlock.config.models import Channel, Settings
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.notify.service import reach_of

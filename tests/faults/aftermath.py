@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import Parts, wire
-from interlock.core.approval import FINAL
-from interlock.core.event import Stored
+from interlock.core.approval.approval import FINAL
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from tests.faults import histories
 from tests.faults.clients import DID, terms_of, tool_of

@@ -15,9 +15,9 @@ import psycopg
 from interlock.app import worker
 from interlock.app.gate import Execution, Gate
 from interlock.app.inbox import Inbox
-from interlock.core import execution
-from interlock.core.approval import Approval
-from interlock.core.event import Change, Moment, Payload, Stored
+from interlock.core.approval import execute as execution
+from interlock.core.approval.approval import Approval
+from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import Outcome, Proceed
 from interlock.runtime.faults import FaultyConnection
 from interlock.storage.postgres.batch_session import Session

@@ -28,10 +28,10 @@ from interlock.config.agents import AGENT
 from interlock.config.models import Agent
 from interlock.core.call import QUESTION, ToolSpec
 from interlock.core.canonical import canonical, digest
+from interlock.core.chat.prompt import Delta, Message, Prompt, Replied, Result, Said, Wish
 from interlock.core.errors import ModelFailed
 from interlock.core.identity import Principal
 from interlock.core.ports import User
-from interlock.core.prompt import Delta, Message, Prompt, Replied, Result, Said, Wish
 from interlock.runtime.faults import Point
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.store import SqlStore

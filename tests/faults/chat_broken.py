@@ -10,10 +10,10 @@ from interlock.app.gate import Execution
 from interlock.chat import turn
 from interlock.chat.calls import Calls
 from interlock.chat.thread_lease import Held
-from interlock.core import thread as threads
+from interlock.core.chat import thread as threads
+from interlock.core.chat.next_step import CallModel, Limits, Step, next_step
+from interlock.core.chat.thread import Line, Move, New
 from interlock.core.outcome import Proceed
-from interlock.core.run import CallModel, Limits, Step, next_step
-from interlock.core.thread import Line, Move, New
 from interlock.storage.engine.transaction import Transaction
 from tests.faults.broken import EFFECT, Copy
 

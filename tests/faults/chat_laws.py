@@ -11,11 +11,11 @@ from typing import Any, cast
 from interlock.app.audit import verify
 from interlock.config.agents import AGENT
 from interlock.core.canonical import digest
-from interlock.core.event import Stored
-from interlock.core.log import LOST, messages_of
+from interlock.core.chat.prompt import Result
+from interlock.core.chat.thread import Line, Thread
+from interlock.core.chat.transcript import LOST, messages_of
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
-from interlock.core.prompt import Result
-from interlock.core.thread import Line, Thread
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import mark_of
 from tests.faults.lives import lines

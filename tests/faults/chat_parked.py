@@ -20,10 +20,10 @@ from typing import Any
 
 from interlock.app.bootstrap import Parts, wire
 from interlock.app.gate import uuid7
-from interlock.core import thread as threads
+from interlock.core.chat import thread
+from interlock.core.chat.thread import PREFIX, Place
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.ports import Query
-from interlock.core.thread import PREFIX, Place
 from tests.faults import http_server
 from tests.faults.storm import opened
 from tests.serving import Served, serving
@@ -121,7 +121,7 @@ async def add(parts: Parts, number: int) -> None:
     thread_id, place = PREFIX + uuid7(parts.clock()), Place(WORKSPACE, "assistant", "ann", ("assistant",))
     text = f'create an objective "Grow {number}"'
     await parts.store.threads.add(
-        WORKSPACE, thread_id, lambda moment: threads.open_thread(thread_id, place, text, moment)
+        WORKSPACE, thread_id, lambda moment: thread.open_thread(thread_id, place, text, moment)
     )
 
 

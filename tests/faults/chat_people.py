@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from interlock.app.bootstrap import Parts
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import QUESTION
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from interlock.app.bootstrap import wire
+from interlock.core.chat.thread import Line, Thread
 from interlock.core.ports import Query
-from interlock.core.thread import Line, Thread
 from interlock.runtime import faults
 from interlock.storage.store import SqlStore
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person

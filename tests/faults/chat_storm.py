@@ -29,7 +29,7 @@ from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import QUESTION
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from tests.faults import chat_broken, chat_people
 from tests.faults.chat_agent import Chat, Outside, chat_of, delegated, person

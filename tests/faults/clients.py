@@ -15,7 +15,7 @@ from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Refused
 from tests.faults.histories import LOST, Recorder, of_approval, of_outcome, short
 from tests.models.model import Answer, Op, Terms

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import Parts, wire
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Approve, Reject, Seen
 from interlock.core.errors import Error

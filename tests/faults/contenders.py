@@ -22,10 +22,10 @@ from typing import Any
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import Parts, wire
-from interlock.core import thread as threads
+from interlock.core.chat import thread as threads
 from interlock.core.decision import Approve, Reject, Reviewer, Seen
 from interlock.core.errors import AlreadyDecided, AlreadyStarted, Conflict
-from interlock.core.event import Event, Moment
+from interlock.core.ledger.event import Event, Moment
 from interlock.storage.postgres import batches as batching
 from tests.support import WRITE, approve, pending
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.errors import Error, StoreUnavailable
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from tests.faults.linearizable import Recorded

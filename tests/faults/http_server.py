@@ -15,8 +15,8 @@ from interlock.app.gate import Execution, Gate
 from interlock.app.inbox import Inbox
 from interlock.chat.turn import Turn
 from interlock.cli import main
-from interlock.core import delivery as deliveries
-from interlock.core.delivery import Delivery
+from interlock.core.notify import delivery as deliveries
+from interlock.core.notify.delivery import Delivery
 from interlock.core.ports import Query
 from interlock.notify.channel_queue import Lane
 from interlock.storage.store import SqlStore

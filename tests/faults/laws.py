@@ -11,8 +11,8 @@ from interlock.app.audit import verify
 from interlock.app.bootstrap import Parts, wire
 from interlock.app.ledger_file import Source, verify_exports
 from interlock.core.canonical import digest
-from interlock.core.event import Stored
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from tests.faults.lives import Life, lines
 

@@ -29,9 +29,9 @@ from interlock.app.bootstrap import Parts, wire
 from interlock.core.call import ToolSpec, propose
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error, NotFound
-from interlock.core.event import Payload
 from interlock.core.grant import Grant
-from interlock.core.policy import People
+from interlock.core.ledger.event import Payload
+from interlock.core.policy.policy import People
 from interlock.core.ports import Query, User
 from interlock.storage.engine.writer import NOTHING, Work
 from tests.places import migrated

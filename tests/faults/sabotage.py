@@ -11,8 +11,8 @@ from typing import Any
 
 from interlock.app.gate import Execution, Gate
 from interlock.app.inbox import Inbox
-from interlock.core import approval as approvals
-from interlock.core import execution
+from interlock.core.approval import approval as approvals
+from interlock.core.approval import execute
 from interlock.storage.sqlite.database import SqliteDatabase
 
 PENDING_TASKS: set[asyncio.Task[Any]] = set()  # a task that nobody holds may be collected before it ran
@@ -39,7 +39,7 @@ def no_version() -> None:
 def start_unchecked() -> None:
     """Whoever comes while it runs may start it as well."""
     no_triggers()
-    execution.startable = lambda approval, now, **_: approval.status in ("approved", "running")  # type: ignore[assignment]
+    execute.startable = lambda approval, now, **_: approval.status in ("approved", "running")  # type: ignore[assignment]
 
 
 def no_triggers() -> None:

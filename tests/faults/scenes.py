@@ -17,8 +17,8 @@ from interlock.cli.commands.audit import _whole_file
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.decision import Approve, Edit, Reject, Reviewer, Seen
 from interlock.core.errors import AlreadyDecided, CallFailed, LeaseLost
-from interlock.core.event import Payload
-from interlock.core.heads import SignedHead
+from interlock.core.ledger.checkpoint import SignedHead
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Proceed, Waiting
 from interlock.core.ports import Query
 from interlock.runtime import faults

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.app.gate import Execution, Gate
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.decision import Reviewer
 from interlock.core.errors import StoreUnavailable
-from interlock.core.event import Moment
+from interlock.core.ledger.event import Moment
 from interlock.core.ports import ReviewerStep, Step
 from interlock.storage.engine.transaction import Transaction
 from interlock.storage.store import SqlStore

@@ -22,7 +22,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from interlock.app.bootstrap import Parts, wire
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.decision import Approve, Decision, Seen
 from interlock.core.ports import Query
 from tests.support import ADA

@@ -13,7 +13,7 @@ from mcp_types import CallToolResult
 
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Reject
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from tests.frameworks.conformance import process
 from tests.frameworks.mcp_servers import MAKERS, Call, Real, everything_over_http, listed

@@ -39,7 +39,7 @@ from interlock import Approve, Edit, Interlock, Misconfigured, Reject, Respond, 
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Decision
 from interlock.core.errors import CallMismatch, InvalidDecision, StoreUnavailable
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from interlock.integrations.pydantic_ai import Gate, gated, keep, resume
 from tests.frameworks.outside import PROGRAMS, ROOT, Effects, finished, started

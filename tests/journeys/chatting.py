@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import httpx2
 
-from interlock.core.prompt import Prompt, Replied, Result, Said, Wish
+from interlock.core.chat.prompt import Prompt, Replied, Result, Said, Wish
 from interlock.demo.script import answer as scripted
 from tests.journeys.programs import Shell, wait_until
 from tests.places import Place

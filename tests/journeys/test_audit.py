@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.event import Event
-from interlock.core.ledger import Head, seal
+from interlock.core.ledger.chain import Head, seal
+from interlock.core.ledger.event import Event
 from tests.journeys.programs import PATIENCE, Done, Shell
 from tests.journeys.seeds import mail, pay
 from tests.support import Clock, opened, pending

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.delivery import Way, parked, trial_of
+from interlock.core.notify.delivery import Way, parked, trial_of
 from tests.journeys.programs import Done, Shell
 from tests.journeys.seeds import mail
 from tests.journeys.test_accounts import assert_refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.core.prompt import Prompt, Replied
+from interlock.core.chat.prompt import Prompt, Replied
 from tests.journeys.chatting import World, calls, last_said
 
 EVERY_MODEL = pytest.mark.parametrize("wire", ["openai", "anthropic", "scripted"], indirect=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.prompt import Prompt, Replied, Result
+from interlock.core.chat.prompt import Prompt, Replied, Result
 from tests.journeys.chat_server import ground_on
 from tests.journeys.chatting import Ground, Json, Mind, Talk, World, calls, plays
 from tests.places import Place

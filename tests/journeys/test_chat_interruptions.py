@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.core.prompt import Prompt, Replied
+from interlock.core.chat.prompt import Prompt, Replied
 from tests.journeys.chat_server import ground_on
 from tests.journeys.chatting import Event, Mind, World, calls, last_said, plays, squeezed
 from tests.journeys.programs import PATIENCE, end_group, wait_until

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
-from interlock.core.prompt import Replied
+from interlock.core.chat.prompt import Replied
 from tests.journeys.chatting import Json, Person, World, plays
 
 ROUNDS = 6

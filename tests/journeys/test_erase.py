@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from interlock.app.bootstrap import wall_clock
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from tests.journeys.programs import Shell
 from tests.journeys.seeds import MAIL
 from tests.support import Clock, approve, opened, pending

@@ -15,7 +15,7 @@ import pytest
 
 from interlock.app.bootstrap import Parts, wire
 from interlock.core.decision import Approve, Seen
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from tests.journeys.programs import PATIENCE, end_group
 from tests.places import Place

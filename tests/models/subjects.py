@@ -12,21 +12,22 @@ from typing import Any, NamedTuple, Protocol
 
 from interlock.app.audit import verify
 from interlock.app.bootstrap import Parts, Reaching, names_of, wire
-from interlock.core import approval as approvals
-from interlock.core import execution, request
-from interlock.core.approval import Approval, Edited
+from interlock.core.approval import approval as approvals
+from interlock.core.approval import execute
+from interlock.core.approval import propose as request
+from interlock.core.approval.approval import Approval, Edited
+from interlock.core.approval.propose import Proposal
+from interlock.core.approval.timers import tick
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.canonical import digest
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error, NotFound
-from interlock.core.event import Change, Moment, Payload, Stored
 from interlock.core.grant import Grant, covers, make, revoke
-from interlock.core.ledger import Entry, Head, Verifier, seal
+from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.outcome import outcome_of
-from interlock.core.policy import Allow, Ask, Deny, People, Policy
+from interlock.core.policy.policy import Allow, Ask, Deny, People, Policy
 from interlock.core.ports import Query, Step, StoredStep
-from interlock.core.request import Proposal
-from interlock.core.routing import tick
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import load_policy
 from tests.faults.histories import of_approval, of_error, of_outcome, short
@@ -197,7 +198,7 @@ class Port(Doors):
 
 
 def start_step(op: Op) -> StoredStep:
-    return lambda stored, moment, _=(): execution.start(stored, op.who, LEASE, "", moment, runner_is_dead=False)
+    return lambda stored, moment, _=(): execute.start(stored, op.who, LEASE, "", moment, runner_is_dead=False)
 
 
 def step_of(op: Op, policy: Policy) -> Step:
@@ -205,9 +206,9 @@ def step_of(op: Op, policy: Policy) -> Step:
     steps: dict[str, Step] = {
         "undo": lambda a, m: approvals.undo(a, who, m),
         "cancel": lambda a, m: approvals.cancel(a, op.who, "", m),
-        "renew": lambda a, m: execution.renew(a, op.fence, LEASE, m),
-        "finish": lambda a, m: execution.finish(a, op.fence, payload, m, ok=op.ok),
-        "abandon": lambda a, m: execution.abandon(a, op.fence, m),
+        "renew": lambda a, m: execute.renew(a, op.fence, LEASE, m),
+        "finish": lambda a, m: execute.finish(a, op.fence, payload, m, ok=op.ok),
+        "abandon": lambda a, m: execute.abandon(a, op.fence, m),
         "resolve": lambda a, m: approvals.resolve_unknown(a, "I looked.", who, None, m, ok=op.ok),
         "delegate": lambda a, m: approvals.delegate(a, People(frozenset({"vic"})), who, m),
     }

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from interlock.core import approval as approvals
-from interlock.core import execution
+from interlock.core.approval import approval as approvals
+from interlock.core.approval import execute
 from tests.models.programs import Program
 from tests.models.subjects import Core, Doors, Port, Subject
 from tests.places import Place
@@ -86,7 +86,7 @@ def test_the_doors_say_what_the_model_says(place: Place, clock: Clock, runner: a
 
 def start_twice(patch: pytest.MonkeyPatch) -> None:
     startable = lambda approval, now, **_: approval.status in ("approved", "running")  # noqa: E731
-    patch.setattr(execution, "startable", startable)
+    patch.setattr(execute, "startable", startable)
 
 
 def keep_votes(patch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def undo_late(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_late_results(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(execution, "_holds", lambda approval, fence, moment: approval.status == "running")
+    patch.setattr(execute, "_holds", lambda approval, fence, moment: approval.status == "running")
 
 
 @pytest.mark.parametrize("break_it", [start_twice, keep_votes, undo_late, take_late_results])

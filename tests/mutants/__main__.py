@@ -1,7 +1,7 @@
 """Makes the mistakes of `mutations` in the rules and in the verifier, one at a time, and sees whether a test notices.
 
 python -m tests.mutants                          all of them
-python -m tests.mutants --only core/laws.py      those of one module
+python -m tests.mutants --only core/ledger/invariants.py      those of one module
 python -m tests.mutants --sample 150 --seed 7    some of them, always the same
 python -m tests.mutants --broken asserts         against tests that assert nothing
 python -m tests.mutants --area outside --sample 60    those of the code around core, against the tests of `make test`

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ag_ui.core import Event
 from pydantic import BaseModel, TypeAdapter
 
-from interlock.core.prompt import Prompt, Replied
+from interlock.core.chat.prompt import Prompt, Replied
 from interlock.demo.script import answer as scripted
 from tests.journeys.chat_server import ground_on, policy
 from tests.journeys.chatting import Ground

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ag_ui.core import AgentCapabilities
 
-from interlock.core.prompt import Replied
+from interlock.core.chat.prompt import Replied
 from tests.journeys.chatting import calls, plays
 from tests.journeys.programs import wait_until
 from tests.node_packages import CLIENTS, MISSING

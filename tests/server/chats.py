@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from interlock.chat.loop import Loop
 from interlock.chat.turn import Parts
+from interlock.core.chat.prompt import Delta, Prompt, Replied, Wish
 from interlock.core.errors import ModelFailed
-from interlock.core.prompt import Delta, Prompt, Replied, Wish
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.server.http import App, Message
 from interlock.server.state import Site

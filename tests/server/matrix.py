@@ -17,10 +17,9 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from interlock.app.bootstrap import Parts
-from interlock.core import thread
-from interlock.core.binding import LIVES, Claim, signed
-from interlock.core.delivery import Way, parked, trial_of
-from interlock.core.identity import ROLES, Bindings
+from interlock.core.chat import thread
+from interlock.core.identity import LIVES, ROLES, Bindings, Claim, signed
+from interlock.core.notify.delivery import Way, parked, trial_of
 from interlock.notify.status import identity_id
 from interlock.server.http import App
 from interlock.server.router import Hot, Live

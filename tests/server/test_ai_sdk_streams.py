@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from interlock.core.chat.prompt import Wish
 from interlock.core.errors import ModelFailed
-from interlock.core.prompt import Wish
 from interlock.server.middleware.request import Entrance
 from interlock.server.state import Site
 from tests.server.chats import Following, Speaker, speaking

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.core.approval.propose import Proposal, request
 from interlock.core.call import ToolSpec, redact
-from interlock.core.policy import Ask
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import Begin
-from interlock.core.request import Proposal, request
 from tests.server.conftest import As
 from tests.server.test_calls import decide, propose
 from tests.support import Clock, call

@@ -19,7 +19,7 @@ from standardwebhooks import Webhook as Standard
 
 from interlock.app.bootstrap import Parts
 from interlock.config.models import Channel, Settings, WorkspaceSettings
-from interlock.core.delivery import Way, new
+from interlock.core.notify.delivery import Way, new
 from interlock.notify.channel import KINDS, kind_of
 from interlock.server.middleware.request import Entrance
 from interlock.server.state import Site

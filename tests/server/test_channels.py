@@ -8,7 +8,7 @@ import pytest
 
 from interlock.config.models import Channel, Routing, Settings
 from interlock.core.errors import DeliveryFailed
-from interlock.core.message import Message
+from interlock.core.notify.message import Message
 from interlock.notify.channel import Gone, Later, Never
 from interlock.notify.dispatcher import Courier
 from interlock.server.state import Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core.prompt import Result, Wish
+from interlock.core.chat.prompt import Result, Wish
 from interlock.server.middleware.request import Entrance
 from interlock.server.state import Site
 from tests.server.chats import Following, Speaker, folded, speaking

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.app.bootstrap import Parts, wire_store
 from interlock.config.models import Settings
-from interlock.core.prompt import Wish
+from interlock.core.chat.prompt import Wish
 from interlock.server.app import build
 from interlock.server.middleware.request import Entrance
 from interlock.server.serve import site_of

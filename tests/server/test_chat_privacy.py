@@ -9,8 +9,8 @@ import pytest
 
 from interlock.app import audit
 from interlock.app.bootstrap import Parts
-from interlock.core.erasure import Erased, Erasure
-from interlock.core.prompt import Wish
+from interlock.core.chat.prompt import Wish
+from interlock.core.ledger.erasure import Erased, Erasure
 from interlock.server.middleware.request import Entrance
 from interlock.server.state import Site
 from tests.places import Place

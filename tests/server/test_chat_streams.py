@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from interlock.app.bootstrap import Parts
+from interlock.core.chat.prompt import Wish
 from interlock.core.errors import ModelFailed
-from interlock.core.prompt import Wish
 from interlock.server.middleware import request as entrance
 from interlock.server.middleware.request import Entrance
 from interlock.server.state import Site

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from interlock.app.bootstrap import Parts
-from interlock.core.erasure import Erasure
 from interlock.core.errors import StoreUnavailable
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.erasure import Erasure
 from interlock.presenters.approval import entry_json
 from interlock.server.http import App, Message
 from interlock.server.state import Site

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.config.models import Quotas, Server, Settings
-from interlock.core.erasure import Erasure
+from interlock.core.ledger.erasure import Erasure
 from interlock.server.state import Site
 from interlock.storage.tables.idempotency import PATIENCE, Place
 from tests.places import Place as Database

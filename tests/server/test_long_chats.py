@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from interlock.core.event import Moment
-from interlock.core.prompt import Wish
-from interlock.core.thread import Move, New, Place, open_thread
+from interlock.core.chat.prompt import Wish
+from interlock.core.chat.thread import Move, New, Place, open_thread
+from interlock.core.ledger.event import Moment
 from interlock.server.middleware.request import Entrance
 from interlock.server.state import Site
 from interlock.storage.tables.threads import SqlThreads

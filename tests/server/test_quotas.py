@@ -12,9 +12,9 @@ import pytest
 from interlock.app.bootstrap import Parts
 from interlock.config.load import load_settings
 from interlock.config.models import Quotas, Server, Settings
+from interlock.core.approval.execute import MAX_LATE
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import TooManyRequests
-from interlock.core.execution import MAX_LATE
 from interlock.core.identity import Bindings, Principal
 from interlock.server.quotas import QuotaKeeper
 from interlock.server.state import Site

@@ -6,8 +6,8 @@ import pytest
 
 from interlock.app.bootstrap import Parts
 from interlock.core.call import ToolSpec, propose
+from interlock.core.chat.thread import PREFIX
 from interlock.core.outcome import Waiting
-from interlock.core.thread import PREFIX
 from interlock.server.state import Site
 from tests.server.conftest import As
 from tests.support import ADA, approve

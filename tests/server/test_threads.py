@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from interlock.core.prompt import Wish
+from interlock.core.chat.prompt import Wish
 from interlock.server.middleware.request import Entrance
 from interlock.server.state import Site
 from tests.server.chats import Following, Speaker, speaking

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from interlock.core.prompt import Offer, Prompt, Said, Wish
+from interlock.core.chat.prompt import Offer, Prompt, Said, Wish
 from tests.standins.checking import misfits, properties
 from tests.standins.wire import Answer, Event, Json, Reader, halves, odd_names, plain, unanswered
 

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.core.prompt import Prompt, Replied
+from interlock.core.chat.prompt import Prompt, Replied
 from interlock.demo.script import answer as scripted
 from tests.standins.anthropic_wire import Messages
 from tests.standins.openai_wire import Chat, Responses

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from interlock.core.prompt import Message, Prompt, Replied, Result, Wish
+from interlock.core.chat.prompt import Message, Prompt, Replied, Result, Wish
 
 Json = dict[str, Any]
 TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"

@@ -19,7 +19,7 @@ from interlock.chat.tools.github import pack
 from interlock.core.call import propose
 from interlock.core.canonical import canonical
 from interlock.core.errors import Misconfigured, ToolFailed
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Finished
 from tests.places import Place
 from tests.provider import FOLDER, MISSING, find_node

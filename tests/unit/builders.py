@@ -5,14 +5,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from interlock.core.approval import Approval, Edited
+from interlock.core.approval.approval import Approval, Edited
+from interlock.core.approval.execute import start
+from interlock.core.approval.propose import Proposal, request
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import Approve, Edit, Reject, Respond, Reviewer, Seen
-from interlock.core.event import Change, Moment, Payload, Stored
-from interlock.core.execution import start
-from interlock.core.policy import Ask, People, Rung, Stage
-from interlock.core.request import Proposal, request
+from interlock.core.ledger.event import Change, Moment, Payload, Stored
+from interlock.core.policy.policy import Ask, People, Rung, Stage
 
 NOW = 1_000_000
 KEY = b"k" * 32

@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from interlock.core.log import Call
-from interlock.core.run import CallModel, Done, Handle, Limits, Rest, next_step
-from interlock.core.thread import Line
+from interlock.core.chat.next_step import CallModel, Done, Handle, Limits, Rest, next_step
+from interlock.core.chat.thread import Line
+from interlock.core.chat.transcript import Call
 from tests.unit.builders import NOW
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]

@@ -11,7 +11,7 @@ from interlock.chat.tools import ask_human
 from interlock.config.agents import KnownTool, callers_of, fits, limits_of, overlaid, problems_of, warnings_of
 from interlock.config.models import Agent
 from interlock.core.call import ToolSpec
-from interlock.core.run import DEFAULT_LIMITS, Limits
+from interlock.core.chat.next_step import DEFAULT_LIMITS, Limits
 
 PAY = {"pay": KnownTool(asks=True, source="bank")}
 PARENT, CHILD = Agent(agents=("child",), tool_approvals={"pay": True}), Agent(tool_approvals={"pay": False})

@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval import Approval, Decided, cancel, decide, delegate, expire, resolve_unknown, standing, undo
+from interlock.core.approval.approval import (
+    Approval,
+    Decided,
+    cancel,
+    decide,
+    delegate,
+    expire,
+    resolve_unknown,
+    standing,
+    undo,
+)
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import (
@@ -20,8 +30,8 @@ from interlock.core.errors import (
     InvalidDecision,
     Problem,
 )
-from interlock.core.event import TIME, Change, Payload
-from interlock.core.policy import Ask, Stage
+from interlock.core.ledger.event import TIME, Change, Payload
+from interlock.core.policy.policy import Ask, Stage
 from tests.unit.builders import (
     ADMIN,
     ALICE,

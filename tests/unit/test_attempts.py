@@ -1,6 +1,6 @@
 """How often something may fail in a while."""
 
-from interlock.core.attempts import MINUTE, MOST, Attempts
+from interlock.core.rate_limit import MINUTE, MOST, Attempts
 
 NOW = 1_800_000_000_000
 

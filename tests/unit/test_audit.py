@@ -17,10 +17,10 @@ from interlock.app.audit import Progress, Report, head_at, verify, verify_part
 from interlock.app.bootstrap import Parts
 from interlock.app.ledger_file import Source, export, verify_exports
 from interlock.core.call import ToolSpec
-from interlock.core.erasure import Erasure
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.core.heads import sign
-from interlock.core.ledger import Entry, Head, Verifier, skeleton
+from interlock.core.ledger.chain import Entry, Head, Verifier, skeleton
+from interlock.core.ledger.checkpoint import sign
+from interlock.core.ledger.erasure import Erasure
 from interlock.core.ports import CheckedPage, Checking, Store
 from interlock.storage import store as stores
 from tests.places import File

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from interlock.core.binding import LIVES, MAX_TOKEN, Claim, read, signed
 from interlock.core.errors import NotFound
+from interlock.core.identity import LIVES, MAX_TOKEN, Claim, read, signed
 
 KEY = b"k" * 32
 NOW = 1_800_000_000_000

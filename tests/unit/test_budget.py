@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.budget import Amounts, added, left_of, plain, read_budget, steps_of, within
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
+from interlock.core.grant import Amounts, added, left_of, plain, read_budget, steps_of, within
 
 ARGS = {
     "amount": 12.5,

@@ -25,8 +25,8 @@ from interlock.core.call import (
     subject_of,
 )
 from interlock.core.canonical import canonical, digest, read
-from interlock.core.claims import ANY_EFFECT
 from interlock.core.errors import InvalidRequest, Problem
+from interlock.core.policy.claims import ANY_EFFECT
 from tests.unit.builders import KEY, PAY, any_text, call, json_values, requested
 
 

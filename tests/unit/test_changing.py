@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from interlock.core.changing import but, differing, made
+from interlock.core._fast import but, differing, made
 
 
 @dataclass(frozen=True)

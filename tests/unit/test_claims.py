@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.core.approval.vote import _covers
 from interlock.core.call import EFFECTS, Caller, ToolCall, ToolSpec, caller_of, propose
-from interlock.core.claims import (
+from interlock.core.decision import KINDS
+from interlock.core.policy.claims import (
     ANY_EFFECT,
     RANK,
     UNVOUCHED,
@@ -22,9 +24,7 @@ from interlock.core.claims import (
     readings_of,
     refusal_of,
 )
-from interlock.core.decision import KINDS
-from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Rung, Stage, Verdict
-from interlock.core.voting import _covers
+from interlock.core.policy.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Rung, Stage, Verdict
 from tests.properties import examples
 from tests.unit.builders import ARGS, FINANCE, requested
 

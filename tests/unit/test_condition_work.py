@@ -8,13 +8,13 @@ from functools import cache
 import cel
 import pytest
 
-from interlock.core import claims
+from interlock.core._fast import but
 from interlock.core.call import Caller, ToolCall, ToolSpec, propose
-from interlock.core.changing import but
-from interlock.core.effort import effort_of
 from interlock.core.errors import Misconfigured
 from interlock.core.grant import Grant, covers, covers_all
-from interlock.core.policy import Allow, Ask, Condition, Deny, Policy, Rule, Then, facts_of
+from interlock.core.policy import claims
+from interlock.core.policy.condition_budget import effort_of
+from interlock.core.policy.policy import Allow, Ask, Condition, Deny, Policy, Rule, Then, facts_of
 from interlock.policy.condition_cost import MAX_COMPILE, MOST, TooMuch, Weight, Work, is_flat, read_pattern, weigh
 from interlock.policy.conditions import compile_condition
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
 from interlock.core.errors import Misconfigured
-from interlock.core.policy import Allow, Ask, Policy, Rule, facts_of
+from interlock.core.policy.policy import Allow, Ask, Policy, Rule, facts_of
 from interlock.policy.conditions import compile_condition
 
 LIST = {"items": list(range(1_000))}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.confirmation import NO, YES, answer_to
+from interlock.core.chat.thread import NO, YES, answer_to
 
 YES_WORDS = ["yes", "y", "yeah", "ok", "okay", "sure", "proceed", "go ahead", "confirm", "do it"]
 NO_WORDS = ["no", "n", "nope", "cancel", "stop", "abort", "don't", "dont", "nevermind", "never mind"]

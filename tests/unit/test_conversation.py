@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval import STATUSES, Approval
-from interlock.core.conversation import (
+from interlock.core.approval.approval import STATUSES, Approval
+from interlock.core.approval.discussion import (
     MAX_QUESTION,
     MAX_QUESTIONS,
     MAX_REMARKS,
@@ -19,9 +19,9 @@ from interlock.core.conversation import (
 )
 from interlock.core.decision import Reviewer
 from interlock.core.errors import AlreadyDecided, Conflict, Expired, Forbidden, InvalidRequest, NotFound
-from interlock.core.event import Change
+from interlock.core.ledger.event import Change
 from interlock.core.outcome import Waiting, outcome_of
-from interlock.core.policy import Ask
+from interlock.core.policy.policy import Ask
 from tests.unit.builders import (
     ADMIN,
     AGENT,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core import delivery as deliveries
 from interlock.core.call import PRIORITIES
-from interlock.core.delivery import LAST, LEASE, MINUTE, WAITS, Delivery, Way, by_way
 from interlock.core.errors import Conflict
+from interlock.core.notify import delivery as deliveries
+from interlock.core.notify.delivery import LAST, LEASE, MINUTE, WAITS, Delivery, Way, by_way
 from tests.unit.builders import NOW, TWO_OF_FINANCE, in_status, pending
 
 ROOM = Way("room")

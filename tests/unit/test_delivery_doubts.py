@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core import delivery as deliveries
-from interlock.core.delivery import LEASE, Delivery, Way, claimed, failed, group_of, lost, moot, released
+from interlock.core.notify import delivery
+from interlock.core.notify.delivery import LEASE, Delivery, Way, claimed, failed, group_of, lost, moot, released
 
 NOW = 1_000_000
 WAITING = "pending/abc/0/0/0/0"
@@ -60,4 +60,4 @@ def test_a_group_that_was_not_sent_yet_counts_in_the_next_with_all_of_its_own() 
     first = group_of([ask(id=str(number)) for number in range(5)], "g1", NOW)
     second = group_of([first, ask(id="x")], "g2", NOW)
     assert (first.wanted, second.wanted, second.reason) == ("5", "6", "group")
-    assert deliveries.grouped(first).status == "grouped"
+    assert delivery.grouped(first).status == "grouped"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from interlock.core.approval.edit import MOST, changes_of
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical
-from interlock.core.edits import MOST, changes_of
 
 SPEC = ToolSpec("pay", "write", secret=("/token",))
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval import STATUSES, Decided, decide
-from interlock.core.erasure import (
+from interlock.core.approval.approval import STATUSES, Decided, decide
+from interlock.core.ledger.erasure import (
     RETENTION,
     Erased,
     Erasure,
@@ -18,8 +18,8 @@ from interlock.core.erasure import (
     without_content,
     without_words_of,
 )
-from interlock.core.event import Event
-from interlock.core.policy import Ask, Stage
+from interlock.core.ledger.event import Event
+from interlock.core.policy.policy import Ask, Stage
 from tests.unit.builders import ALICE, NOW, approve, at, call, in_status, pending
 
 OPEN = {"pending", "approved", "running", "unknown", "rejected"}  # a rejection until it cannot be undone

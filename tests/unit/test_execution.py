@@ -4,7 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval import Approval, Decided, decide, undo
+from interlock.core.approval.approval import Approval, Decided, decide, undo
+from interlock.core.approval.execute import (
+    DEFAULT_LEASE,
+    MAX_STARTS,
+    abandon,
+    admit,
+    finish,
+    lapse,
+    lose,
+    renew,
+    start,
+    startable,
+)
+from interlock.core.approval.timers import due_at, tick
 from interlock.core.call import ToolSpec, fingerprint
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import (
@@ -17,22 +30,9 @@ from interlock.core.errors import (
     LeaseLost,
     NotApproved,
 )
-from interlock.core.event import TIME, Change, Payload, Stored
-from interlock.core.execution import (
-    DEFAULT_LEASE,
-    MAX_STARTS,
-    abandon,
-    admit,
-    finish,
-    lapse,
-    lose,
-    renew,
-    start,
-    startable,
-)
+from interlock.core.ledger.event import TIME, Change, Payload, Stored
 from interlock.core.outcome import Finished, Proceed, Refused, outcome_of, status_at
-from interlock.core.policy import Ask
-from interlock.core.routing import due_at, tick
+from interlock.core.policy.policy import Ask
 from tests.unit.builders import (
     ALICE,
     ARGS,

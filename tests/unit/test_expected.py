@@ -8,21 +8,22 @@ from typing import Any
 
 import pytest
 
-from interlock.core import approval as approvals
-from interlock.core import conversation, execution, freeze, routing, voting
-from interlock.core.approval import Approval, Decided, Edited, decide
+from interlock.core import freeze
+from interlock.core.approval import approval, discussion, execute, timers
+from interlock.core.approval import vote as voting
+from interlock.core.approval.approval import Approval, Decided, Edited, decide
+from interlock.core.approval.propose import allow, allow_by_grant, request
 from interlock.core.canonical import canonical, digest, plain_json
 from interlock.core.decision import Approve, Edit, Reject, Respond, Seen
-from interlock.core.erasure import without_content
 from interlock.core.errors import Problem
-from interlock.core.event import Change, Event, Payload, Stored
-from interlock.core.expected import Difference, Expected
 from interlock.core.grant import Grant
-from interlock.core.ledger import Entry, Head, seal
-from interlock.core.policy import Allow, Ask, People, Rung, Stage
+from interlock.core.ledger.chain import Entry, Head, seal
+from interlock.core.ledger.erasure import without_content
+from interlock.core.ledger.event import Change, Event, Payload, Stored
+from interlock.core.ledger.expected_rows import Difference, Expected
+from interlock.core.ledger.row_digests import as_json, shown_sha256, stamped, subject_sha256
+from interlock.core.policy.policy import Allow, Ask, People, Rung, Stage
 from interlock.core.removal import Standing, withdraw
-from interlock.core.request import allow, allow_by_grant, request
-from interlock.core.stamps import as_json, shown_sha256, stamped, subject_sha256
 from tests.unit.builders import ALICE, BOB, DAVE, FINANCE, NOW, PAY, at, proposal
 
 ASKED = Ask("two", (Stage(FINANCE, 2),), remind=(1,), ladder=(Rung(2, People(frozenset({"dave"}))),), undo_window=9)
@@ -95,23 +96,23 @@ def vote(life: Life, who: Any) -> Life:
 
 
 def ran(life: Life) -> Life:
-    life.then(execution.start(life.stored, "attempt:1", 60_000, "", at(), runner_is_dead=False))
-    return life.then(execution.renew(life.row, 1, 60_000, at()))
+    life.then(execute.start(life.stored, "attempt:1", 60_000, "", at(), runner_is_dead=False))
+    return life.then(execute.renew(life.row, 1, 60_000, at()))
 
 
 def whole(life: Life) -> Life:
     """Reminded, escalated, claimed, asked about, delegated, approved by two, and run."""
     asked(life, agent_path=("a", "helper"), thread_id="t", agent_says="It is due.", preview="5", alarms=("/to: odd",))
-    life.then(routing.tick(life.row, at(NOW + 1)), NOW + 1).then(routing.tick(life.row, at(NOW + 2)), NOW + 2)
-    life.then(conversation.claim(life.row, ALICE, at())).then(conversation.release(life.row, ALICE, at()))
-    life.then(conversation.claim(life.row, BOB, at())).then(conversation.ask(life.row, "Why?", BOB, at()))
-    life.then(conversation.reply(life.row, 1, "So", "agent:helper", at()))
-    life.then(conversation.comment(life.row, "Hm", BOB))
-    life.then(approvals.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
+    life.then(timers.tick(life.row, at(NOW + 1)), NOW + 1).then(timers.tick(life.row, at(NOW + 2)), NOW + 2)
+    life.then(discussion.claim(life.row, ALICE, at())).then(discussion.release(life.row, ALICE, at()))
+    life.then(discussion.claim(life.row, BOB, at())).then(discussion.ask(life.row, "Why?", BOB, at()))
+    life.then(discussion.reply(life.row, 1, "So", "agent:helper", at()))
+    life.then(discussion.comment(life.row, "Hm", BOB))
+    life.then(approval.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
     vote(life, ALICE)
     vote(life, DAVE)
     ran(life)
-    return life.then(execution.finish(life.row, 1, OK, at(), ok=True))
+    return life.then(execute.finish(life.row, 1, OK, at(), ok=True))
 
 
 def changed(life: Life) -> Life:
@@ -122,13 +123,13 @@ def changed(life: Life) -> Life:
     life.then(decide(life.row, again, ALICE, at(), edited(life.row, {"amount": 7}, ASKED)))
     vote(life, BOB)
     ran(life)
-    return life.then(execution.finish(life.row, 1, Payload(error="No"), at(), ok=False))
+    return life.then(execute.finish(life.row, 1, Payload(error="No"), at(), ok=False))
 
 
 def refused(life: Life) -> Life:
     asked(life, ONE)
     life.then(decide(life.row, Reject("Never"), ALICE, at()))
-    life.then(approvals.undo(life.row, ALICE, at()))
+    life.then(approval.undo(life.row, ALICE, at()))
     return life.then(decide(life.row, Reject("Never", Seen(comment="ever")), ALICE, at()))
 
 
@@ -138,33 +139,33 @@ def answered(life: Life) -> Life:
 
 
 def timed_out(life: Life) -> Life:
-    return asked(life, ONE).then(approvals.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
+    return asked(life, ONE).then(approval.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
 
 
 def silence(life: Life) -> Life:
-    return asked(life, SILENT).then(approvals.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
+    return asked(life, SILENT).then(approval.expire(life.row, at(NOW + 10**9)), NOW + 10**9)
 
 
 def withdrawn(life: Life) -> Life:
-    return asked(life, ONE).then(approvals.cancel(life.row, "agent:helper", "No need", at()))
+    return asked(life, ONE).then(approval.cancel(life.row, "agent:helper", "No need", at()))
 
 
 def allowed(life: Life) -> Life:
     life.begin(allow(proposal(), Allow("free"), at()))
-    return life.then(execution.lapse(life.row, at()))
+    return life.then(execute.lapse(life.row, at()))
 
 
 def granted(life: Life) -> Life:
     grant = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", NOW, NOW + 1)
     life.begin(allow_by_grant(proposal(agent=""), ONE, grant, at()))
     ran(life)
-    return life.then(execution.finish(life.row, 1, Payload(), at(), ok=True))
+    return life.then(execute.finish(life.row, 1, Payload(), at(), ok=True))
 
 
 def unknown(life: Life, *, ok: bool) -> Life:
     ran(life.begin(allow(proposal(), Allow("free"), at())))
-    life.then(execution.lose(life.row, at()))
-    return life.then(approvals.resolve_unknown(life.row, "I looked", ALICE, b'"yes"', at(), ok=ok))
+    life.then(execute.lose(life.row, at()))
+    return life.then(approval.resolve_unknown(life.row, "I looked", ALICE, b'"yes"', at(), ok=ok))
 
 
 def found_done(life: Life) -> Life:
@@ -192,8 +193,8 @@ def defer(life: Life, now: int) -> Life:
 def left(life: Life) -> Life:
     """Two vote, and the one who also passed on what is theirs is removed."""
     asked(life, replace(ASKED, stages=(Stage(FINANCE, 3),)))
-    life.then(conversation.claim(life.row, ALICE, at()))
-    life.then(approvals.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
+    life.then(discussion.claim(life.row, ALICE, at()))
+    life.then(approval.delegate(life.row, People(frozenset({"erin"})), ALICE, at()))
     vote(life, ALICE)
     vote(life, BOB)
     return removed(life, "alice")

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from interlock.core.canonical import digest
-from interlock.core.event import Event
-from interlock.core.expected_tables import (
+from interlock.core.freeze import Freeze
+from interlock.core.grant import Grant
+from interlock.core.identity import Key
+from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.event import Event
+from interlock.core.ledger.expected_tables import (
     STATED,
     ExpectedTables,
     FreezeRow,
@@ -21,12 +25,8 @@ from interlock.core.expected_tables import (
     stating,
     user_changed,
 )
-from interlock.core.freeze import Freeze
-from interlock.core.grant import Grant
-from interlock.core.identity import Key
-from interlock.core.ledger import Entry, Head, Verifier, seal
 from interlock.core.pins import Pin
-from interlock.core.policy import People
+from interlock.core.policy.policy import People
 from interlock.core.ports import AgentVersion, PolicyVersion, User
 
 AT = 1_000

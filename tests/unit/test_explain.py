@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.call import Caller, ToolSpec, propose
-from interlock.core.claims import judge
-from interlock.core.policy import Ask, Defaults, Policy, Rule, Stage
+from interlock.core.policy.claims import judge
+from interlock.core.policy.policy import Ask, Defaults, Policy, Rule, Stage
 from interlock.policy.explain import Explanation, explain
 from tests.properties import examples
 from tests.unit.test_claims import (

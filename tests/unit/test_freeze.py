@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core import execution
+from interlock.core.approval import execute
+from interlock.core.approval.propose import request
+from interlock.core.approval.timers import due_at
 from interlock.core.call import Caller, actor_of
 from interlock.core.errors import DeniedNow, Frozen, InvalidRequest
-from interlock.core.event import Change, Event
 from interlock.core.freeze import (
     SCOPES,
     Freeze,
@@ -28,11 +29,10 @@ from interlock.core.freeze import (
     target_of,
     target_of_call,
 )
-from interlock.core.ledger import Entry, Head, Verifier, seal
-from interlock.core.policy import Ask, Rung
-from interlock.core.request import request
-from interlock.core.routing import due_at
-from interlock.core.stamps import stamped
+from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.event import Change, Event
+from interlock.core.ledger.row_digests import stamped
+from interlock.core.policy.policy import Ask, Rung
 from tests.unit.builders import LEASE, NOW, at, call, in_status, proposal, requested, stored
 
 TARGET = Target("default", ("boss", "bot"), "key1", "pay")
@@ -165,7 +165,7 @@ def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
     def start(status: str, **more: Any) -> Change[Any]:
         approval = in_status(status, **more)
         now = NOW + (LEASE if status == "running" else 0)
-        return execution.start(stored(approval), "r2", LEASE, "", at(now), runner_is_dead=False, stopped=stopped)
+        return execute.start(stored(approval), "r2", LEASE, "", at(now), runner_is_dead=False, stopped=stopped)
 
     with pytest.raises(type(stopped)):
         start("running", idempotent=True)
@@ -181,7 +181,7 @@ def test_what_is_stopped_does_not_start(stopped: Frozen | DeniedNow) -> None:
 
 def test_a_repeated_start_is_answered_though_all_is_stopped() -> None:
     running = in_status("running", runner="attempt:key:1")
-    again = execution.start(
+    again = execute.start(
         stored(running), "attempt:key:1", LEASE, "", at(), runner_is_dead=False, stopped=error_of(freeze(), "id")
     )
     assert again.state is running

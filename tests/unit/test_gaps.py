@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from interlock.core.gaps import Gaps, Taken
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.erasure import Gaps, Taken
 
 
 def erased(*ranges: tuple[int, int], seq: int = 100, actor: str = "ann") -> Entry:

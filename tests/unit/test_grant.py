@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.budget import Amounts
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical
 from interlock.core.decision import MAX_COMMENT, Reviewer
 from interlock.core.errors import Conflict, Forbidden, InvalidRequest
-from interlock.core.event import TIME
-from interlock.core.expected_tables import scope_sha256
 from interlock.core.grant import (
     MAX_TERM,
     MAX_USES,
+    Amounts,
     Grant,
     affords,
     covers,
@@ -30,7 +28,9 @@ from interlock.core.grant import (
     usable,
     use,
 )
-from interlock.core.policy import Ask, Condition, Facts, People, Stage
+from interlock.core.ledger.event import TIME
+from interlock.core.ledger.expected_tables import scope_sha256
+from interlock.core.policy.policy import Ask, Condition, Facts, People, Stage
 from tests.unit.builders import (
     ADMIN,
     AGENT,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from interlock.core.heads import SignedHead, fingerprint, read_head, sign
-from interlock.core.ledger import Head
+from interlock.core.ledger.chain import Head
+from interlock.core.ledger.checkpoint import SignedHead, fingerprint, read_head, sign
 
 HEAD = Head("default", 3, "aa", 9)
 KEY = "ab" * 32

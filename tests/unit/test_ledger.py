@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval import Approval, cancel, decide, delegate, resolve_unknown, undo
+from interlock.core.approval.approval import Approval, cancel, decide, delegate, resolve_unknown, undo
+from interlock.core.approval.discussion import ask, claim, comment, release, reply
+from interlock.core.approval.execute import abandon, finish, start
+from interlock.core.approval.propose import allow, request
+from interlock.core.approval.timers import tick
 from interlock.core.canonical import canonical
-from interlock.core.conversation import ask, claim, comment, release, reply
-from interlock.core.event import Change, Event, Payload
-from interlock.core.execution import abandon, finish, start
-from interlock.core.laws import Fault
-from interlock.core.ledger import GENESIS, Entry, Head, Verifier, linked, seal, skeleton
-from interlock.core.policy import Allow, Ask, Rung, Stage
-from interlock.core.request import allow, request
-from interlock.core.routing import tick
+from interlock.core.ledger.chain import GENESIS, Entry, Head, Verifier, linked, seal, skeleton
+from interlock.core.ledger.event import Change, Event, Payload
+from interlock.core.ledger.invariants import Fault
+from interlock.core.policy.policy import Allow, Ask, Rung, Stage
 from tests.unit.builders import (
     ADMIN,
     ALICE,

@@ -18,9 +18,9 @@ from interlock.app.audit import Report
 from interlock.app.checkpoint_signing import Ed25519Signer, distrust
 from interlock.app.ledger_file import Source, verify_exports
 from interlock.core.errors import Misconfigured
-from interlock.core.event import Event
-from interlock.core.heads import sign
-from interlock.core.ledger import Entry, Head, seal, skeleton
+from interlock.core.ledger.chain import Entry, Head, seal, skeleton
+from interlock.core.ledger.checkpoint import sign
+from interlock.core.ledger.event import Event
 
 SIGNER = Ed25519Signer(Ed25519PrivateKey.from_private_bytes(b"\1" * 32))
 SALT = b"0123456789abcdef"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical, read
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.masking import MARK, masked, masked_text
 
 SECRET = 's3cret/päss\n"word"'

@@ -2,13 +2,13 @@
 
 import pytest
 
-from interlock.core.approval import decide, expire
+from interlock.core.approval.approval import decide, expire
+from interlock.core.approval.edit import error_of, findings_of
+from interlock.core.approval.propose import check_id, id_taken, same_call
 from interlock.core.card import Finding
-from interlock.core.erasure import without_content
 from interlock.core.errors import CallMismatch, InvalidDecision, InvalidRequest, Problem
-from interlock.core.misfit import error_of, findings_of
-from interlock.core.policy import Ask
-from interlock.core.request import check_id, id_taken, same_call
+from interlock.core.ledger.erasure import without_content
+from interlock.core.policy.policy import Ask
 from tests.unit.builders import ALICE, NOW, approve, at, call, edit, pending, prepared, reject, requested, respond
 
 MISFITS = (Problem("/amount", "not a number"), Problem("", "to is missing"))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.log import LOST, Call, last_text, messages_of, reply_of, story_of
-from interlock.core.prompt import Message, Replied, Result, Said, Wish
-from interlock.core.run import CallModel, Done, Handle, Limits, Rest, Step, next_step
+from interlock.core.chat.next_step import CallModel, Done, Handle, Limits, Rest, Step, next_step
+from interlock.core.chat.prompt import Message, Replied, Result, Said, Wish
+from interlock.core.chat.transcript import LOST, Call, last_text, messages_of, reply_of, story_of
 from tests.properties import examples
 from tests.unit.builders import NOW
 from tests.unit.logs import Calm, Log, Simulator

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from interlock.core.approval import decide
-from interlock.core.options import VOTED, options, waits_for
-from interlock.core.policy import Ask, Stage
+from interlock.core.approval.approval import VOTED, decide, options, waits_for
+from interlock.core.policy.policy import Ask, Stage
 from tests.unit.builders import ALICE, BOB, CAROL, FINANCE, LEGAL, NOW, TWO_OF_FINANCE, VIEWER, approve, at, pending
 
 

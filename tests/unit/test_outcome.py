@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval import STATUSES, Decided
-from interlock.core.event import Payload
+from interlock.core.approval.approval import STATUSES, Decided
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import (
     Answered,
     Finished,
@@ -17,7 +17,7 @@ from interlock.core.outcome import (
     outcome_of,
     status_at,
 )
-from interlock.core.policy import Ask
+from interlock.core.policy.policy import Ask
 from tests.unit.builders import LEASE, NOW, in_status, pending
 
 END = NOW + Ask().expires_in

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
-from interlock.core.policy import Defaults, Policy, Rule, Then
+from interlock.core.policy.policy import Defaults, Policy, Rule, Then
 from interlock.policy.explain import outlook
 
 WRITE, READ, UNKNOWN = ToolSpec("pay", "write"), ToolSpec("look", "read"), ToolSpec("pay")

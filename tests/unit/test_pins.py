@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
+from interlock.core.approval.execute import start
 from interlock.core.call import Caller, ToolCall, ToolSpec, propose, spec_of
-from interlock.core.claims import judge
 from interlock.core.errors import BindingBroken, Conflict, InvalidRequest
-from interlock.core.execution import start
 from interlock.core.pins import (
     MAX_PINS,
     Pin,
@@ -25,7 +24,8 @@ from interlock.core.pins import (
     named_by,
     pinned,
 )
-from interlock.core.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
+from interlock.core.policy.claims import judge
+from interlock.core.policy.policy import Allow, Ask, Defaults, Deny, People, Policy, Rule, Stage
 from tests.unit.builders import NOW, at, pending, stored
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core import policy as policies
 from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.policy import (
+from interlock.core.policy import policy as policies
+from interlock.core.policy.policy import (
     EFFORT,
     FACTS,
     HALF_TIME,

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.policy.conditions import compile_condition
 from interlock.policy.diff import Difference, Facet, RuleDifference, compare
 from interlock.policy.file import load_policy

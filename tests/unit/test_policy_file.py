@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from interlock.core.call import ToolCall, ToolSpec, propose
 from interlock.core.errors import InvalidRequest, Misconfigured
-from interlock.core.policy import HALF_TIME, Allow, Ask, Defaults, Deny, People, Policy, Rung, Stage
+from interlock.core.policy.policy import HALF_TIME, Allow, Ask, Defaults, Deny, People, Policy, Rung, Stage
 from interlock.policy.conditions import compile_condition
 from interlock.policy.explain import explain
 from interlock.policy.file import Loaded, Names, load_policy

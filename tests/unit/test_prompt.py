@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.prompt import MAX_ID, Prompt, Replied, Wish, distinct
+from interlock.core.chat.prompt import MAX_ID, Prompt, Replied, Wish, distinct
 
 
 def ids(*given: str) -> list[str]:

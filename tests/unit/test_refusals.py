@@ -8,19 +8,18 @@ from typing import Any
 
 import pytest
 
-from interlock.core import execution
-from interlock.core.approval import Approval, Decided, cancel, decide, delegate, expire, resolve_unknown, undo
-from interlock.core.budget import Amounts, read_budget
+from interlock.core.approval import execute
+from interlock.core.approval.approval import Approval, Decided, cancel, decide, delegate, expire, resolve_unknown, undo
+from interlock.core.approval.propose import allow, same_call
 from interlock.core.call import ToolSpec, propose
 from interlock.core.canonical import canonical, parse
 from interlock.core.card import find
 from interlock.core.decision import Approve, Seen, read_decision
 from interlock.core.errors import Error
-from interlock.core.event import Change, Moment, Payload
-from interlock.core.grant import Grant, fits, make, revoke, use
-from interlock.core.policy import Allow, Ask, Stage
+from interlock.core.grant import Amounts, Grant, fits, make, read_budget, revoke, use
+from interlock.core.ledger.event import Change, Moment, Payload
+from interlock.core.policy.policy import Allow, Ask, Stage
 from interlock.core.ports import Query
-from interlock.core.request import allow, same_call
 from interlock.core.run import Run, renew_run, resume_run
 from interlock.core.search import scalar, wanted_by
 from tests.unit.builders import (
@@ -275,7 +274,7 @@ def test_what_cannot_be_done_with_an_approval_says_why(act: Act, words: dict[str
 
 
 def finished(approval: Approval, fence: int, now: int = NOW) -> Change[Approval]:
-    return execution.finish(approval, fence, Payload(result=b"1"), at(now), ok=True)
+    return execute.finish(approval, fence, Payload(result=b"1"), at(now), ok=True)
 
 
 @cases(
@@ -311,12 +310,12 @@ def finished(approval: Approval, fence: int, now: int = NOW) -> Change[Approval]
     ),
     (
         "another definition",
-        lambda: execution.start(stored(in_status("approved")), "r1", 1, "0" * 64, at(), runner_is_dead=False),
+        lambda: execute.start(stored(in_status("approved")), "r1", 1, "0" * 64, at(), runner_is_dead=False),
         told("binding_broken", "The tool's definition changed after the approval. Propose the call again."),
     ),
     (
         "a lease that lapsed",
-        lambda: execution.renew(in_status("running"), 1, 1, at(NOW + 60_000)),
+        lambda: execute.renew(in_status("running"), 1, 1, at(NOW + 60_000)),
         told("lease_lost", "The lease has lapsed: this runner no longer owns the call."),
     ),
     (
@@ -345,7 +344,7 @@ def test_what_cannot_run_says_why(act: Act, words: dict[str, object]) -> None:
         (lambda: edited_without_a_vote(behind()), "is approved"),
         (lambda: undo(REJECTED, BOB, behind()), "is approved"),
         (lambda: allow(proposal(), Allow(), behind()), "is allowed"),
-        (lambda: execution.start(stored(in_status("approved")), "r1", 1, "", behind(), runner_is_dead=False), "starts"),
+        (lambda: execute.start(stored(in_status("approved")), "r1", 1, "", behind(), runner_is_dead=False), "starts"),
     ],
 )
 def test_nothing_goes_on_while_the_clock_is_behind(act: Act, what: str) -> None:

@@ -9,12 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.core.call import ToolSpec, propose
-from interlock.core.event import Event
-from interlock.core.ledger import Entry, Head, seal
-from interlock.core.matching import Matched, Matching
-from interlock.core.policy import Ask, Defaults, People, Policy, Rule, Stage, Then
-from interlock.core.rehearsal import Cause, Recorded, Rehearsal, Report, judged, rehearse
-from interlock.core.shadowing import Shadow, Shadowing, Shadows
+from interlock.core.ledger.chain import Entry, Head, seal
+from interlock.core.ledger.event import Event
+from interlock.core.policy.analysis import (
+    Cause,
+    Matched,
+    Matching,
+    Recorded,
+    Rehearsal,
+    Report,
+    Shadow,
+    Shadowing,
+    Shadows,
+    judged,
+    rehearse,
+)
+from interlock.core.policy.policy import Ask, Defaults, People, Policy, Rule, Stage, Then
 from tests.unit.builders import FINANCE, LEGAL
 
 KINDS: tuple[Then, ...] = ("allow", "deny", "ask")

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval import Approval, decide, delegate
+from interlock.core.approval.approval import Approval, decide, delegate
+from interlock.core.approval.vote import Delegation
 from interlock.core.decision import Reviewer
 from interlock.core.grant import Grant
-from interlock.core.policy import Ask, People, Stage
+from interlock.core.policy.policy import Ask, People, Stage
 from interlock.core.removal import Standing, outlives, withdraw, without
-from interlock.core.voting import Delegation
 from tests.unit.builders import ALICE, BOB, CAROL, DAVE, FINANCE, LEGAL, TWO_OF_FINANCE, approve, at, pending, users
 
 TEAM = frozenset({"finance"})

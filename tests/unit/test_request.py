@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core.approval import Decided
+from interlock.core.approval.approval import Decided
+from interlock.core.approval.propose import allow, allow_by_grant, deny, request, same_call
 from interlock.core.call import SECRET, Caller, ToolSpec, actor_of, agent_of, caller_with, fingerprint
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import CallMismatch, ClockBehind
-from interlock.core.event import Payload
 from interlock.core.grant import Grant
-from interlock.core.policy import Allow, Ask, Deny, Stage
-from interlock.core.request import allow, allow_by_grant, deny, request, same_call
+from interlock.core.ledger.event import Payload
+from interlock.core.policy.policy import Allow, Ask, Deny, Stage
 from tests.unit.builders import ARGS, FINANCE, KEY, NOW, OTHER_ARGS, PAY, at, behind, call, pending, proposal
 
 GRANT = Grant("g1", "default", "pay", PAY.sha256, "alice", frozenset(), "reviewer", 0, NOW + 1)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlock.core import delivery as deliveries
-from interlock.core.approval import Approval, Decided, Edited, decide, delegate, expire
-from interlock.core.delivery import Delivery, Way
-from interlock.core.policy import Ask, People, Rung, Stage
-from interlock.core.routes import (
+from interlock.core.approval.approval import Approval, Decided, Edited, decide, delegate, expire
+from interlock.core.approval.vote import Delegation
+from interlock.core.notify import delivery
+from interlock.core.notify.delivery import Delivery, Way
+from interlock.core.notify.routing import (
     MOST,
     Contact,
     Means,
@@ -28,7 +28,7 @@ from interlock.core.routes import (
     plan,
     quiet_end,
 )
-from interlock.core.voting import Delegation
+from interlock.core.policy.policy import Ask, People, Rung, Stage
 from tests.unit.builders import ALICE, BOB, FINANCE, NOW, approve, at, edit, in_status, pending, prepared, users
 
 MAIL, SLACK, PAGER = Means(personal=True), Means(has_places=True), Means(priorities=frozenset({"high"}))
@@ -59,7 +59,7 @@ def ways(approval: Approval, routes: Routes, **more: Any) -> list[tuple[str, ...
 def said(found: list[Delivery]) -> tuple[Delivery, ...]:
     """As they are when all of them were told."""
     named = [replace(each, id=f"d{number}") for number, each in enumerate(found)]
-    return tuple(deliveries.sent(each, each, "ref", NOW) for each in named)
+    return tuple(delivery.sent(each, each, "ref", NOW) for each in named)
 
 
 def chat(terms: Ask = FINANCE_ONE) -> Approval:
@@ -463,7 +463,7 @@ def test_a_rejection_wakes_when_it_stands_and_one_that_was_taken_back_does_not()
 
 def test_a_decision_after_one_that_was_taken_back_wakes_also_whoever_was_woken_too_soon() -> None:
     [wake] = woken(flow("rejected"))
-    sent = deliveries.sent(replace(wake, id="1", status="sending"), replace(wake, id="1"), "ref", NOW)
+    sent = delivery.sent(replace(wake, id="1", status="sending"), replace(wake, id="1"), "ref", NOW)
     [dropped] = woken(flow("pending"), (sent,))
     [again] = woken(flow("rejected"), (dropped,))
     assert (again.status, again.due_at) == ("due", NOW + 8_000)
@@ -472,11 +472,11 @@ def test_a_decision_after_one_that_was_taken_back_wakes_also_whoever_was_woken_t
 
 def test_a_wake_up_in_somebodys_hands_is_sent_again_if_another_decision_came_meanwhile() -> None:
     [wake] = woken(flow("rejected"))
-    held = deliveries.claimed(replace(wake, id="1"), "runner", NOW)
+    held = delivery.claimed(replace(wake, id="1"), "runner", NOW)
     [taken_back] = woken(flow("pending"), (held,))
-    assert (taken_back.status, deliveries.not_yet(taken_back, NOW).status) == ("sending", "dropped")
+    assert (taken_back.status, delivery.not_yet(taken_back, NOW).status) == ("sending", "dropped")
     [decided] = woken(flow("approved"), (taken_back,))
-    for after in (deliveries.sent(decided, held, "ref", NOW), deliveries.not_yet(decided, NOW)):
+    for after in (delivery.sent(decided, held, "ref", NOW), delivery.not_yet(decided, NOW)):
         assert after.status == "due"
     assert woken(flow("succeeded"), (held,)) == []
 

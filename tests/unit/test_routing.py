@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval import Approval
-from interlock.core.event import TIME, Change
-from interlock.core.policy import HALF_TIME, Ask, Rung
-from interlock.core.routing import Due, due_at, tick, timetable
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.timers import Due, due_at, tick, timetable
+from interlock.core.ledger.event import TIME, Change
+from interlock.core.policy.policy import HALF_TIME, Ask, Rung
 from tests.unit.builders import FINANCE, LEASE, NOW, at, in_status, pending, users
 
 LADDER = (Rung(20, users("zoe", "ann"), ("pager",)), Rung(40, FINANCE))

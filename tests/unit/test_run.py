@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from interlock.core.errors import Conflict
-from interlock.core.event import Change
+from interlock.core.ledger.event import Change
 from interlock.core.run import TRANSITIONS, Run, close_run, leave_run, open_run, renew_run, resume_run
 from tests.unit.builders import NOW, at
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from interlock.chat.results import answered, edit_of, misfit, told
+from interlock.core.chat.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
 from interlock.core.errors import InvalidRequest
 from interlock.core.outcome import Answered, Finished, Refused, declined
-from interlock.core.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
 from interlock.demo.script import LABEL, ScriptedModel, answer
 
 TOOLS = (

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.core.approval import STATUSES, Decided
+from interlock.core.approval.approval import STATUSES, Decided
+from interlock.core.approval.vote import Vote
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Payload, Stored
-from interlock.core.policy import Ask, Rung, Stage
+from interlock.core.ledger.event import Payload, Stored
+from interlock.core.policy.policy import Ask, Rung, Stage
 from interlock.core.ports import Query
 from interlock.core.search import (
     LONGEST_TEXT,
@@ -28,7 +29,6 @@ from interlock.core.search import (
     words_in,
     words_of,
 )
-from interlock.core.voting import Vote
 from tests.unit.builders import FINANCE, LEGAL, NOW, any_text, json_values, requested
 
 SECRETIVE = ToolSpec("pay", "write", secret=("key", "/cards/*/number"))

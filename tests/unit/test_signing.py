@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 from interlock.app.checkpoint_signing import Ed25519Signer, distrust, genuine, load_signer, make_key, read_public_key
 from interlock.config.load import load_settings
 from interlock.core.errors import Misconfigured
-from interlock.core.heads import SignedHead, fingerprint, sign
-from interlock.core.ledger import Head
+from interlock.core.ledger.chain import Head
+from interlock.core.ledger.checkpoint import SignedHead, fingerprint, sign
 
 HEAD = Head("default", 3, "a" * 64, 9)
 SIGNER, STRANGER = (Ed25519Signer(Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32)) for n in (1, 2))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import interlock.policy.templates
 from interlock.core.call import ToolSpec, propose
-from interlock.core.claims import judge
 from interlock.core.errors import NotFound
-from interlock.core.policy import HALF_TIME, Ask, Defaults, People, Policy, Verdict
+from interlock.core.policy.claims import judge
+from interlock.core.policy.policy import HALF_TIME, Ask, Defaults, People, Policy, Verdict
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import Names, load_policy
 from interlock.policy.templates import NAMES, summary, template

@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.core import thread as threads
-from interlock.core.confirmation import Confirmation
-from interlock.core.errors import Conflict, Error, InvalidRequest, LeaseLost
-from interlock.core.thread import (
+from interlock.core.chat import thread as threads
+from interlock.core.chat.thread import (
     MAX_TEXT,
     MAX_TITLE,
     PREFIX,
     STRUCTURE,
     TRANSITIONS,
+    Confirmation,
     Move,
     New,
     Place,
@@ -21,6 +20,7 @@ from interlock.core.thread import (
     events_of,
     open_thread,
 )
+from interlock.core.errors import Conflict, Error, InvalidRequest, LeaseLost
 from tests.unit.builders import NOW, at
 
 LEASE = 30

@@ -16,8 +16,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from interlock.core import errors, execution
-from interlock.core.approval import (
+from interlock.core import errors
+from interlock.core.approval import execute
+from interlock.core.approval.approval import (
     FINAL,
     STATUSES,
     TRANSITIONS,
@@ -29,16 +30,16 @@ from interlock.core.approval import (
     resolve_unknown,
     undo,
 )
+from interlock.core.approval.execute import abandon, finish, lapse, lose, renew, start
+from interlock.core.approval.propose import allow, request
+from interlock.core.approval.timers import tick
+from interlock.core.approval.vote import quorum
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import KINDS, Approve, Decision, Edit, Reject, Respond, Reviewer, Seen
 from interlock.core.errors import Error
-from interlock.core.event import Change, Moment, Payload, Stored
-from interlock.core.execution import abandon, finish, lapse, lose, renew, start
-from interlock.core.ledger import Entry, Head, Verifier, seal
-from interlock.core.policy import Allow, Ask, Rung, Stage
-from interlock.core.request import allow, request
-from interlock.core.routing import tick
-from interlock.core.voting import quorum
+from interlock.core.ledger.chain import Entry, Head, Verifier, seal
+from interlock.core.ledger.event import Change, Moment, Payload, Stored
+from interlock.core.policy.policy import Allow, Ask, Rung, Stage
 from tests.properties import examples
 from tests.unit.builders import (
     ADMIN,
@@ -431,7 +432,7 @@ class Life(RuleBasedStateMachine):
         if digest(data) != row.approval.args_sha256:
             forged = Stored(row.approval, Payload(args=data))
             with pytest.raises((errors.BindingBroken, errors.Expired)):
-                kept(execution.start(forged, "r1", LEASE, "", Moment(self.now), runner_is_dead=False))
+                kept(execute.start(forged, "r1", LEASE, "", Moment(self.now), runner_is_dead=False))
 
     @status_in("running")
     @rule(fence=st.integers(0, 3))
@@ -501,7 +502,7 @@ EXAMPLES = examples(500, stateful_step_count=30)
 # R46, R47, R48, R49
 def test_random_lives_keep_the_laws() -> None:
     seen: Counter[str] = Counter()
-    run_state_machine_as_test(lambda: Life(seen, execution.start), settings=EXAMPLES)
+    run_state_machine_as_test(lambda: Life(seen, execute.start), settings=EXAMPLES)
     wanted = {"approved", "rejected", "expired", "edited", "voted", "started", "succeeded", "lost", "finished_late"}
     assert wanted <= set(seen), f"never seen: {wanted - set(seen)}"
 
@@ -509,7 +510,7 @@ def test_random_lives_keep_the_laws() -> None:
 def started_again(row: Stored, runner: str, lease: int, spec: str, moment: Moment, **_: bool) -> Change[Approval]:
     """Takes every running call for an idempotent one."""
     if row.approval.status != "running":
-        return execution.start(row, runner, lease, spec, moment, runner_is_dead=False)
+        return execute.start(row, runner, lease, spec, moment, runner_is_dead=False)
     fence = row.approval.fence + 1
     return Change(replace(row.approval, fence=fence, version=row.approval.version + 1))
 
@@ -518,7 +519,7 @@ def started_unasked(row: Stored, runner: str, lease: int, spec: str, moment: Mom
     """Takes a pending call for an approved one."""
     asked = replace(row.approval, status="approved", start_by=moment.now + 1)
     approval = asked if row.approval.status == "pending" else row.approval
-    return execution.start(Stored(approval, row.payload), runner, lease, spec, moment, runner_is_dead=False)
+    return execute.start(Stored(approval, row.payload), runner, lease, spec, moment, runner_is_dead=False)
 
 
 # the red control: the same lives with a broken start

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from interlock.core.identity import Key
-from interlock.core.policy import Policy, Rule
-from interlock.core.unbound import unbound_keys
+from interlock.core.policy.claims import unbound_keys
+from interlock.core.policy.policy import Policy, Rule
 
 FREE = Key("ilk_a", "default", "bot", "agent", "", "ada", 0)
 BOUND = replace(FREE, agents=("office",), requester="none")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlock.core.approval import Approval, decide, delegate
+from interlock.core.approval.approval import Approval, decide, delegate
+from interlock.core.approval.vote import Delegation, may_end, open_stage, quorum, seat, stricter, stricter_verdict
 from interlock.core.decision import KINDS, Reviewer
 from interlock.core.errors import Forbidden
-from interlock.core.policy import Allow, Ask, Deny, People, Rung, Stage, Verdict
-from interlock.core.voting import Delegation, may_end, open_stage, quorum, seat, stricter, stricter_verdict
+from interlock.core.policy.policy import Allow, Ask, Deny, People, Rung, Stage, Verdict
 from tests.properties import examples
 from tests.unit.builders import (
     ADMIN,

@@ -12,9 +12,9 @@ from interlock.app.workspaces import Workspaces
 from interlock.cli.doctor.channels import reaching, workspaces
 from interlock.config.load import load_settings
 from interlock.config.models import Channel, Escalation, Routing, Settings, WorkspaceSettings
-from interlock.core.delivery import Way, trial_of
 from interlock.core.errors import Misconfigured
-from interlock.core.policy import Policy
+from interlock.core.notify.delivery import Way, trial_of
+from interlock.core.policy.policy import Policy
 from interlock.core.ports import User
 from interlock.notify.service import Reach, reach_of
 from interlock.notify.workspace_channels import reaching_of

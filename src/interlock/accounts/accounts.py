@@ -16,9 +16,7 @@ from interlock.accounts import codes, keys, members
 from interlock.accounts.leaving import UserChange
 from interlock.accounts.lookups import Found, Lookups, network, no_key, of_key, of_session
 from interlock.accounts.passwords import Hashing, check_password, hash_password, is_password
-from interlock.core.attempts import Attempts
 from interlock.core.errors import Error, InvalidRequest, TooManyRequests, Unauthenticated
-from interlock.core.event import TIME, Event
 from interlock.core.identity import (
     ADMIN,
     AGENT,
@@ -33,8 +31,10 @@ from interlock.core.identity import (
     check_workspace,
     is_name,
 )
-from interlock.core.policy import People
+from interlock.core.ledger.event import TIME, Event
+from interlock.core.policy.policy import People
 from interlock.core.ports import AccountStore, Book, Clock, Trace, User
+from interlock.core.rate_limit import Attempts
 from interlock.core.removal import RemovalEffects
 
 T = TypeVar("T")

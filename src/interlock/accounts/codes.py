@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from interlock.accounts.members import New, enter
 from interlock.core.errors import Unauthenticated
-from interlock.core.event import TIME, Event
 from interlock.core.identity import Link
+from interlock.core.ledger.event import TIME, Event
 from interlock.core.ports import Book, User
 
 DIGITS = 8

@@ -7,8 +7,6 @@ from difflib import get_close_matches
 from shlex import quote
 
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Unauthenticated
-from interlock.core.event import Event
-from interlock.core.expected_tables import key_sha256, user_changed
 from interlock.core.identity import (
     AGENT,
     ANY_REQUESTER,
@@ -21,6 +19,8 @@ from interlock.core.identity import (
     check_role,
     lesser,
 )
+from interlock.core.ledger.event import Event
+from interlock.core.ledger.expected_tables import key_sha256, user_changed
 from interlock.core.names import differs_only_in_case
 from interlock.core.ports import Book, User
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from interlock.accounts import keys
 from interlock.core import grant as grants
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.decision import Reviewer
-from interlock.core.event import Change, Event, Moment
 from interlock.core.grant import Grant
 from interlock.core.identity import ADMIN
+from interlock.core.ledger.event import Change, Event, Moment
 from interlock.core.ports import Book, User
 from interlock.core.removal import RemovalEffects, Standing, outlives, withdraw, without
 

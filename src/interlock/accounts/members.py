@@ -9,10 +9,10 @@ from typing import Any
 from interlock.accounts import keys, leaving
 from interlock.accounts.leaving import UserChange
 from interlock.core.errors import Conflict, InvalidRequest, NotFound, Stale, Unauthenticated
-from interlock.core.event import TIME, Event
-from interlock.core.expected_tables import user_changed
 from interlock.core.identity import ADMIN, Link, Session, check_person_name
-from interlock.core.policy import People
+from interlock.core.ledger.event import TIME, Event
+from interlock.core.ledger.expected_tables import user_changed
+from interlock.core.policy.policy import People
 from interlock.core.ports import Book, User
 from interlock.core.removal import RemovalEffects, Standing
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from interlock.app.row_check import SPOKEN, RowCheck
-from interlock.core.expected_tables import ExpectedTables
-from interlock.core.gaps import Gaps, Taken
-from interlock.core.laws import Fault
-from interlock.core.ledger import Head, Verifier
+from interlock.core.ledger.chain import Head, Verifier
+from interlock.core.ledger.erasure import Gaps, Taken
+from interlock.core.ledger.expected_tables import ExpectedTables
+from interlock.core.ledger.invariants import Fault
 from interlock.core.ports import Query, Store
 
 GLANCE = 100  # approvals

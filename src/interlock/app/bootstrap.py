@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.app.gate import LOOK_AGAIN, Gate
 from interlock.core.errors import Misconfigured
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.core.ports import Clock, PolicyVersion, User
 from interlock.policy.conditions import compile_condition
 from interlock.runtime.faults import Point

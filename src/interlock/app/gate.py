@@ -13,28 +13,30 @@ from typing import assert_never, cast
 
 from interlock.app.grant_cover import Held, Unheld, covering, held_of
 from interlock.app.stops import Basis, Stops
-from interlock.core import claims, conversation, execution, freeze, request
-from interlock.core.approval import Approval, cancel
+from interlock.core import freeze
+from interlock.core._fast import but
+from interlock.core.approval import discussion, execute, propose
+from interlock.core.approval.approval import Approval, cancel
+from interlock.core.approval.discussion import Question
+from interlock.core.approval.edit import error_of, findings_of
+from interlock.core.approval.execute import LateReport
+from interlock.core.approval.propose import Proposal
+from interlock.core.approval.timers import tick
 from interlock.core.call import ANYBODY, Args, Shown, ToolCall, ToolSpec, redact
 from interlock.core.canonical import read
 from interlock.core.card import Finding
-from interlock.core.changing import but
-from interlock.core.claims import Fill, Judgement
-from interlock.core.conversation import Question
+from interlock.core.chat.thread import is_thread
 from interlock.core.declared import findings_in, kept_preview, sentence_of
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound, Problem, Stale
-from interlock.core.event import Change, Moment, Payload, Stored
-from interlock.core.execution import LateReport
 from interlock.core.freeze import Freeze
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.event import Change, Moment, Payload, Stored
 from interlock.core.masking import masked
-from interlock.core.misfit import error_of, findings_of
 from interlock.core.outcome import Outcome, Proceed, Refused, Waiting, outcome_of
-from interlock.core.policy import Allow, Ask, Deny, Policy, Verdict
+from interlock.core.policy import claims
+from interlock.core.policy.claims import Fill, Judgement
+from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Verdict
 from interlock.core.ports import Begin, BeginStep, Clock, Conditions, Grants, IsDead, Store, Validator
-from interlock.core.request import Proposal
-from interlock.core.routing import tick
-from interlock.core.thread import is_thread
 from interlock.runtime.offload import LARGE
 
 TOOLS = 1_000  # of whose grants the conditions are known
@@ -179,7 +181,7 @@ class Gate:
                 await watch.changed(max(pause, 0.001))
 
     async def start(
-        self, workspace: str, approval_id: str, runner: str, lease: int = execution.DEFAULT_LEASE, spec_sha256: str = ""
+        self, workspace: str, approval_id: str, runner: str, lease: int = execute.DEFAULT_LEASE, spec_sha256: str = ""
     ) -> Execution:
         """One winner; everybody else is told why not. What is frozen or denied now does not start."""
         work = partial(self._start, workspace, approval_id, runner, lease, spec_sha256)
@@ -194,15 +196,13 @@ class Gate:
             self._own(stored.approval)
             dead = stored.approval.status == "running" and self._is_dead(stored.approval.runner)
             stopped = self.stops.at_start(stored.approval, runner, freezes, judged)
-            return execution.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, stopped=stopped)
+            return execute.start(stored, runner, lease, spec_sha256, moment, runner_is_dead=dead, stopped=stopped)
 
         return await self._store.transition_stored(workspace, approval_id, step)
 
-    async def renew(
-        self, workspace: str, approval_id: str, fence: int, lease: int = execution.DEFAULT_LEASE
-    ) -> Approval:
+    async def renew(self, workspace: str, approval_id: str, fence: int, lease: int = execute.DEFAULT_LEASE) -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execution.renew(self._own(approval), fence, lease, moment)
+            workspace, approval_id, lambda approval, moment: execute.renew(self._own(approval), fence, lease, moment)
         )
 
     async def finish(self, workspace: str, approval_id: str, fence: int, *, ok: bool, payload: Payload) -> Approval:
@@ -225,7 +225,7 @@ class Gate:
         late: Callable[[LateReport], bool],
     ) -> Approval:
         def step(approval: Approval, moment: Moment, report: Payload = payload) -> Change[Approval]:
-            return execution.finish(self._own(approval), fence, report, moment, ok=ok, late=late)
+            return execute.finish(self._own(approval), fence, report, moment, ok=ok, late=late)
 
         if not self._masks_reports:
             return await self._store.transition(workspace, approval_id, step)
@@ -239,18 +239,18 @@ class Gate:
         timeline = await self._store.timeline(workspace, approval_id)
         told = [entry for entry in timeline if entry.kind == "finished_late"]
         known = [(json.loads(each.data)["fence"], json.loads(each.content or "{}")) for each in told]
-        return lambda report: len(known) < execution.MAX_LATE and (report.fence, report.content) not in known
+        return lambda report: len(known) < execute.MAX_LATE and (report.fence, report.content) not in known
 
     async def abandon(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The runner was interrupted inside the tool and says so: nobody knows how far it came."""
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execution.abandon(self._own(approval), fence, moment)
+            workspace, approval_id, lambda approval, moment: execute.abandon(self._own(approval), fence, moment)
         )
 
     async def admit(self, workspace: str, approval_id: str, fence: int) -> Approval:
         """The tool itself does not know whether it took effect: a person has to look."""
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: execution.admit(self._own(approval), fence, moment)
+            workspace, approval_id, lambda approval, moment: execute.admit(self._own(approval), fence, moment)
         )
 
     async def cancel(self, workspace: str, approval_id: str, actor: str, reason: str = "") -> Approval:
@@ -270,16 +270,16 @@ class Gate:
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, moment: conversation.reply(self._own(approval), number, text, actor, moment),
+            lambda approval, moment: discussion.reply(self._own(approval), number, text, actor, moment),
         )
 
     async def remark(self, workspace: str, approval_id: str, text: str, actor: str) -> Approval:
         said = [each for each in await self._store.timeline(workspace, approval_id) if each.kind == "commented"]
-        conversation.check_remarks(sum(each.actor == actor for each in said), approval_id)
+        discussion.check_remarks(sum(each.actor == actor for each in said), approval_id)
         return await self._store.transition(
             workspace,
             approval_id,
-            lambda approval, moment: conversation.remark(self._own(approval), text, actor, moment),
+            lambda approval, moment: discussion.remark(self._own(approval), text, actor, moment),
         )
 
     async def known(self, workspace: str, run_id: str, call_id: str) -> Approval | None:
@@ -296,7 +296,7 @@ class Gate:
         known = await self._store.find(call.workspace, call.run_id, call.call_id)
         if known is None:
             return None
-        request.same_call(known.approval, call, given)
+        propose.same_call(known.approval, call, given)
         return await self._settle(known)
 
     def _check_question(self, asked: Args) -> None:
@@ -313,7 +313,7 @@ class Gate:
         """What asks or is allowed is looked for again inside its transaction; all else is looked for here."""
         verdict = judged.verdict
         basis = self._basis or self.stops.basis(self.policy)  # what gave it, whatever is in force by the end
-        request.check_id(given)
+        propose.check_id(given)
         misfits = self._validate(spec.schema, call.value) if spec.schema is not None else ()
         if misfits or spec.preview is not None or isinstance(verdict, Deny):
             known = await self._known(call, given)
@@ -326,11 +326,11 @@ class Gate:
         proposal = (await self._proposal(call, spec, verdict, given, misfits))._replace(effects=judged.effects)
         match verdict:
             case Deny():
-                await self._store.deny(call.workspace, request.deny(proposal, verdict).events, spec)
+                await self._store.deny(call.workspace, propose.deny(proposal, verdict).events, spec)
                 refused = Refused(verdict.reason, "denied", args_sha256=proposal.shown.sha256)
                 return _warned(refused, judged.warnings)
             case Allow():
-                return await self._begin(proposal, lambda moment, _: request.allow(proposal, verdict, moment), basis)
+                return await self._begin(proposal, lambda moment, _: propose.allow(proposal, verdict, moment), basis)
             case Ask():
                 terms = replace(verdict, notes=(*verdict.notes, *judged.warnings)) if judged.warnings else verdict
                 outcome = await self._begin_asked(proposal, terms, judged, basis)
@@ -362,7 +362,7 @@ class Gate:
         now = self._clock()
         approval = self.stops.deferred(stored.approval, now)
         dead = approval.status == "running" and self._is_dead(approval.runner)
-        if dead and execution.may_repeat(approval, now):
+        if dead and execute.may_repeat(approval, now):
             again = Proceed(stored.payload.args or b"{}", approval.id, approval.args_sha256)
             return self.stops.unless_frozen(again, approval)
         overdue = approval.status == "pending" and now >= approval.expires_at
@@ -390,8 +390,8 @@ class Gate:
             doubted = proposal.alarms or moment.behind or proposal.call.doubt
             found = None if doubted else covering(proposal, terms, judged, grants(), held, moment)
             if found is None:
-                return request.request(proposal, terms, moment)
-            return request.allow_by_grant(proposal, terms, found, moment)
+                return propose.request(proposal, terms, moment)
+            return propose.allow_by_grant(proposal, terms, found, moment)
 
         return step
 

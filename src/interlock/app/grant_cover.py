@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from interlock.core import grant
-from interlock.core.budget import Amounts
-from interlock.core.claims import Judgement
+from interlock.core.approval.propose import Proposal
 from interlock.core.errors import Stale
-from interlock.core.event import Moment
-from interlock.core.grant import Grant
-from interlock.core.policy import SHORT, Ask
+from interlock.core.grant import Amounts, Grant
+from interlock.core.ledger.event import Moment
+from interlock.core.policy.claims import Judgement
+from interlock.core.policy.policy import SHORT, Ask
 from interlock.core.ports import Conditions
-from interlock.core.request import Proposal
 
 Held = Mapping[str, bool]  # whether the conditions of grants hold for a call, by their text
 

@@ -11,28 +11,27 @@ from functools import partial
 from typing import cast
 
 from interlock.app.stops import Specs, Stops, denial, no_specs
-from interlock.core import approval as approvals
-from interlock.core import conversation
 from interlock.core import grant as grants
-from interlock.core.approval import Approval, Edited
-from interlock.core.attempts import Attempts
+from interlock.core.approval import approval as approvals
+from interlock.core.approval import discussion
+from interlock.core.approval.approval import Approval, Edited
+from interlock.core.approval.edit import changes_of, findings_of
+from interlock.core.approval.vote import Delegation
 from interlock.core.call import QUESTION, Args, Shown, ToolSpec, redact, restore
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Card, make_card, risk_of
 from interlock.core.decision import Approve, Decision, Edit, Respond, Reviewer
 from interlock.core.declared import findings_in, sentence_of, words_of
-from interlock.core.edits import changes_of
-from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import TOO_LATE, Error, Forbidden, InvalidDecision, InvalidRequest, NotFound, Problem
-from interlock.core.event import Moment, Stored
 from interlock.core.grant import Grant, State
-from interlock.core.ledger import Entry
-from interlock.core.misfit import findings_of
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.event import Moment, Stored
 from interlock.core.names import fits
 from interlock.core.outcome import status_at
-from interlock.core.policy import Ask, Deny, People, Policy
+from interlock.core.policy.policy import Ask, Deny, People, Policy
 from interlock.core.ports import Clock, Conditions, Page, Query, Stats, Store, User, Validator
-from interlock.core.voting import Delegation
+from interlock.core.rate_limit import Attempts
 from interlock.runtime.offload import beside
 
 ERASED = "The content of this call was erased."
@@ -174,23 +173,23 @@ class Inbox:
 
     async def claim(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
         return await self._store.transition_by(
-            workspace, approval_id, reviewer, lambda approval, moment, who: conversation.claim(approval, who, moment)
+            workspace, approval_id, reviewer, lambda approval, moment, who: discussion.claim(approval, who, moment)
         )
 
     async def release(self, workspace: str, approval_id: str, reviewer: Reviewer) -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: conversation.release(approval, reviewer, moment)
+            workspace, approval_id, lambda approval, moment: discussion.release(approval, reviewer, moment)
         )
 
     async def comment(self, workspace: str, approval_id: str, text: str, reviewer: Reviewer) -> Approval:
         return await self._store.transition(
-            workspace, approval_id, lambda approval, _: conversation.comment(approval, text, reviewer)
+            workspace, approval_id, lambda approval, _: discussion.comment(approval, text, reviewer)
         )
 
     async def ask(self, workspace: str, approval_id: str, text: str, reviewer: Reviewer) -> Approval:
         """A question to the agent, which the approval's `asked` is the number of."""
         return await self._store.transition(
-            workspace, approval_id, lambda approval, moment: conversation.ask(approval, text, reviewer, moment)
+            workspace, approval_id, lambda approval, moment: discussion.ask(approval, text, reviewer, moment)
         )
 
     async def resolve_unknown(

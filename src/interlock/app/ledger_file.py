@@ -17,8 +17,8 @@ from typing import BinaryIO
 from interlock.app.audit import Progress, Report, head_at, report_of
 from interlock.core.canonical import parse, plain_json
 from interlock.core.errors import Conflict, InvalidRequest, Misconfigured
-from interlock.core.heads import SignedHead, read_head
-from interlock.core.ledger import UNREADABLE, Entry, Head, Verifier, skeleton
+from interlock.core.ledger.chain import UNREADABLE, Entry, Head, Verifier, skeleton
+from interlock.core.ledger.checkpoint import SignedHead, read_head
 from interlock.core.ports import Store
 
 FORMAT = "interlock-ledger"

@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import caller_of
 from interlock.core.canonical import digest
 from interlock.core.card import as_written
-from interlock.core.event import Payload, Stored
-from interlock.core.expected import Difference, Expected
-from interlock.core.expected_tables import TABLES, ExpectedTables
-from interlock.core.gaps import Gaps
-from interlock.core.laws import Fault
-from interlock.core.ledger import UNREADABLE, Entry
+from interlock.core.ledger.chain import UNREADABLE, Entry
+from interlock.core.ledger.erasure import Gaps
+from interlock.core.ledger.event import Payload, Stored
+from interlock.core.ledger.expected_rows import Difference, Expected
+from interlock.core.ledger.expected_tables import TABLES, ExpectedTables
+from interlock.core.ledger.invariants import Fault
 from interlock.core.names import fold
 from interlock.core.ports import CheckedPage, Checking
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from interlock.app.gate import uuid7
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.event import Change, Moment
+from interlock.core.ledger.event import Change, Moment
 from interlock.core.ports import Clock, IsDead, Store
 from interlock.core.run import Run, close_run, leave_run, open_run, renew_run, resume_run
 

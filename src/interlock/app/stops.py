@@ -10,16 +10,16 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from interlock.core import freeze
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.claims import judge_stored
 from interlock.core.errors import DeniedNow, Frozen, Stale
-from interlock.core.event import Moment
 from interlock.core.freeze import ANY, Freeze, ReadEntries, target_of, target_of_call
+from interlock.core.ledger.event import Moment
 from interlock.core.names import fold
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pins import Pins
-from interlock.core.policy import Deny, Policy, Verdict
+from interlock.core.policy.claims import judge_stored
+from interlock.core.policy.policy import Deny, Policy, Verdict
 from interlock.core.ports import Page, Store
 
 KEPT = 10_000  # calls that are known to have been judged

@@ -22,7 +22,7 @@ from interlock.core.pins import (
     named_by,
     pinned,
 )
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.core.ports import SeenTool, Store, UsedTool
 
 Standing = Literal["registered", "pinned", "declared"]

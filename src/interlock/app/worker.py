@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.timers import tick
 from interlock.core.errors import Conflict, Error, NotFound
-from interlock.core.event import Change, Moment
+from interlock.core.ledger.event import Change, Moment
 from interlock.core.ports import Clock, IsDead, Store
-from interlock.core.routing import tick
 
 BATCH = 100
 LOOK_EVERY = 1.0  # seconds between looks for dead runners and for rows that other processes made

@@ -17,7 +17,7 @@ from interlock.core.decision import Reviewer
 from interlock.core.errors import Misconfigured, StoreUnavailable
 from interlock.core.identity import AGENT, Principal
 from interlock.core.pins import Pin, Pins
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.core.ports import AgentVersion, PolicyVersion, Store, Trace, User
 from interlock.policy.conditions import compile_condition
 from interlock.policy.file import Loaded, load_policy

@@ -21,10 +21,10 @@ from interlock.chat.tool import Kit
 from interlock.chat.tool_registry import Source, Toolbox
 from interlock.chat.turn import OpenModel, Parts
 from interlock.config.models import DEFAULT_WORKSPACE, Agent, Settings
+from interlock.core.chat.prompt import Model
+from interlock.core.chat.thread import Thread
 from interlock.core.errors import Misconfigured
 from interlock.core.ports import Records
-from interlock.core.prompt import Model
-from interlock.core.thread import Thread
 from interlock.runtime.json_schema import check_schema
 from interlock.runtime.process_identity import is_dead, this_runner
 from interlock.storage.store import SqlStore

@@ -18,6 +18,8 @@ from interlock.chat.tool_registry import Selection
 from interlock.config.agents import AGENT
 from interlock.core.call import QUESTION, Args, ToolCall, propose, secret_texts
 from interlock.core.canonical import canonical, parse, read
+from interlock.core.chat.thread import New
+from interlock.core.chat.transcript import Call
 from interlock.core.errors import (
     BindingBroken,
     Conflict,
@@ -30,11 +32,9 @@ from interlock.core.errors import (
     StoreUnavailable,
     ToolFailed,
 )
-from interlock.core.event import Payload
-from interlock.core.log import Call
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.core.ports import Clock
-from interlock.core.thread import New
 from interlock.runtime.json_schema import validate
 
 TOOL_LEASE = 60_000  # milliseconds: of a tool that runs, renewed while it does

@@ -11,15 +11,14 @@ from interlock.chat.agents import Desk
 from interlock.chat.thread_lease import Held
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import canonical, digest
-from interlock.core.claims import judge
-from interlock.core.confirmation import Confirmation
+from interlock.core.chat.thread import Confirmation, New
+from interlock.core.chat.transcript import Call
 from interlock.core.decision import Approve, Reviewer, Seen
 from interlock.core.errors import Conflict, Error
-from interlock.core.log import Call
 from interlock.core.outcome import Outcome, Waiting
-from interlock.core.policy import Ask
+from interlock.core.policy.claims import judge
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import Clock
-from interlock.core.thread import New
 
 CONFIRMED = "confirmed"
 HOW = (

@@ -10,11 +10,11 @@ from functools import partial
 from interlock.chat.agents import Desk
 from interlock.chat.thread_lease import Held
 from interlock.chat.turn import Parts, Turn
-from interlock.core import thread as threads
+from interlock.core.chat import thread as threads
+from interlock.core.chat.thread import New
 from interlock.core.errors import Conflict, Error, LeaseLost, NotFound, StoreUnavailable
-from interlock.core.event import TIME, Moment
+from interlock.core.ledger.event import TIME, Moment
 from interlock.core.ports import IsDead, Watch
-from interlock.core.thread import New
 from interlock.storage.engine.transaction import DUE
 
 AT_ONCE = 100  # threads that one process advances at the same time

@@ -26,8 +26,8 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from interlock.chat.providers import as_failure
+from interlock.core.chat.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
 from interlock.core.errors import ModelFailed
-from interlock.core.prompt import Delta, Message, Offer, Prompt, Replied, Result, Said, Wish
 
 CUT = "The answer of {model} broke off. It can be tried again."
 TOO_LONG = "The answer of {model} reached its limit within a call. Ask for less at once, or raise max_tokens."

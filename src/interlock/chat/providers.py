@@ -10,8 +10,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, get_args
 
 from interlock.config.yaml import nearest
+from interlock.core.chat.prompt import Delta, Prompt, Replied
 from interlock.core.errors import Misconfigured
-from interlock.core.prompt import Delta, Prompt, Replied
 
 if TYPE_CHECKING:
     from pydantic_ai.providers import Provider

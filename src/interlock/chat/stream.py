@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from interlock.chat.drafts import Drafts
+from interlock.core.chat.thread import Line, Thread
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Clock
-from interlock.core.thread import Line, Thread
 from interlock.storage.tables.threads import ENDS_DRAFT, NO_END, Draft, SqlThreads
 
 ELSEWHERE = 0.2  # seconds between looks at what a model says in another process

@@ -9,12 +9,12 @@ from uuid import NAMESPACE_OID, uuid5
 from interlock.chat.results import Edit, with_edit
 from interlock.chat.thread_lease import Held
 from interlock.config.agents import AGENT
-from interlock.core import thread as threads
 from interlock.core.call import Args
+from interlock.core.chat import thread as threads
+from interlock.core.chat.thread import New, Place, Thread
+from interlock.core.chat.transcript import Call, last_text, story_of
 from interlock.core.errors import NotFound, ToolFailed
-from interlock.core.log import Call, last_text, story_of
 from interlock.core.outcome import Waiting
-from interlock.core.thread import New, Place, Thread
 from interlock.storage.tables.threads import SqlThreads
 
 DEEPEST = 5

@@ -7,11 +7,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from interlock.core import thread as threads
-from interlock.core.confirmation import Confirmation
+from interlock.core.chat import thread as threads
+from interlock.core.chat.thread import Confirmation, Line, Move, New, Thread
 from interlock.core.errors import Error, LeaseLost
-from interlock.core.event import Moment
-from interlock.core.thread import Line, Move, New, Thread
+from interlock.core.ledger.event import Moment
 from interlock.storage.tables.threads import Also, SqlThreads, Step
 
 LEASE = 30_000  # milliseconds

@@ -13,12 +13,12 @@ from interlock.app.gate import uuid7
 from interlock.chat.agents import ASSISTANT, Agents, Desk
 from interlock.chat.calls import REASONS
 from interlock.chat.subagents import Children
-from interlock.core import thread as threads
+from interlock.core.chat import thread as threads
+from interlock.core.chat.thread import Line, Move, Thread
 from interlock.core.errors import Conflict, Expired, NotFound
-from interlock.core.event import Moment
 from interlock.core.identity import ADMIN, Principal
+from interlock.core.ledger.event import Moment
 from interlock.core.ports import Clock, Query
-from interlock.core.thread import Line, Move, Thread
 from interlock.storage.tables.idempotency import Kept, Place
 from interlock.storage.tables.threads import NO_END, NO_THREAD, SqlThreads
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.call import Args, ToolSpec
+from interlock.core.chat.prompt import Offer
 from interlock.core.ports import Documents, Records
-from interlock.core.prompt import Offer
 
 if TYPE_CHECKING:
     import httpx2

@@ -18,15 +18,15 @@ from interlock.chat.thread_lease import LEASE, Held
 from interlock.chat.tool_registry import Toolbox
 from interlock.config.agents import limits_of
 from interlock.config.models import Agent
+from interlock.core.chat.next_step import CallModel, Done, Handle, next_step
+from interlock.core.chat.prompt import Delta, Model, Prompt, Replied, Said, Wish, distinct
+from interlock.core.chat.thread import New
+from interlock.core.chat.transcript import Call, messages_of
 from interlock.core.decision import MAX_MESSAGE
 from interlock.core.errors import Error, InvalidRequest, LeaseLost, Misconfigured, ModelFailed, NotFound
-from interlock.core.event import TIME
-from interlock.core.log import Call, messages_of
+from interlock.core.ledger.event import TIME
 from interlock.core.outcome import Waiting
 from interlock.core.ports import Clock, Watch
-from interlock.core.prompt import Delta, Model, Prompt, Replied, Said, Wish, distinct
-from interlock.core.run import CallModel, Done, Handle, next_step
-from interlock.core.thread import New
 from interlock.storage.tables.threads import SqlThreads
 
 LOOK_EVERY = 1.0  # seconds between looks for what other processes left

@@ -13,11 +13,11 @@ from rich.text import Text
 
 from interlock.app.inbox import View
 from interlock.cli.output import clock_time, grid, short, short_id, span
-from interlock.core.approval import Approval, Decided
+from interlock.core.approval.approval import Approval, Decided
+from interlock.core.approval.vote import quorum
 from interlock.core.card import Card, Field, Finding, head_and_tail, visible
-from interlock.core.event import Payload
-from interlock.core.ledger import Entry
-from interlock.core.voting import quorum
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.event import Payload
 from interlock.presenters.approval import content_of, seats
 from interlock.presenters.text import counted, needs
 from interlock.runtime.durations import rfc3339

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, cast
 from interlock.config.models import Agent, Free
 from interlock.config.yaml import Fields, Item, Reader, nearest, plain, typed
 from interlock.core import names
+from interlock.core.chat.next_step import DEFAULT_LIMITS, Limits
 from interlock.core.errors import InvalidRequest, Problem
-from interlock.core.run import DEFAULT_LIMITS, Limits
 from interlock.runtime.durations import parse_duration, show_duration
 
 KEYS = tuple(field.name for field in dataclass_fields(Agent))

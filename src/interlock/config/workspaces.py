@@ -20,7 +20,7 @@ from interlock.config.yaml import Fields, Reader, plain
 from interlock.core.call import PRIORITIES
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import check_workspace
-from interlock.core.routes import PLACE
+from interlock.core.notify.routing import PLACE
 
 KEYS = tuple(each.name for each in dataclass_fields(WorkspaceSettings))
 

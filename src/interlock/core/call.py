@@ -12,10 +12,10 @@ from operator import is_not
 from typing import Any, Literal, NamedTuple, cast, get_args
 from unicodedata import category
 
+from interlock.core._fast import but, made
 from interlock.core.canonical import canonical, canonical_args, digest, plain_json, read
-from interlock.core.changing import but, made
-from interlock.core.effort import Effort
 from interlock.core.errors import InvalidRequest, Problem
+from interlock.core.policy.condition_budget import Effort
 
 Args = Mapping[str, object]
 Effect = Literal["read", "write", "destructive"]

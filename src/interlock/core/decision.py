@@ -10,7 +10,7 @@ from interlock.core.canonical import canonical, canonical_args
 from interlock.core.errors import InvalidDecision, InvalidRequest, Problem
 
 if TYPE_CHECKING:
-    from interlock.core.voting import Delegation
+    from interlock.core.approval.vote import Delegation
 
 Kind = Literal["approve", "edit", "respond", "reject"]
 KINDS: tuple[str, ...] = ("approve", "edit", "respond", "reject")

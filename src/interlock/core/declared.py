@@ -16,7 +16,7 @@ from unicodedata import category
 from interlock.core.call import Args, Shown, ToolSpec
 from interlock.core.canonical import canonical, read
 from interlock.core.card import Finding, find, head_and_tail, visible
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.masking import masked_text
 
 MAX_ARGUMENTS = 8  # of a sentence; the card below it has all of them

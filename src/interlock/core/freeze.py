@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, assert_never, get_args
 
-from interlock.core.approval import Approval
+from interlock.core._fast import moved
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.execute import ATTEMPT
 from interlock.core.call import MAX_NAME, ToolCall, caller_of
-from interlock.core.changing import moved
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Frozen, InvalidRequest
-from interlock.core.event import TIME, Change, Event, Moment
-from interlock.core.execution import ATTEMPT
+from interlock.core.ledger.event import TIME, Change, Event, Moment
 from interlock.core.names import fits, fold, fold_pattern
 
 Scope = Literal["workspace", "agent", "key", "tool"]

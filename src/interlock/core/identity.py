@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
+from typing import NamedTuple
 
 from interlock.core.call import MAX_NAME, MAX_NAMES
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
-from interlock.core.errors import Forbidden, InvalidRequest, RecentSignInRequired
-from interlock.core.event import TIME
+from interlock.core.errors import Forbidden, InvalidRequest, NotFound, RecentSignInRequired
+from interlock.core.ledger.event import TIME
 
 AGENT = "agent"
 ADMIN = "admin"
@@ -276,3 +281,36 @@ def _rank(role: str) -> int:
 def _shown(text: str) -> str:
     """A message holds no more of what was given than a name could have."""
     return visible(text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…")
+
+
+LIVES = 15 * 60_000  # milliseconds
+MAX_TOKEN = 2_000
+
+
+class Claim(NamedTuple):
+    """Whoever was given it is `outside` for the channel, until then."""
+
+    channel: str
+    outside: str
+    expires_at: int
+
+
+def signed(key: bytes, workspace: str, claim: Claim) -> str:
+    body = urlsafe_b64encode(json.dumps(claim, separators=(",", ":")).encode()).decode().rstrip("=")
+    return f"{body}.{_proof(key, workspace, body)}"
+
+
+def read(key: bytes, workspace: str, token: str, now: int) -> Claim:
+    """Raises NotFound for whatever is not a link of ours that still holds."""
+    refusal = NotFound("This link does not hold any more. Ask for a new one where you got it.")
+    body, _, proof = token.partition(".")
+    if len(token) > MAX_TOKEN or not token.isascii() or not hmac.compare_digest(proof, _proof(key, workspace, body)):
+        raise refusal
+    claim = Claim(*json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+    if now >= claim.expires_at:
+        raise refusal
+    return claim
+
+
+def _proof(key: bytes, workspace: str, body: str) -> str:
+    return hmac.digest(hmac.digest(key, b"identities", sha256), f"{workspace}\n{body}".encode(), sha256).hex()

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 from interlock.core.canonical import canonical, read
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 
 MARK = "[hidden]"
 SHORTEST = 4  # characters of a secret that is looked for inside of texts; a shorter one has to be all of the text

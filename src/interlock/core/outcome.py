@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.execute import may_repeat
 from interlock.core.canonical import read
-from interlock.core.event import Payload
-from interlock.core.execution import may_repeat
+from interlock.core.ledger.event import Payload
 
 
 @dataclass(frozen=True, slots=True)

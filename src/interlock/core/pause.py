@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from interlock.core.chat.thread import is_thread
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.thread import is_thread
 
 MAX_STATE = 4 * 1024 * 1024
 MAX_BODY = MAX_STATE // 3 * 4 + 64 * 1024  # of a message that has a state in it, in base64

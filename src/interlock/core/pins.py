@@ -10,7 +10,7 @@ from interlock.core.call import ToolSpec, spec_of
 from interlock.core.canonical import canonical
 from interlock.core.errors import Conflict, InvalidRequest
 from interlock.core.names import looks_like, spelled, without_case
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 
 MAX_PINS = 10_000  # of a workspace: more would not be read, and their tools would run on their agents' word again
 MAX_DECLARED = 1_000  # definitions of one key that are noted of its reads; what it has more of is not listed

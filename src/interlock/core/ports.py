@@ -7,20 +7,20 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.propose import Proposal
 from interlock.core.call import ToolSpec
 from interlock.core.decision import Reviewer
-from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Problem
-from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import Key, Link, Session
-from interlock.core.ledger import Entry, Head
+from interlock.core.ledger.chain import Entry, Head
+from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.event import Change, Event, Moment, Stored
 from interlock.core.pins import Pin
-from interlock.core.policy import Condition, People
-from interlock.core.rehearsal import Recorded
-from interlock.core.request import Proposal
+from interlock.core.policy.analysis import Recorded
+from interlock.core.policy.policy import Condition, People
 from interlock.core.run import Run
 
 Clock = Callable[[], int]  # milliseconds since 1970, UTC

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from interlock.core import voting
-from interlock.core.approval import Approval, changed
-from interlock.core.changing import moved
-from interlock.core.event import Change
+from interlock.core._fast import moved
+from interlock.core.approval import vote as voting
+from interlock.core.approval.approval import Approval, changed
+from interlock.core.approval.vote import DECIDERS, Delegation, Vote
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser
-from interlock.core.policy import People
-from interlock.core.voting import DECIDERS, Delegation, Vote
+from interlock.core.ledger.event import Change
+from interlock.core.policy.policy import People
 
 
 class Standing(NamedTuple):

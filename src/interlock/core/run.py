@@ -1,18 +1,12 @@
-"""One agent execution that can pause: open while its program lives, resumed by the next one if that died.
-
-A thread is such an execution too. It keeps nothing but its log, and `next_step` says from that alone what comes next.
-"""
+"""One agent execution that can pause: open while its program lives, resumed by the next one if that died."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from interlock.core.errors import Conflict
-from interlock.core.event import Change, Event, Moment
-from interlock.core.log import Call, Story, story_of
-from interlock.core.thread import Line
+from interlock.core.ledger.event import Change, Event, Moment
 
 TRANSITIONS: Mapping[str, frozenset[str]] = {
     "": frozenset({"open"}),
@@ -62,83 +56,3 @@ def leave_run(run: Run, runner: str) -> Change[Run]:
     if run.status == "closed" or run.runner != runner:
         return Change(run)
     return Change(replace(run, lease_until=0))
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Of one message: turns of the model, tokens, and milliseconds that model and tools took together."""
-
-    turns: int = 30
-    tokens: int = 500_000
-    took: int = 900_000
-
-
-DEFAULT_LIMITS = Limits()
-
-
-class CallModel(NamedTuple):
-    """`attempt` counts from 1; not before this time, after a failure."""
-
-    attempt: int = 1
-    not_before: int = 0
-
-
-class Handle(NamedTuple):
-    """Calls that have no result yet: to ask the gate about, to start, and to wait for.
-
-    `given_up`: it was stopped, or something newer was said, so what has not started is withdrawn.
-    """
-
-    ask: tuple[Call, ...] = ()
-    start: tuple[Call, ...] = ()
-    wait: tuple[Call, ...] = ()
-    given_up: str = ""
-
-
-class Done(NamedTuple):
-    """The turn is over: done, stopped or limit; `reason` is for people."""
-
-    status: str
-    reason: str = ""
-
-
-class Rest(NamedTuple):
-    """Nothing to do until somebody says something."""
-
-
-Step = CallModel | Handle | Done | Rest
-
-
-def next_step(log: Sequence[Line], limits: Limits = DEFAULT_LIMITS) -> Step:
-    """What a thread needs next."""
-    story = story_of(log)
-    waiting = [call for call in story.calls.values() if not call.ended]
-    if waiting:
-        return _handle(waiting, story)
-    if story.over:
-        return Rest()
-    if story.stopped:
-        return Done("stopped", "Stopped.")
-    if story.replied and not story.calls and not story.unseen:
-        return Done("done")
-    reached = _reached(story, limits)
-    return Done("limit", reached) if reached else CallModel(story.attempts + 1, story.not_before)
-
-
-def _handle(waiting: Sequence[Call], story: Story) -> Handle:
-    fresh = tuple(call for call in waiting if not call.approval and not call.child)
-    start = tuple(call for call in waiting if call.decided == "approved" and not call.child)
-    wait = tuple(call for call in waiting if call not in fresh and call not in start)
-    given_up = "stopped" if story.stopped else ("said" if story.unseen else "")
-    return Handle(fresh, start, wait, given_up)
-
-
-def _reached(story: Story, limits: Limits) -> str:
-    more = "Send a message to go on."
-    if story.turns >= limits.turns:
-        return f"The limit of {limits.turns} model turns for one message is reached. {more}"
-    if story.tokens >= limits.tokens:
-        return f"The limit of {limits.tokens:,} tokens for one message is reached. {more}"
-    if story.took >= limits.took:
-        return f"The limit of {limits.took // 1000:,} seconds of work for one message is reached. {more}"
-    return ""

@@ -16,11 +16,11 @@ from itertools import islice
 from typing import cast
 from unicodedata import normalize
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import SECRET, Args, Subject
 from interlock.core.canonical import canonical, read
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Payload, Stored
+from interlock.core.ledger.event import Payload, Stored
 from interlock.core.ports import Query
 
 MARK = "§"  # not a letter, so no plain word has it; not ASCII, so no database takes it for a separator

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from interlock.core.confirmation import answer_to
-from interlock.core.prompt import Delta, Prompt, Replied, Result, Said, Wish
+from interlock.core.chat.prompt import Delta, Prompt, Replied, Result, Said, Wish
+from interlock.core.chat.thread import answer_to
 from interlock.demo.telling import open_question, tell
 
 NAME = "demo:scripted"

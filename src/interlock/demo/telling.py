@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from interlock.core.prompt import Message, Replied, Result, Wish
+from interlock.core.chat.prompt import Message, Replied, Result, Wish
 
 MOST = 12  # lines of a list
 LONGEST = 200  # characters of a value

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, runtime_checkable
 
 from interlock.core.call import PRIORITIES
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.delivery import Delivery
 from interlock.core.errors import DeliveryFailed, Misconfigured
-from interlock.core.message import Message, Recipient, Topic
-from interlock.core.routes import DASHBOARD, Means
+from interlock.core.notify.delivery import Delivery
+from interlock.core.notify.message import Message, Recipient, Topic
+from interlock.core.notify.routing import DASHBOARD, Means
 from interlock.notify import channels as folder
 
 if TYPE_CHECKING:

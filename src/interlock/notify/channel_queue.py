@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from interlock.core import delivery as deliveries
-from interlock.core.delivery import Delivery
 from interlock.core.errors import DeliveryFailed, Error, NotFound, Stale, StoreUnavailable
-from interlock.core.message import Message, Topic
+from interlock.core.notify import delivery as deliveries
+from interlock.core.notify.delivery import Delivery
+from interlock.core.notify.message import Message, Topic
+from interlock.core.notify.routing import Means
 from interlock.core.ports import Clock, IsDead
-from interlock.core.routes import Means
 from interlock.notify.channel import Channel, Gone, Later, Never, Unsure
 from interlock.runtime.faults import Point
 from interlock.storage.tables.deliveries import SqlDeliveries, Step

@@ -13,11 +13,11 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from interlock.core.approval import Approval
-from interlock.core.delivery import Delivery, Way
+from interlock.core.approval.approval import Approval
 from interlock.core.errors import Error
+from interlock.core.notify.delivery import Delivery, Way
+from interlock.core.notify.routing import Contact, Routes, plan, wakes, ways_of
 from interlock.core.ports import Watch
-from interlock.core.routes import Contact, Routes, plan, wakes, ways_of
 from interlock.notify.channel_queue import LOOK_EVERY, Lane, Log, Office, paused
 from interlock.notify.workspace_channels import WorkspaceChannels
 from interlock.storage.tables.deliveries import Behind

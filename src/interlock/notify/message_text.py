@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.vote import needed, quorum
 from interlock.core.call import QUESTION
 from interlock.core.card import Field, head_and_tail, visible
 from interlock.core.errors import Misconfigured
-from interlock.core.event import TIME
-from interlock.core.message import Message, Topic
-from interlock.core.voting import needed, quorum
+from interlock.core.ledger.event import TIME
+from interlock.core.notify.message import Message, Topic
 
 MAX_NAME = 100  # characters of an argument's name
 MAX_WARNING = 500

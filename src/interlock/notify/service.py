@@ -15,16 +15,16 @@ from typing import NamedTuple, cast
 from interlock.app.inbox import View, covers_of
 from interlock.app.workspaces import Doors, Workspaces
 from interlock.config.models import DEFAULT_WORKSPACE, Settings
-from interlock.core.binding import LIVES, Claim, read, signed
 from interlock.core.card import visible
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.declared import shown_schema
-from interlock.core.delivery import Delivery, Way, is_revised, trial_of
 from interlock.core.errors import Conflict, Expired, Misconfigured, NotFound
-from interlock.core.message import Message, Purpose, Recipient, Topic
-from interlock.core.policy import People
+from interlock.core.identity import LIVES, Claim, read, signed
+from interlock.core.notify.delivery import Delivery, Way, is_revised, trial_of
+from interlock.core.notify.message import Message, Purpose, Recipient, Topic
+from interlock.core.notify.routing import Contact, Routes
+from interlock.core.policy.policy import People
 from interlock.core.ports import User
-from interlock.core.routes import Contact, Routes
 from interlock.notify.channel import Answering, Channel, Listening, Proving, Reply
 from interlock.notify.channel_queue import Log, Office
 from interlock.notify.dispatcher import Courier

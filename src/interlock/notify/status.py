@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from interlock.config.models import DASHBOARD
-from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict
+from interlock.core.notify.delivery import Delivery
 from interlock.notify.channel import Answering, Listening
 from interlock.notify.service import Reach
 from interlock.runtime.durations import optional_rfc3339, rfc3339

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from interlock.app.bootstrap import Reaching
 from interlock.config.models import DASHBOARD, QuietHours, Settings
 from interlock.core.errors import Misconfigured
-from interlock.core.routes import PLACE, Means, Quiet, Routes, gaps
+from interlock.core.notify.routing import PLACE, Means, Quiet, Routes, gaps
 from interlock.notify.channel import Channel, Kit, kind_of, opened
 
 

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from interlock.core.effort import Effort
 from interlock.core.errors import Misconfigured
-from interlock.core.policy import EFFORT, FACTS, Condition, Facts
+from interlock.core.policy.condition_budget import Effort
+from interlock.core.policy.policy import EFFORT, FACTS, Condition, Facts
 from interlock.policy.condition_cost import (
     CONVERT,
     MACROS,

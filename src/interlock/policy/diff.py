@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.core.policy import Ask, Defaults, People, Policy, Rule, Rung, Stage
+from interlock.core.policy.policy import Ask, Defaults, People, Policy, Rule, Rung, Stage
 from interlock.runtime.durations import show_duration
 
 Facets = dict[str, str]  # a key of the policy file, and its value as people read it

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from interlock.core import claims
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.policy import Allow, Ask, Deny, Facts, Policy, Rule, Verdict, facts_of, imitation
-from interlock.core.rule_index import Key
+from interlock.core.policy import claims
+from interlock.core.policy.policy import Allow, Ask, Deny, Facts, Policy, Rule, Verdict, facts_of, imitation
+from interlock.core.policy.rule_index import Key
 
 By = Literal["rule", "switch", "default"]
 NO_LINES: Mapping[str, int] = {}

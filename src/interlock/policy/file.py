@@ -16,20 +16,9 @@ from interlock.core.call import EFFECTS, MAX_NAME, PRIORITIES, SETTINGS
 from interlock.core.decision import KINDS
 from interlock.core.errors import Misconfigured
 from interlock.core.names import fits
-from interlock.core.policy import (
-    Ask,
-    Condition,
-    Defaults,
-    OnExpiry,
-    People,
-    Policy,
-    Rule,
-    Rung,
-    Stage,
-    Then,
-)
+from interlock.core.notify.routing import PLACE
+from interlock.core.policy.policy import Ask, Condition, Defaults, OnExpiry, People, Policy, Rule, Rung, Stage, Then
 from interlock.core.ports import Conditions
-from interlock.core.routes import PLACE
 from interlock.runtime.durations import show_duration
 
 TOP_KEYS = ("version", "defaults", "rules", "agents", "trust_declared")

@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from interlock.core.ledger import Entry
-from interlock.core.matching import Matched, Matching
-from interlock.core.policy import Policy
+from interlock.core.ledger.chain import Entry
+from interlock.core.policy.analysis import Matched, Matching, Rehearsal, Report, Shadowing, Shadows
+from interlock.core.policy.policy import Policy
 from interlock.core.ports import Store
-from interlock.core.rehearsal import Rehearsal, Report
-from interlock.core.shadowing import Shadowing, Shadows
 
 Told = Callable[[int, int], object]  # how far it is, and where it ends
 

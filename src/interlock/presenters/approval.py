@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never, cast
 
 from interlock.app.inbox import ERASED, View
-from interlock.core.approval import Approval, Decided
+from interlock.core.approval.approval import Approval, Decided, options
+from interlock.core.approval.vote import Delegation, Vote, needed, open_stage, quorum
 from interlock.core.canonical import read
 from interlock.core.card import Card, Field, Finding, risk_of, visible
 from interlock.core.decision import Reviewer
 from interlock.core.declared import shown_schema
-from interlock.core.event import Payload, Stored
-from interlock.core.ledger import Entry
-from interlock.core.options import options
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.event import Payload, Stored
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, status_at
-from interlock.core.policy import People
-from interlock.core.voting import Delegation, Vote, needed, open_stage, quorum
+from interlock.core.policy.policy import People
 from interlock.runtime.durations import optional_rfc3339, rfc3339
 
 

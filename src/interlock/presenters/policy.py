@@ -6,18 +6,17 @@ from collections.abc import Iterator
 
 from interlock.app.inbox import Definition, GrantView
 from interlock.app.tool_catalog import KnownTool
-from interlock.core.budget import Amounts, plain
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import read
 from interlock.core.card import visible
-from interlock.core.event import Stored
 from interlock.core.freeze import Freeze
-from interlock.core.grant import Grant, state_at
+from interlock.core.grant import Amounts, Grant, plain, state_at
+from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.pins import Pin
-from interlock.core.policy import Ask, Deny, People, Then
+from interlock.core.policy.analysis import Cause, Changed, Recorded, Report
+from interlock.core.policy.policy import Ask, Deny, People, Then
 from interlock.core.ports import PolicyVersion
-from interlock.core.rehearsal import Cause, Changed, Recorded, Report
 from interlock.policy.diff import Difference, Facet
 from interlock.policy.explain import Explanation, Step
 from interlock.policy.file import Loaded

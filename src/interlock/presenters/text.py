@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from interlock.core.card import visible
-from interlock.core.policy import Ask, People, Stage
+from interlock.core.policy.policy import Ask, People, Stage
 from interlock.runtime.durations import show_duration
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from interlock.app.gate import Execution
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
 from interlock.core.ports import Records

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from interlock.app.gate import Execution, preview_of
+from interlock.core.approval.discussion import Question
+from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import ToolCall, ToolSpec, propose, redact
-from interlock.core.conversation import Question
 from interlock.core.decision import Decision
 from interlock.core.errors import Conflict, Forbidden, Misconfigured, NotFound
-from interlock.core.execution import DEFAULT_LEASE
 from interlock.core.outcome import Outcome, Waiting
 from interlock.core.pause import MAX_BODY, Pause
 from interlock.runtime.faults import Point

@@ -14,11 +14,11 @@ from typing import Any
 from interlock.app.bootstrap import Parts, Toggles
 from interlock.app.gate import Execution
 from interlock.app.runs import Holder, Runs
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error, Misconfigured
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
 from interlock.core.pause import Pause
 from interlock.core.ports import Records

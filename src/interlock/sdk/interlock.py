@@ -19,11 +19,11 @@ from typing import Any, Self
 from interlock.app.bootstrap import approval_link, os_user, wire
 from interlock.app.gate import Execution
 from interlock.config.load import fault_plan
+from interlock.core.approval.execute import DEFAULT_LEASE
 from interlock.core.call import QUESTION, ToolCall, ToolSpec, propose
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import CallUnknown, Misconfigured, NotRun
-from interlock.core.event import Payload
-from interlock.core.execution import DEFAULT_LEASE
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Outcome, Waiting
 from interlock.runtime import faults
 from interlock.runtime.durations import parse_duration

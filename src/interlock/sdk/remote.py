@@ -13,7 +13,7 @@ from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.canonical import MAX_BYTES, read
 from interlock.core.decision import Decision, Reviewer
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed, Waiting
 from interlock.core.pause import Pause
 from interlock.runtime.loop_thread import Bridge

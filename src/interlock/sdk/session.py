@@ -24,7 +24,7 @@ from interlock.core.errors import (
     LeaseLost,
     NotRun,
 )
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting, declined
 from interlock.sdk.backend import GAVE_UP, Program, Side
 

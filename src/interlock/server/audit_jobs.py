@@ -12,7 +12,7 @@ from typing import Any
 
 from interlock.app.bootstrap import absent
 from interlock.core.errors import Conflict
-from interlock.core.ledger import Head
+from interlock.core.ledger.chain import Head
 from interlock.runtime.durations import rfc3339
 from interlock.server.state import Site
 

@@ -16,8 +16,8 @@ from interlock.app.audit import verify
 from interlock.app.bootstrap import wire
 from interlock.core.card import visible
 from interlock.core.errors import Error
-from interlock.core.laws import Fault
-from interlock.core.ledger import Head
+from interlock.core.ledger.chain import Head
+from interlock.core.ledger.invariants import Fault
 
 EVERY = 0.2  # seconds between two words about the progress
 MOST_FAULTS = 100  # that are told; one altered entry breaks every link behind it

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, cast
 
 from interlock.config.yaml import nearest
 from interlock.core.call import ToolCall, ToolSpec, propose
-from interlock.core.claims import Fill
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Principal
-from interlock.core.policy import Policy
+from interlock.core.policy.claims import Fill
+from interlock.core.policy.policy import Policy
 from interlock.policy.explain import NO_LINES, Explanation, explain
 from interlock.runtime.durations import parse_duration
 from interlock.runtime.json_schema import validate

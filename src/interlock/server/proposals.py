@@ -12,16 +12,16 @@ from pydantic import Field
 from interlock.app.workspaces import Known
 from interlock.chat.tool_registry import Registered
 from interlock.config.models import Action, is_ready
+from interlock.core._fast import made
 from interlock.core.call import MAX_WORDS, QUESTION, Caller, ToolCall, ToolSpec, propose
-from interlock.core.changing import made
-from interlock.core.claims import Fill
 from interlock.core.declared import Said
 from interlock.core.errors import Forbidden, InvalidRequest
 from interlock.core.identity import Principal, owner_of
 from interlock.core.names import differs_only_in_case, fits, looks_like, mixture
 from interlock.core.outcome import Outcome, Proceed
 from interlock.core.pins import Pins, doubt_about
-from interlock.core.policy import People, Stage, imitation, mixed_alphabets
+from interlock.core.policy.claims import Fill
+from interlock.core.policy.policy import People, Stage, imitation, mixed_alphabets
 from interlock.core.ports import User
 from interlock.presenters.approval import outcome_json
 from interlock.runtime.durations import parse_duration

@@ -19,13 +19,13 @@ from weakref import WeakValueDictionary
 
 from interlock.app.gate import Gate
 from interlock.config.models import Quotas
-from interlock.core.attempts import MINUTE, MOST
 from interlock.core.call import ToolCall, ToolSpec
 from interlock.core.errors import TooManyRequests
 from interlock.core.identity import Principal, owner_of
 from interlock.core.outcome import Outcome, Proceed, Waiting
-from interlock.core.policy import Allow, Ask
+from interlock.core.policy.policy import Allow, Ask
 from interlock.core.ports import Clock
+from interlock.core.rate_limit import MINUTE, MOST
 from interlock.storage.store import SqlStore
 
 MAX_KEPT = 4_096  # bytes of an agent's answer that is kept for a retry

@@ -23,7 +23,7 @@ from interlock.chat.assistant import Demo, assistant_of
 from interlock.config.models import Settings
 from interlock.core.call import ToolSpec
 from interlock.core.errors import Error, InvalidRequest
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.notify.service import reach_of
 from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.own_file import StalePolicy, configured_policy

@@ -11,8 +11,8 @@ from interlock.app.workspaces import Workspaces
 from interlock.chat.assistant import Assistant
 from interlock.chat.tool_registry import Registered
 from interlock.config.models import Action, Settings
-from interlock.core.attempts import Attempts
 from interlock.core.ports import Clock
+from interlock.core.rate_limit import Attempts
 from interlock.notify.service import Reach
 from interlock.server.counters import Meters
 from interlock.server.logs import Log

@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.vote import open_stage
 from interlock.core.ports import EntriesOf, Query
-from interlock.core.voting import open_stage
 from interlock.runtime.durations import rfc3339
 from interlock.server.state import Site
 from interlock.storage.store import SqlStore

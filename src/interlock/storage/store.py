@@ -7,16 +7,17 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from typing import cast
 
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec, spec_of
 from interlock.core.decision import Reviewer
-from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import NotFound
-from interlock.core.event import Change, Event, Moment, Stored
 from interlock.core.grant import Grant
-from interlock.core.ledger import Entry, Head
+from interlock.core.ledger.chain import Entry, Head
+from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.event import Change, Event, Moment, Stored
 from interlock.core.pins import MAX_DECLARED, MAX_LISTED, OTHER_TOOLS, Pin
-from interlock.core.policy import Ask
+from interlock.core.policy.analysis import Recorded
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import (
     AgentVersion,
     Begin,
@@ -37,7 +38,6 @@ from interlock.core.ports import (
     User,
 )
 from interlock.core.ports import Watch as WatchPort
-from interlock.core.rehearsal import Recorded
 from interlock.core.run import Run
 from interlock.core.search import is_search
 from interlock.storage.engine import rows

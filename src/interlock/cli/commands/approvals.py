@@ -17,11 +17,11 @@ from interlock.cli.cards import card_of, styled_risk, styled_status, time_left, 
 from interlock.cli.commands import decide as deciding
 from interlock.cli.context import ApprovalId, Desk, User, command, kept
 from interlock.cli.output import nearest, print_json, say, short, short_id, show, span, table
-from interlock.core.approval import STATUSES
+from interlock.core.approval.approval import STATUSES
 from interlock.core.canonical import parse
 from interlock.core.card import risk_of, visible
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.ports import Page, Query
 from interlock.presenters.approval import item_json, sentence_of, view_json

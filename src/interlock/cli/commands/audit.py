@@ -28,9 +28,9 @@ from interlock.cli.output import clock_time, print_json, say
 from interlock.core.canonical import parse
 from interlock.core.card import visible
 from interlock.core.errors import Conflict, Error, InvalidRequest, Misconfigured
-from interlock.core.gaps import Taken
-from interlock.core.heads import SignedHead, fingerprint, read_head, sign
-from interlock.core.ledger import Head, Verifier
+from interlock.core.ledger.chain import Head, Verifier
+from interlock.core.ledger.checkpoint import SignedHead, fingerprint, read_head, sign
+from interlock.core.ledger.erasure import Taken
 from interlock.core.ports import Signer, Store
 from interlock.presenters.text import counted
 

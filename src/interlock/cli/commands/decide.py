@@ -13,12 +13,12 @@ from interlock.cli.approval_lookup import view_of
 from interlock.cli.cards import card_of, votes_of
 from interlock.cli.context import ApprovalId, Desk, User, at_terminal, command, kept
 from interlock.cli.output import clock_time, print_json, say, short_id, show, span
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.vote import quorum
 from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT, Reviewer, read_decision
 from interlock.core.errors import FindingsNotAcknowledged, InvalidRequest
-from interlock.core.policy import People
-from interlock.core.voting import quorum
+from interlock.core.policy.policy import People
 from interlock.presenters.approval import seats, view_json
 from interlock.presenters.text import counted, who
 

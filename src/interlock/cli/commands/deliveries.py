@@ -11,8 +11,8 @@ from interlock.cli.commands.channels import reaching
 from interlock.cli.context import Desk, command, kept
 from interlock.cli.output import clock_time, print_json, say, short, short_id, show, table
 from interlock.core.card import visible
-from interlock.core.delivery import Delivery
 from interlock.core.errors import InvalidRequest, NotFound
+from interlock.core.notify.delivery import Delivery
 from interlock.notify.service import Reach
 from interlock.notify.status import delivery_json, send_again
 from interlock.storage.tables.deliveries import NEWEST

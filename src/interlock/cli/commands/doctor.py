@@ -25,8 +25,8 @@ from interlock.cli.policy_in_force import current, load
 from interlock.config.load import Settings
 from interlock.core.card import visible
 from interlock.core.errors import Error, Misconfigured, StoreUnavailable
-from interlock.core.policy import Policy
-from interlock.core.unbound import unbound_keys
+from interlock.core.policy.claims import unbound_keys
+from interlock.core.policy.policy import Policy
 from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.own_file import configured_policy
 from interlock.presenters.text import counted

@@ -15,10 +15,10 @@ from interlock.cli.approval_lookup import id_of, sweep
 from interlock.cli.context import Desk, at_terminal
 from interlock.cli.output import print_json, say, short_id, show
 from interlock.core.card import visible
+from interlock.core.chat.thread import PREFIX
 from interlock.core.decision import Reviewer
-from interlock.core.erasure import Erased, Erasure
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.thread import PREFIX
+from interlock.core.ledger.erasure import Erased, Erasure
 from interlock.presenters.text import counted
 from interlock.runtime.durations import show_duration
 

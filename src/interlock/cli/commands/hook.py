@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING
 from interlock.app.bootstrap import database_of, gate_of, stored_policy
 from interlock.app.gate import Execution, Gate
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome
-from interlock.core.policy import Policy
+from interlock.core.policy.policy import Policy
 from interlock.storage.store import SqlStore
 
 if TYPE_CHECKING:  # its reader takes a while to import, and most hooks have no policy of their own

@@ -27,9 +27,9 @@ from interlock.core.canonical import MAX_BYTES, parse
 from interlock.core.card import visible
 from interlock.core.identity import Key
 from interlock.core.pins import Pins
-from interlock.core.policy import Allow, Ask, Deny
+from interlock.core.policy.claims import unbound_keys
+from interlock.core.policy.policy import Allow, Ask, Deny
 from interlock.core.ports import User
-from interlock.core.unbound import unbound_keys
 from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.explain import Explanation
 from interlock.policy.file import Loaded, Names, read_policy

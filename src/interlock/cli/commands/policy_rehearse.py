@@ -19,9 +19,8 @@ from interlock.cli.output import clock_time, print_json, say, short, short_id, s
 from interlock.cli.policy_in_force import Source, current, load
 from interlock.config.models import Storage
 from interlock.core.card import visible
-from interlock.core.policy import Policy, Then
-from interlock.core.rehearsal import Cause, Changed, Report
-from interlock.core.shadowing import Shadow, Shadows
+from interlock.core.policy.analysis import Cause, Changed, Report, Shadow, Shadows
+from interlock.core.policy.policy import Policy, Then
 from interlock.notify.workspace_channels import reaching_of
 from interlock.policy.diff import compare
 from interlock.policy.file import read_policy

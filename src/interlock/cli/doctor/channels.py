@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from interlock.config.models import DASHBOARD, DEFAULT_WORKSPACE, Settings
 from interlock.config.yaml import nearest
+from interlock.core.approval.vote import DECIDERS
 from interlock.core.call import PRIORITIES
 from interlock.core.card import visible
 from interlock.core.errors import Misconfigured
-from interlock.core.policy import Policy, Rule
+from interlock.core.notify.routing import PLACE, Means, Routes, gaps, origins, taking
+from interlock.core.policy.policy import Policy, Rule
 from interlock.core.ports import User
-from interlock.core.routes import PLACE, Means, Routes, gaps, origins, taking
-from interlock.core.voting import DECIDERS
 from interlock.notify.channel import Kit, opened
 from interlock.notify.workspace_channels import channels_of, routes_of
 from interlock.presenters.text import listed

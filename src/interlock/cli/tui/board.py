@@ -10,11 +10,10 @@ from rich.console import RenderableType
 
 from interlock.app.inbox import View
 from interlock.cli.context import Desk
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval, waits_for
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Error, NotFound
-from interlock.core.event import Stored
-from interlock.core.options import waits_for
+from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 

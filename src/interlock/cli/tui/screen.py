@@ -22,7 +22,7 @@ from interlock.cli.cards import card_of, styled_risk, styled_status, votes_of
 from interlock.cli.output import printable, short, short_id, span
 from interlock.cli.tui.board import Board
 from interlock.core.card import risk_of, visible
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
 from interlock.presenters.approval import sentence_of
 from interlock.presenters.text import counted

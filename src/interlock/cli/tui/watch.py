@@ -19,8 +19,8 @@ from interlock.cli.tui.screen import Keyboard, picture
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Error, NotFound
-from interlock.core.event import Stored
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.event import Stored
 from interlock.core.ports import Query
 from interlock.presenters.approval import entry_json, item_json, sentence_of
 from interlock.runtime.durations import rfc3339

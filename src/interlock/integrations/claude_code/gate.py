@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from interlock.core.call import Args, ToolCall, ToolSpec, propose
 from interlock.core.canonical import canonical, digest, read
 from interlock.core.errors import AlreadyStarted, Error, InvalidRequest, Misconfigured
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.integrations.claude_code.messages import (
     AFTER,

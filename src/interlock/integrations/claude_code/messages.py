@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from interlock.core.call import Args, ToolSpec
 from interlock.core.canonical import canonical, digest
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.names import fits
 from interlock.core.outcome import Answered, Finished, Outcome, Refused, declined
 

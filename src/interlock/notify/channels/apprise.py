@@ -16,8 +16,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message
+from interlock.core.notify.routing import Means
 from interlock.notify import apprise_process
 from interlock.notify import message_text as words
 from interlock.notify.apprise_process import Job

@@ -10,8 +10,8 @@ import json
 from urllib.parse import quote, urlsplit
 
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message, Topic
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message, Topic
+from interlock.core.notify.routing import Means
 from interlock.notify.channel import Kit, text
 from interlock.notify.http import Poster
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 
-from interlock.core.message import Message
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message
+from interlock.core.notify.routing import Means
 from interlock.notify.channel import Kit, Never, text
 from interlock.notify.http import Poster
 

@@ -12,8 +12,8 @@ import json
 import re
 from collections.abc import Iterable
 
-from interlock.core.message import Message, Topic
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message, Topic
+from interlock.core.notify.routing import Means
 from interlock.notify import message_text as words
 from interlock.notify.channel import Kit, text
 from interlock.notify.http import Poster

@@ -26,8 +26,8 @@ from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message, Topic
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message, Topic
+from interlock.core.notify.routing import Means
 from interlock.notify.channel import Kit, Later, Never, Unsure, text
 
 SETTINGS = (

@@ -18,7 +18,7 @@ from typing import cast
 
 from standardwebhooks import Webhook
 
-from interlock.core.approval import Decided
+from interlock.core.approval.approval import Decided
 from interlock.core.canonical import parse
 from interlock.core.card import Card, visible
 from interlock.core.decision import Reviewer, read_seen
@@ -31,8 +31,8 @@ from interlock.core.errors import (
     StoreUnavailable,
     Unauthenticated,
 )
-from interlock.core.message import Message, Topic
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message, Topic
+from interlock.core.notify.routing import Means
 from interlock.notify import message_text as words
 from interlock.notify.channel import Callback, Kit, Reception, Reply, text
 from interlock.notify.http import Poster

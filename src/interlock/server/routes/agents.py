@@ -21,7 +21,7 @@ from interlock.core.card import visible
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import Forbidden, InvalidRequest, NotFound
 from interlock.core.identity import ADMIN, Principal, check_name
-from interlock.core.policy import People, Policy, Stage
+from interlock.core.policy.policy import People, Policy, Stage
 from interlock.core.ports import SeenTool
 from interlock.runtime.durations import optional_rfc3339
 from interlock.server.dependencies import (

@@ -12,12 +12,11 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from interlock.app.workspaces import Doors
-from interlock.core.approval import STATUSES, Approval
-from interlock.core.conversation import MAX_QUESTION
+from interlock.core.approval.approval import STATUSES, Approval, waits_for
+from interlock.core.approval.discussion import MAX_QUESTION
 from interlock.core.decision import MAX_COMMENT, Decision, read_seen
 from interlock.core.errors import Error, InvalidRequest
-from interlock.core.options import waits_for
-from interlock.core.policy import People
+from interlock.core.policy.policy import People
 from interlock.core.ports import Query as Wanted
 from interlock.presenters.approval import row_json
 from interlock.runtime.durations import parse_time

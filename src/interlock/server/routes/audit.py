@@ -14,9 +14,9 @@ from starlette.responses import Response
 from interlock.app import ledger_file
 from interlock.app.checkpoint_signing import load_signer
 from interlock.core.call import MAX_NAME
-from interlock.core.heads import SignedHead, sign
 from interlock.core.identity import ADMIN
-from interlock.core.ledger import Entry, Head
+from interlock.core.ledger.chain import Entry, Head
+from interlock.core.ledger.checkpoint import SignedHead, sign
 from interlock.core.ports import EntriesOf
 from interlock.presenters.approval import entry_json
 from interlock.runtime.durations import parse_time

@@ -14,7 +14,7 @@ from interlock.app.workspaces import Doors
 from interlock.core.call import shown_sha256
 from interlock.core.canonical import canonical
 from interlock.core.errors import InvalidRequest
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.core.outcome import Outcome, Proceed
 from interlock.runtime.durations import rfc3339
 from interlock.runtime.json_schema import check_size

@@ -11,8 +11,8 @@ from pydantic import Field
 from interlock.chat.stream import Position, Told, position_of
 from interlock.chat.threads import Said
 from interlock.core.call import MAX_NAME
+from interlock.core.chat.thread import MAX_TEXT, Thread
 from interlock.core.errors import Conflict, InvalidRequest
-from interlock.core.thread import MAX_TEXT, Thread
 from interlock.server.auth import Auth
 from interlock.server.context import shown
 from interlock.server.http import Asked, Body, Header, Receive, Send, encoded, idempotency_key

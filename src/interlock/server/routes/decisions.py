@@ -10,8 +10,8 @@ from pydantic import Field
 
 from interlock.app.workspaces import Doors
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reviewer, read_seen
-from interlock.core.delivery import Delivery
 from interlock.core.errors import Conflict, Error, Expired, Forbidden, InvalidDecision, NotFound
+from interlock.core.notify.delivery import Delivery
 from interlock.presenters.approval import decided_json
 from interlock.server.context import shown
 from interlock.server.http import Answer, Asked, Body, Many, json_answer

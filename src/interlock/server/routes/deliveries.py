@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from interlock.core.delivery import Delivery, Reason, Status
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import ADMIN, Principal
+from interlock.core.notify.delivery import Delivery, Reason, Status
 from interlock.notify.status import delivery_json, send_again
 from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, may
 from interlock.storage.tables.deliveries import NEWEST, Place

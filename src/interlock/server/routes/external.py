@@ -14,14 +14,14 @@ from starlette.responses import Response
 
 from interlock.app.workspaces import Doors
 from interlock.config.models import Action, is_ready
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolCall, ToolSpec
-from interlock.core.claims import Fill
 from interlock.core.decision import Approve, Decision, Edit, Reject, Seen
 from interlock.core.errors import CallMismatch, DeniedNow, Frozen, InvalidDecision, InvalidRequest, Problem
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.outcome import Outcome, Refused, status_at
-from interlock.core.policy import Ask
+from interlock.core.policy.claims import Fill
+from interlock.core.policy.policy import Ask
 from interlock.presenters.approval import shown_args
 from interlock.runtime.durations import optional_rfc3339, parse_time, rfc3339
 from interlock.server.context import AtDesk

@@ -8,9 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from interlock.core.binding import MAX_TOKEN
 from interlock.core.errors import Forbidden, NotFound
-from interlock.core.identity import Principal, check_whole
+from interlock.core.identity import MAX_TOKEN, Principal, check_whole
 from interlock.notify.status import identity_id, identity_json
 from interlock.runtime.durations import rfc3339
 from interlock.server.dependencies import ADMINS, LOOKERS, Caller, Here, fails, may, recently

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field
 
 from interlock.accounts import codes
 from interlock.app.inbox import View
-from interlock.core.attempts import Attempts
 from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound, TooManyRequests
+from interlock.core.rate_limit import Attempts
 from interlock.notify import message_text as words
 from interlock.notify.channel import Proving
 from interlock.notify.service import Token

@@ -13,8 +13,8 @@ from fastapi.responses import RedirectResponse
 from interlock.config.models import Oidc
 from interlock.core.canonical import parse
 from interlock.core.errors import Forbidden, NotFound, Unauthenticated
-from interlock.core.event import TIME
 from interlock.core.identity import Principal, is_name
+from interlock.core.ledger.event import TIME
 from interlock.server.auth import Auth
 from interlock.server.dependencies import Given, Guard, Here
 from interlock.server.http import Asked, Header, encoded

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from interlock.accounts.accounts import Accounts
 from interlock.core.errors import Forbidden, NotFound
 from interlock.core.identity import Principal, check_lends, check_whole
-from interlock.core.policy import People
+from interlock.core.policy.policy import People
 from interlock.core.ports import User
 from interlock.core.removal import RemovalEffects
 from interlock.runtime.durations import parse_duration, parse_time, rfc3339

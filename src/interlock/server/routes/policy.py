@@ -13,8 +13,8 @@ from interlock.config.yaml import plain, read_yaml
 from interlock.core.canonical import parse
 from interlock.core.decision import MAX_COMMENT
 from interlock.core.errors import InvalidRequest, NotFound, TooManyRequests
+from interlock.core.policy.claims import unbound_keys
 from interlock.core.ports import PolicyVersion
-from interlock.core.unbound import unbound_keys
 from interlock.policy.diff import compare, defaults_of
 from interlock.policy.own_file import StalePolicy
 from interlock.policy.rehearsal import rehearse

@@ -8,9 +8,8 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from interlock.core.matching import Matched
-from interlock.core.policy import Policy, Then
-from interlock.core.shadowing import Shadow
+from interlock.core.policy.analysis import Matched, Shadow
+from interlock.core.policy.policy import Policy, Then
 from interlock.policy.diff import Difference, facets_of
 from interlock.policy.file import Loaded
 from interlock.policy.rehearsal import activity

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from interlock.app.runs import Holder, Runs
 from interlock.core.call import MAX_NAME
+from interlock.core.chat.thread import is_thread
 from interlock.core.errors import Forbidden, InvalidRequest
-from interlock.core.thread import is_thread
 from interlock.runtime.durations import rfc3339
 from interlock.server.http import Answer, Asked, Body, Many, json_answer
 from interlock.server.proposals import check_agent

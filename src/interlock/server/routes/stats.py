@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from interlock.core.approval import STATUSES
+from interlock.core.approval.approval import STATUSES
 from interlock.server.dependencies import LOOKERS, Caller, Here, gives, may, response
 from interlock.server.http import json_answer
 from interlock.server.models import Time, Told

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from interlock.chat.stream import Position, pieces_of
 from interlock.chat.threads import FIRST, Listing
+from interlock.core.chat.thread import Line, Thread
 from interlock.core.decision import MAX_COMMENT, Approve, Reject, Seen
 from interlock.core.errors import InvalidRequest
-from interlock.core.thread import Line, Thread
 from interlock.runtime.durations import rfc3339
 from interlock.server.dependencies import DECIDERS, Caller, Here, gives, may, response
 from interlock.server.http import Body, json_answer

@@ -18,7 +18,7 @@ from interlock.config.models import Agent
 from interlock.core.call import MAX_NAME, QUESTION, ToolCall, ToolSpec, propose
 from interlock.core.errors import NotFound
 from interlock.core.identity import Principal
-from interlock.core.policy import Ask, Then
+from interlock.core.policy.policy import Ask, Then
 from interlock.core.ports import SeenTool
 from interlock.policy.explain import By, Prospect, outlook
 from interlock.presenters.text import needs

@@ -11,7 +11,7 @@ from typing import cast
 
 from interlock.core.errors import Error, Forbidden, StoreUnavailable, TooManyRequests, Unauthenticated
 from interlock.core.identity import Principal
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
 from interlock.core.ports import Store, Watch
 from interlock.server.http import Asked, Header, Receive, Send, error_answer
 from interlock.server.router import PLAIN

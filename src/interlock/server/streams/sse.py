@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from interlock.core.errors import InvalidRequest
 from interlock.core.identity import ADMIN
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
 from interlock.runtime.durations import rfc3339
 from interlock.server.http import Asked, Message, encoded
 

@@ -10,8 +10,8 @@ from typing import Protocol
 from interlock.chat.stream import Position, Told
 from interlock.core.call import ToolSpec, redact
 from interlock.core.canonical import canonical_args, parse
+from interlock.core.chat.thread import Thread
 from interlock.core.errors import Error, Forbidden, InvalidRequest, StoreUnavailable, TooManyRequests, Unauthenticated
-from interlock.core.thread import Thread
 from interlock.server.auth import Auth
 from interlock.server.http import Asked, Header, Receive, Send
 from interlock.server.state import Site

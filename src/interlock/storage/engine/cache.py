@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from interlock.core.approval import FINAL, Approval
+from interlock.core.approval.approval import FINAL, Approval
 from interlock.core.errors import StoreUnavailable
-from interlock.core.event import Payload
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
-from interlock.core.ledger import Head
-from interlock.core.policy import Ask, terms_of
+from interlock.core.ledger.chain import Head
+from interlock.core.ledger.event import Payload
+from interlock.core.policy.policy import Ask, terms_of
 from interlock.core.ports import User
 from interlock.storage.engine.rows import Row
 

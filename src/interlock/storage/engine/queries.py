@@ -7,7 +7,7 @@ import json
 import re
 from importlib.resources import files
 
-from interlock.core.approval import STATUSES
+from interlock.core.approval.approval import STATUSES
 from interlock.core.errors import InvalidRequest
 from interlock.core.ports import Query
 

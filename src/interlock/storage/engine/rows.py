@@ -6,23 +6,23 @@ import json
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, cast
 
-from interlock.core.approval import Approval, Decided
+from interlock.core._fast import made
+from interlock.core.approval.approval import Approval, Decided
+from interlock.core.approval.timers import due_at
+from interlock.core.approval.vote import Delegation, Vote
 from interlock.core.call import Subject
 from interlock.core.canonical import plain_json
-from interlock.core.changing import made
 from interlock.core.errors import Problem
-from interlock.core.event import Payload
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import AGENT, ANY_REQUESTER, NO_REQUESTER, Key
-from interlock.core.ledger import Entry
+from interlock.core.ledger.chain import Entry
+from interlock.core.ledger.event import Payload
 from interlock.core.names import fold
 from interlock.core.pins import Pin
-from interlock.core.policy import Ask, People
+from interlock.core.policy.policy import Ask, People
 from interlock.core.ports import PolicyVersion, User
-from interlock.core.routing import due_at
 from interlock.core.run import Run
-from interlock.core.voting import Delegation, Vote
 
 Row = Sequence[Any]
 APPROVAL = 32  # columns of an approval in a row; the payload's follow

@@ -7,22 +7,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from typing import Protocol, cast
 
-from interlock.core.approval import Approval
+from interlock.core._fast import differing
+from interlock.core.approval.approval import Approval
 from interlock.core.call import ToolSpec, caller_of
-from interlock.core.changing import differing
+from interlock.core.chat.thread import PREFIX as THREAD
 from interlock.core.errors import NotFound
-from interlock.core.event import Change, Event, Moment, Payload, Stored
-from interlock.core.expected_tables import STATED
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
-from interlock.core.ledger import Entry, Head, seal
+from interlock.core.ledger.chain import Entry, Head, seal
+from interlock.core.ledger.event import Change, Event, Moment, Payload, Stored
+from interlock.core.ledger.expected_tables import STATED
+from interlock.core.ledger.row_digests import stamped
 from interlock.core.pins import MAX_DECLARED
-from interlock.core.policy import Ask
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import User
 from interlock.core.run import Run
 from interlock.core.search import words_of
-from interlock.core.stamps import stamped
-from interlock.core.thread import PREFIX as THREAD
 from interlock.storage.engine import rows
 from interlock.storage.engine.cache import Interned, Key, Memory, learn_terms
 from interlock.storage.engine.rows import Row

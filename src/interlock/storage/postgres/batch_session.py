@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from interlock.core.event import Payload
+from interlock.core.ledger.event import Payload
 from interlock.runtime.faults import Point, around
 from interlock.storage.engine.cache import Memory
 from interlock.storage.engine.rows import Row

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from interlock.core.ledger import Head
+from interlock.core.ledger.chain import Head
 from interlock.runtime.faults import Point
 from interlock.storage.engine.cache import Interned, Memory
 from interlock.storage.engine.read_counts import Counted, Counts, write_counts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.core.errors import InvalidRequest, Misconfigured, StoreUnavailable
-from interlock.core.ledger import Head
+from interlock.core.ledger.chain import Head
 from interlock.storage.migrate import APPLICATION_ID
 from interlock.storage.sqlite.database import connect, translated
 

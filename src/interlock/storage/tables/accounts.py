@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar, cast
 
-from interlock.core.approval import Approval
-from interlock.core.event import Change, Event
+from interlock.core.approval.approval import Approval
 from interlock.core.grant import Grant
 from interlock.core.identity import Key, Link, Session
+from interlock.core.ledger.event import Change, Event
 from interlock.core.ports import Book, Trace, User
 from interlock.storage.engine import rows
 from interlock.storage.engine.database import Database

@@ -8,17 +8,19 @@ from dataclasses import astuple, replace
 from typing import NamedTuple
 
 from interlock.core import freeze
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.propose import id_taken, same_call
+from interlock.core.approval.timers import due_at
 from interlock.core.call import ToolSpec
 from interlock.core.canonical import digest
 from interlock.core.card import visible
 from interlock.core.decision import Reviewer
 from interlock.core.errors import Conflict, NotFound, Stale
-from interlock.core.event import TIME, Change, Event, Moment, Payload, Stored
-from interlock.core.expected_tables import user_changed
 from interlock.core.freeze import Freeze
 from interlock.core.grant import Grant
 from interlock.core.identity import lesser
+from interlock.core.ledger.event import TIME, Change, Event, Moment, Payload, Stored
+from interlock.core.ledger.expected_tables import user_changed
 from interlock.core.pins import Pin, Pins, check_name, check_room
 from interlock.core.ports import (
     AgentVersion,
@@ -35,8 +37,6 @@ from interlock.core.ports import (
     User,
 )
 from interlock.core.removal import Standing, withdraw
-from interlock.core.request import id_taken, same_call
-from interlock.core.routing import due_at
 from interlock.core.run import Run
 from interlock.storage.engine import rows
 from interlock.storage.engine.transaction import Transaction

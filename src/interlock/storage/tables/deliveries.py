@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, cast
 
-from interlock.core import delivery as deliveries
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import PRIORITIES
-from interlock.core.delivery import MINUTE, Delivery, Way, by_way
 from interlock.core.errors import Conflict, NotFound, StoreUnavailable
-from interlock.core.event import TIME, Event
+from interlock.core.ledger.event import TIME, Event
+from interlock.core.notify import delivery as deliveries
+from interlock.core.notify.delivery import MINUTE, Delivery, Way, by_way
 from interlock.core.ports import IsDead
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row

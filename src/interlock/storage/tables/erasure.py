@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from interlock.core.approval import Approval
-from interlock.core.erasure import (
+from interlock.core.approval.approval import Approval
+from interlock.core.errors import InvalidRequest, NotFound
+from interlock.core.ledger.erasure import (
     RETENTION,
     Erased,
     Erasure,
@@ -20,7 +21,6 @@ from interlock.core.erasure import (
     without_content,
     without_words_of,
 )
-from interlock.core.errors import InvalidRequest, NotFound
 from interlock.core.ports import Page, Query
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import Transaction

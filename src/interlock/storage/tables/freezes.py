@@ -8,8 +8,8 @@ from typing import cast
 
 from interlock.core import freeze as rules
 from interlock.core.errors import NotFound
-from interlock.core.event import Change
 from interlock.core.freeze import Freeze
+from interlock.core.ledger.event import Change
 from interlock.core.names import fold
 from interlock.storage.engine import rows
 from interlock.storage.engine.database import Database

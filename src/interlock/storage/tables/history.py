@@ -8,8 +8,8 @@ from typing import Any
 
 from interlock.core.call import Caller, ToolCall, ToolSpec, caller_with
 from interlock.core.canonical import canonical
-from interlock.core.policy import Then
-from interlock.core.rehearsal import Recorded
+from interlock.core.policy.analysis import Recorded
+from interlock.core.policy.policy import Then
 from interlock.storage.engine.rows import Row
 
 NOBODY = Caller(owner="", owners=frozenset(), agents=("",))  # whose call it was is not known

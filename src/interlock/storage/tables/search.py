@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from interlock.core.errors import Error, StoreUnavailable
-from interlock.core.event import Payload, Stored
-from interlock.core.policy import Ask
+from interlock.core.ledger.event import Payload, Stored
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import Page, Query
 from interlock.core.search import Wanted, matches, wanted_by, words_of
 from interlock.storage.engine import rows

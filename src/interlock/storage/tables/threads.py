@@ -8,11 +8,10 @@ from dataclasses import asdict, replace
 from typing import NamedTuple, cast
 
 from interlock.core.canonical import canonical, read
-from interlock.core.confirmation import Confirmation
-from interlock.core.erasure import Erased, Erasure
+from interlock.core.chat.thread import Confirmation, Line, Move, Thread, append, erase, events_of
 from interlock.core.errors import Conflict, NotFound
-from interlock.core.event import Moment
-from interlock.core.thread import Line, Move, Thread, append, erase, events_of
+from interlock.core.ledger.erasure import Erased, Erasure
+from interlock.core.ledger.event import Moment
 from interlock.storage.engine.database import Database
 from interlock.storage.engine.rows import Row
 from interlock.storage.engine.transaction import DUE, Transaction

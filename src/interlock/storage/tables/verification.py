@@ -13,12 +13,12 @@ from typing import Any
 from interlock.core.canonical import digest
 from interlock.core.card import visible
 from interlock.core.errors import StoreUnavailable
-from interlock.core.event import Stored
-from interlock.core.expected_tables import STATED, TABLES, FreezeRow, KeyRow, stating
-from interlock.core.ledger import UNREADABLE, Entry
-from interlock.core.policy import Ask
+from interlock.core.ledger.chain import UNREADABLE, Entry
+from interlock.core.ledger.event import Stored
+from interlock.core.ledger.expected_tables import STATED, TABLES, FreezeRow, KeyRow, stating
+from interlock.core.ledger.row_digests import shown_sha256, subject_sha256
+from interlock.core.policy.policy import Ask
 from interlock.core.ports import AgentVersion, CheckedPage, CheckedRow
-from interlock.core.stamps import shown_sha256, subject_sha256
 from interlock.storage.engine import rows
 from interlock.storage.engine.cache import Interned, learn_terms
 from interlock.storage.engine.database import Database

@@ -17,8 +17,8 @@ from typing import Any
 import aiosmtplib
 
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message, Recipient
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message, Recipient
+from interlock.core.notify.routing import Means
 from interlock.notify.channel import Kit, Later, Never, text
 from interlock.notify.channels.email.letter import Letter, code_letter, html_of, letter, plain_text
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from interlock.core.card import visible
-from interlock.core.message import Message, Topic
+from interlock.core.notify.message import Message, Topic
 from interlock.notify import message_text as words
 
 MAX_SENTENCE = 500

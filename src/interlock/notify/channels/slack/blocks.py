@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.core.card import Field, Finding, visible
-from interlock.core.message import Message, Topic
+from interlock.core.notify.message import Message, Topic
 from interlock.notify import message_text as words
 
 Json = dict[str, Any]

@@ -16,8 +16,8 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from interlock.core.errors import Misconfigured
-from interlock.core.message import Message
-from interlock.core.routes import Means
+from interlock.core.notify.message import Message
+from interlock.core.notify.routing import Means
 from interlock.notify.channel import Callback, Kit, Reception, Reply, text
 from interlock.notify.channels.slack.api import Api, Lost
 from interlock.notify.channels.slack.blocks import message_of, reminder_of

@@ -13,13 +13,13 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from interlock.core import approval as approvals
-from interlock.core import voting
+from interlock.core.approval import approval as approvals
+from interlock.core.approval import vote as voting
 from interlock.core.card import visible
 from interlock.core.decision import Approve, Reviewer, Seen
-from interlock.core.delivery import Delivery
 from interlock.core.errors import DeliveryFailed, Error, Expired, NotFound
-from interlock.core.message import Topic
+from interlock.core.notify.delivery import Delivery
+from interlock.core.notify.message import Topic
 from interlock.notify.channel import Reception, Reply
 from interlock.notify.channels.slack import modals
 from interlock.notify.channels.slack.api import Api

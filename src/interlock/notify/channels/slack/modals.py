@@ -12,7 +12,7 @@ from interlock.core.canonical import canonical, canonical_args, parse
 from interlock.core.card import Finding, visible
 from interlock.core.decision import MAX_COMMENT, Approve, Decision, Edit, Reject, Respond, Seen
 from interlock.core.errors import Error, InvalidDecision, InvalidRequest
-from interlock.core.message import Topic
+from interlock.core.notify.message import Topic
 from interlock.notify import message_text as words
 from interlock.notify.channels.slack.blocks import is_noted, label, note, plain, sentence
 from interlock.notify.channels.slack.form_fields import (

@@ -9,10 +9,10 @@ from typing import Any, cast
 from ag_ui.core import AssistantMessage, FunctionCall, Interrupt, Message, ToolCall, ToolMessage, UserMessage
 
 from interlock.core.call import QUESTION
+from interlock.core.chat.prompt import Wish
+from interlock.core.chat.thread import Line
+from interlock.core.chat.transcript import Call, reply_of
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE
-from interlock.core.log import Call, reply_of
-from interlock.core.prompt import Wish
-from interlock.core.thread import Line
 from interlock.server.protocols.ag_ui.thread import interrupt_id
 from interlock.server.streams.thread_stream import Wishes
 

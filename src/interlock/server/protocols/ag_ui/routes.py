@@ -15,8 +15,9 @@ from starlette.responses import Response
 from interlock.app.workspaces import Doors
 from interlock.chat.agents import ASSISTANT
 from interlock.chat.threads import Said
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
 from interlock.core.call import MAX_NAME, QUESTION
+from interlock.core.chat.thread import Line, check_text, is_thread
 from interlock.core.decision import MAX_COMMENT, MAX_MESSAGE, Decision, Reject, read_decision
 from interlock.core.errors import (
     AlreadyDecided,
@@ -28,9 +29,8 @@ from interlock.core.errors import (
     NotFound,
     Problem,
 )
-from interlock.core.event import Stored
+from interlock.core.ledger.event import Stored
 from interlock.core.outcome import status_at
-from interlock.core.thread import Line, check_text, is_thread
 from interlock.presenters.approval import shown_args
 from interlock.server.auth import Auth
 from interlock.server.context import AtDesk

@@ -28,8 +28,8 @@ from ag_ui.core import (
 from ag_ui.encoder import EventEncoder
 
 from interlock.chat.stream import Place, Position, Told, tell
-from interlock.core.approval import Approval
-from interlock.core.thread import Line
+from interlock.core.approval.approval import Approval
+from interlock.core.chat.thread import Line
 from interlock.presenters.approval import view_json
 from interlock.server.protocols.ag_ui import codec as ag_ui_shapes
 from interlock.server.protocols.ag_ui.thread import Names, Room, asks

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from interlock.app.workspaces import Doors
-from interlock.core.approval import Approval
+from interlock.core.approval.approval import Approval
+from interlock.core.chat.thread import Line, Thread, is_thread
 from interlock.core.decision import Reviewer
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
-from interlock.core.thread import Line, Thread, is_thread
 from interlock.server.state import Site
 from interlock.storage.tables.threads import NO_END
 

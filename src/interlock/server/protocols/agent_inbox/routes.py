@@ -11,15 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from starlette.responses import Response
 
 from interlock.app.inbox import View
-from interlock.core.approval import Approval, standing
+from interlock.core.approval.approval import Approval, options, standing
 from interlock.core.call import QUESTION
 from interlock.core.canonical import canonical
 from interlock.core.card import visible
 from interlock.core.decision import Approve, Decision, Edit, Reject, Respond, Seen, read_decision
 from interlock.core.declared import AGENT_SECRET
 from interlock.core.errors import Conflict, DigestMismatch, Error, Expired, Forbidden, InvalidDecision, Problem
-from interlock.core.event import Payload, Stored
-from interlock.core.options import options
+from interlock.core.ledger.event import Payload, Stored
 from interlock.core.outcome import status_at
 from interlock.core.ports import Query
 from interlock.presenters.approval import sentence_of, shown_args

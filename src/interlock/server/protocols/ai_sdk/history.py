@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
-from interlock.core.thread import Line, Thread
+from interlock.core.chat.thread import Line, Thread
 from interlock.server.protocols.ai_sdk.stream import Begin, Part, Reader, Telling, message_id
 
 MOST = 20  # messages of the person, with what came of each

@@ -16,10 +16,10 @@ from interlock.chat.stream import Position, Told
 from interlock.chat.threads import Said
 from interlock.core.call import MAX_NAME, QUESTION
 from interlock.core.canonical import read
+from interlock.core.chat.thread import Line, Thread
 from interlock.core.decision import Decision, read_decision
 from interlock.core.errors import AlreadyDecided, Conflict, Error, Expired, InvalidDecision, InvalidRequest, NotFound
 from interlock.core.errors import Problem as Complaint
-from interlock.core.thread import Line, Thread
 from interlock.server.auth import Auth
 from interlock.server.dependencies import DECIDERS, Caller, Described, Here, gives, may, response
 from interlock.server.http import Asked, Header, Many, Receive, Send, checked, encoded, json_answer

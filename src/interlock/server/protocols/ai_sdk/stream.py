@@ -13,11 +13,11 @@ from interlock.app.workspaces import Doors
 from interlock.chat.calls import REASONS
 from interlock.chat.stream import Position, Told
 from interlock.config.agents import AGENT
+from interlock.core.approval.approval import waits_for
 from interlock.core.call import QUESTION
+from interlock.core.chat.thread import Line, Thread
 from interlock.core.decision import Reviewer
 from interlock.core.identity import Principal
-from interlock.core.options import waits_for
-from interlock.core.thread import Line, Thread
 from interlock.presenters.approval import shown_args, view_json
 from interlock.server.state import Site
 from interlock.server.streams.thread_stream import Wishes

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from interlock.app.gate import Gate
 from interlock.app.workspaces import Doors
+from interlock.core.approval.execute import ATTEMPT
 from interlock.core.call import ANYBODY, QUESTION, ToolCall, ToolSpec, redact
 from interlock.core.canonical import canonical, digest
 from interlock.core.decision import MAX_COMMENT, Approve, Decision, Reject, Respond, Seen
@@ -28,9 +29,8 @@ from interlock.core.errors import (
     NotFound,
     Problem,
 )
-from interlock.core.event import Payload, Stored
-from interlock.core.execution import ATTEMPT
 from interlock.core.identity import Principal
+from interlock.core.ledger.event import Payload, Stored
 from interlock.core.outcome import Answered, Finished, Outcome, Proceed, Refused, Waiting
 from interlock.presenters.approval import shown_args
 from interlock.runtime.durations import rfc3339

@@ -1,0 +1,202 @@
+"""How an approval begins: asked for, or born approved by a rule or a grant; a denied call leaves an event only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+from uuid import UUID
+
+from interlock.core._fast import but, made
+from interlock.core.approval.approval import Approval, Decided
+from interlock.core.call import Shown, ToolCall, ToolSpec, actor_of, known_of, subject_of
+from interlock.core.card import visible
+from interlock.core.errors import CallMismatch, ClockBehind, InvalidRequest, Problem
+from interlock.core.grant import Amounts, Grant, plain, use
+from interlock.core.ledger.event import Change, Event, Moment, Payload
+from interlock.core.masking import masked_text
+from interlock.core.policy.policy import Allow, Ask, Deny
+
+
+class Proposal(NamedTuple):
+    """A checked call on its way into the store, with all that was computed before the transaction.
+
+    `given`: its id comes from the caller, and may be taken. `misfits` say where its arguments do not fit the tool,
+    `effects` what that may do by the judgement.
+    """
+
+    id: str
+    nonce: str
+    call: ToolCall
+    spec: ToolSpec
+    shown: Shown
+    sentence: str
+    alarms: tuple[str, ...] = ()
+    preview: str = ""
+    policy_sha256: str = ""
+    shadows: tuple[tuple[str, str], ...] = ()
+    given: bool = False
+    misfits: tuple[Problem, ...] = ()
+    effects: tuple[str, ...] = ()
+
+
+def request(proposal: Proposal, terms: Ask, moment: Moment) -> Change[Approval]:
+    approval = _born(proposal, terms, "pending", moment.now)
+    data = {"rule": terms.rule, "quorum": [stage.quorum for stage in terms.stages], "expires_at": approval.expires_at}
+    return Change(approval, (_event("proposed", proposal, approval, data),), _payload(proposal))
+
+
+def allow(proposal: Proposal, verdict: Allow, moment: Moment) -> Change[Approval]:
+    """An allowed write gets a row as well, so that "at most once" and the record hold for it too."""
+    terms = _allowing(verdict.rule, proposal.call.priority or "medium", verdict.start_within)
+    reason = f"Allowed by the rule {verdict.rule!r}." if verdict.rule else ""
+    by = Decided("approve", "policy", moment.now, reason=reason)
+    return _allowed(proposal, terms, by, {"by": "rule", "rule": verdict.rule}, moment)
+
+
+@lru_cache(maxsize=1_000)
+def _allowing(rule: str, priority: str, start_within: int) -> Ask:
+    """The same terms are one object, so that their snapshot is encoded and hashed once."""
+    return Ask(rule, priority=priority, start_within=start_within)
+
+
+def allow_by_grant(proposal: Proposal, terms: Ask, grant: Grant, moment: Moment) -> Change[Approval]:
+    """Counts the use: the grant as it is afterwards goes into the same transaction."""
+    by = Decided("approve", grant.created_by, moment.now, "grant", reason=f"Covered by the grant {grant.id}.")
+    data = {"by": "grant", "grant": grant.id, "granted_by": grant.created_by, "rule": terms.rule}
+    amounts = Amounts(proposal.shown.data)
+    change = _allowed(proposal, terms, by, data, moment)
+    used = use(grant, amounts, moment)
+    (event,) = change.events
+    counted = {"use": used.uses, "uses_left": used.uses_left}
+    told = {"reason": f"Covered by the grant {grant.id}, which {grant.created_by} made."} | _spent(used, amounts)
+    event = event._replace(data={**event.data, **counted}, content={**(event.content or {}), **told})
+    return change._replace(events=(event,), grant=used)
+
+
+def deny(proposal: Proposal, verdict: Deny) -> Change[None]:
+    """A denied call has no row: its event holds all that it takes to judge it again, with secrets redacted."""
+    call = proposal.call
+    content = {
+        **_about(proposal),
+        "reason": verdict.reason,
+        "sentence": proposal.sentence,
+        "args": proposal.shown.value,
+        "agent": call.agent,
+        "agent_path": list(call.agent_path),
+        "thread_id": call.thread_id,
+        "priority": call.priority,
+        "known": None if call.caller is None else known_of(call.caller),
+    }
+    if call.refusal:
+        content["refusal"] = call.refusal
+    data = {"tool": visible(call.tool), "rule": verdict.rule, "spec": proposal.spec.sha256}
+    return Change(None, (Event("denied", actor_of(proposal.call), data, "", content),))
+
+
+def same_call(approval: Approval, call: ToolCall, given: str = "") -> None:
+    """A known call id comes back with the same tool and bytes, or it is somebody's mistake, or worse.
+
+    `given` is the approval id that the caller wants, if any.
+    """
+    if not approval.subject.same(call):
+        message = "This call id is known with another tool, other arguments or another agent. Use a new call id."
+        raise CallMismatch(message)  # without its approval id, which could be another agent's
+    if given not in ("", approval.id):
+        raise CallMismatch("This call is known under another approval id.")
+
+
+def check_id(given: str) -> None:
+    """In one spelling only, so that one id cannot stand for two approvals."""
+    try:
+        canonical = not given or str(UUID(given)) == given
+    except ValueError:
+        canonical = False
+    if not canonical:
+        raise InvalidRequest("An approval id is a UUID, in lower case and with hyphens.")
+
+
+def id_taken() -> CallMismatch:
+    return CallMismatch("This approval id belongs to another call. Use a new one.")
+
+
+def _born(proposal: Proposal, terms: Ask, status: str, now: int) -> Approval:
+    call, shown = proposal.call, proposal.shown
+    subject = subject_of(call, proposal.spec, terms.priority, proposal.nonce, proposal.effects)
+    sha256 = shown.sha256
+    binding = subject.binding(sha256, terms.sha256, None if shown.data == call.args else call.args)
+    expires_at = now + terms.expires_in
+    return made(
+        Approval,
+        id=proposal.id,
+        subject=subject,
+        terms=terms,
+        args_sha256=sha256,
+        binding=binding,
+        status=status,
+        created_at=now,
+        expires_at=expires_at,
+        alarms=proposal.alarms,
+        misfits=proposal.misfits,
+    )
+
+
+def _allowed(
+    proposal: Proposal, terms: Ask, decided: Decided, data: Mapping[str, object], moment: Moment
+) -> Change[Approval]:
+    if moment.behind:
+        raise ClockBehind("The clock stands before the ledger's last entry. Nothing is allowed until it is set right.")
+    start_by = moment.now + terms.start_within
+    born = _born(proposal, terms, "approved", moment.now)
+    approval = but(born, decision=decided, start_by=start_by, grant_id=str(data.get("grant", "")))
+    return Change(approval, (_event("allowed", proposal, approval, data),), _payload(proposal))
+
+
+def _event(kind: str, proposal: Proposal, approval: Approval, data: Mapping[str, object]) -> Event:
+    facts = {
+        "status": approval.status,
+        "binding": approval.binding,
+        "tool": proposal.call.tool,
+        "idempotent": approval.subject.idempotent,
+        **data,
+    }
+    return Event(kind, actor_of(proposal.call), facts, approval.id, _about(proposal))
+
+
+def _about(proposal: Proposal) -> dict[str, object]:
+    """What of the call may be erased with it."""
+    call = proposal.call
+    facts: dict[str, object] = {
+        "args_sha256": proposal.shown.sha256,
+        "run_id": call.run_id,
+        "call_id": call.call_id,
+        "requester": call.requester,
+        "policy": proposal.policy_sha256,
+    }
+    if call.caller is not None:
+        facts |= {"owner": call.caller.owner, "credential": call.caller.credential}
+    if proposal.shadows:
+        facts["shadow"] = [{"rule": rule, "then": then} for rule, then in proposal.shadows]
+    if proposal.misfits:
+        facts["misfits"] = [str(problem) for problem in proposal.misfits]
+    return facts | _matched_on(call)
+
+
+def _matched_on(call: ToolCall) -> dict[str, object]:
+    """What rules match on and an approval does not keep: its priority is the rule's, and teams change."""
+    facts: dict[str, object] = {"priority": call.priority} if call.priority else {}
+    facts |= {"teams": list(call.teams)} if call.teams else {}
+    facts |= {"switch": call.switch} if call.switch else {}
+    return facts | ({"setting": call.setting} if call.setting != "queue" else {})
+
+
+def _spent(used: Grant, amounts: Amounts) -> dict[str, object]:
+    amount = amounts.at(used.budget_of) if used.budget else None
+    return {} if amount is None else {"amount": plain(amount), "budget_left": used.budget_left}
+
+
+def _payload(proposal: Proposal) -> Payload:
+    shown = None if proposal.shown.data == proposal.call.args else proposal.shown.data
+    call = proposal.call
+    says = masked_text(call.agent_says, call.args, proposal.shown.data) if call.agent_says else ""
+    return Payload(call.args, shown, proposal.sentence, says or None, proposal.preview or None)

@@ -1,0 +1,1 @@
+"""A thread, its transcript, and the next step."""

@@ -1,0 +1,209 @@
+"""The hash chain over events, its heads, and the verifier, which has the laws checked as well.
+
+An entry's `digest` is sha256(salt + content): salt and content lie apart and can be erased together. Its `link`
+is sha256(previous link + skeleton), and the skeleton holds the digest, so erasure leaves the chain whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from json.encoder import encode_basestring as quoted
+from typing import NamedTuple
+
+from interlock.core.canonical import plain_json
+from interlock.core.ledger.erasure import Gaps
+from interlock.core.ledger.event import Event
+from interlock.core.ledger.expected_tables import KINDS, ExpectedTables
+from interlock.core.ledger.invariants import Fault, Laws
+from interlock.core.ledger.row_digests import BIRTHS
+
+GENESIS = "0" * 64
+FREEZING = frozenset({"frozen", "unfrozen"})
+NOTED = KINDS | {"erased", *BIRTHS}  # kinds that say something of other tables, or of other entries
+
+
+class Head(NamedTuple):
+    """The newest entry of a workspace's chain; kept elsewhere, it shows a cut or rewritten tail."""
+
+    workspace: str
+    seq: int = 0
+    link: str = GENESIS
+    at: int = 0
+
+    def to_json(self) -> dict[str, object]:
+        return {"workspace": self.workspace, "seq": self.seq, "link": self.link, "at": self.at}
+
+
+class Entry(NamedTuple):
+    """One row of the ledger. `content` is None when there was none, and when it was erased with its salt."""
+
+    workspace: str
+    seq: int
+    at: int
+    kind: str
+    actor: str
+    approval_id: str
+    data: str
+    digest: str
+    link: str
+    salt: bytes | None = None
+    content: bytes | None = None
+
+
+def seal(event: Event, head: Head, at: int, salt: bytes) -> Entry:
+    """The next entry of the chain; the store writes entry and head in the transaction of the change."""
+    kind, actor, facts, approval_id, said = event
+    workspace, before, previous, _ = head
+    seq, data = before + 1, plain_json(facts)
+    if said is None:
+        link = linked(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data))
+        return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, "", link, None, None))
+    content = plain_json(said).encode()
+    digest = sha256(salt + content).hexdigest()
+    link = linked(previous, skeleton(workspace, seq, at, kind, actor, approval_id, data, digest))
+    return _new(Entry, (workspace, seq, at, kind, actor, approval_id, data, digest, link, salt, content))
+
+
+_new = tuple.__new__  # for every entry: the constructor of a named tuple takes three times as long
+
+
+def skeleton(
+    workspace: str, seq: int, at: int, kind: str, actor: str, approval_id: str, data: str, digest: str = ""
+) -> bytes:
+    """The very bytes that are hashed: canonical JSON, spelled out because a million of them are verified at once."""
+    return (
+        f'{{"actor":{quoted(actor)},"approval":{quoted(approval_id)},"at":{at},"data":{data},'
+        f'"digest":"{digest}","kind":{quoted(kind)},"seq":{seq},"workspace":{quoted(workspace)}}}'
+    ).encode()
+
+
+def linked(previous: str, body: bytes) -> str:
+    return sha256(previous.encode() + body).hexdigest()
+
+
+UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)  # what forged rows do
+
+
+class Verifier:
+    """Fed with entries in order, it collects faults; memory grows with approvals, not with entries.
+
+    `head` is one that was kept elsewhere; `start` is the entry before the first, where that is not the beginning.
+    """
+
+    def __init__(self, workspace: str, head: Head | None = None, start: Head | None = None) -> None:
+        self.workspace = workspace
+        self.start = start or Head(workspace)
+        self.faults: list[Fault] = []
+        self.laws = Laws(self.faults, whole=self.start.seq == 0)
+        self.gaps = Gaps()
+        self.tables = ExpectedTables()
+        self.erased = 0  # known once it is finished
+        self._seq, self._link, self._at = self.start[1:]
+        self._kept = head
+        self._kept_seq = -1 if head is None else head.seq
+        if head is not None:
+            self._compare(self.start, head)
+
+    @property
+    def head(self) -> Head:
+        return Head(self.workspace, self._seq, self._link, self._at)
+
+    def feed(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            try:
+                self._take(entry, skeleton(*entry[:8]))
+            except UNREADABLE as error:
+                self.skip(entry.seq, entry.link, error)
+
+    def feed_raw(self, entries: Iterable[tuple[Entry, bytes]]) -> None:
+        """Entries with the very bytes of their skeletons: those are hashed, not what was read from them."""
+        for entry, body in entries:
+            try:
+                self._take(entry, body)
+            except UNREADABLE as error:
+                self.skip(entry.seq, entry.link, error)
+
+    def join(self, later: Verifier) -> bool:
+        """Takes over a part that was verified by itself; False if that has to be done again, one after the other."""
+        if later.start != self.head or self.faults or later.faults or not self.laws.join(later.laws):
+            return False
+        self._seq, self._link, self._at = later.head[1:]
+        self.gaps.join(later.gaps)
+        return self.tables.join(later.tables) and not self.faults
+
+    def finish(self, stored: Head | None = None) -> None:
+        """Compares the end of the chain with the head that the database keeps and the one that was kept elsewhere."""
+        kept = self._kept
+        if stored is not None and (stored.seq, stored.link) != (self._seq, self._link):
+            self.fault(stored.seq, "The stored head is not the end of the chain: the tail was cut or rewritten.")
+        if kept is not None and kept.seq > self._seq:
+            self.fault(kept.seq, "The chain ends before the head that was kept: the tail was cut.")
+        if kept is not None and kept.seq < self.start.seq:
+            self.fault(kept.seq, "The head that was kept is older than the first entry here: verify from there on.")
+        self.erased = len(self.gaps.missing)
+        for first, last in self.gaps.unexplained():
+            self.erased -= last - first + 1
+            self.fault(first, _lost(first, last))
+
+    def skip(self, seq: int, link: str, error: Exception) -> None:
+        """An entry that cannot even be read is a fault like any other."""
+        self.fault(seq, f"The entry was altered: it cannot be read: {error}.")
+        self._seq, self._link = seq, link
+
+    def fault(self, seq: int, message: str) -> None:
+        self.faults.append(Fault(seq, message))
+
+    def _take(self, entry: Entry, body: bytes) -> None:
+        workspace, seq, at, kind, _, approval_id, _, digest, link, salt, content = entry
+        fits = sha256(self._link.encode() + body).hexdigest() == link
+        if not fits or seq != self._seq + 1 or at < self._at or workspace != self.workspace or seq == self._kept_seq:
+            self._look_closely(entry, fits=fits)
+        self._seq, self._link, self._at = seq, link, at
+        if not digest:
+            if content is not None:
+                self.fault(seq, "Content was added to an entry that had none.")
+        elif salt is None or content is None:
+            self.gaps.missing.append(seq)
+        elif sha256(salt + content).hexdigest() != digest:
+            self.fault(seq, "The content of the entry was altered.")
+        if approval_id:
+            self.laws.check(entry)
+        if kind in NOTED and bool(approval_id) is (kind in BIRTHS):
+            self._note(entry)
+
+    def _note(self, entry: Entry) -> None:
+        """What is said of other tables: grants are used by births, and births tell which version wrote them."""
+        if entry.kind == "erased":
+            if complaint := self.gaps.note(entry):
+                self.fault(entry.seq, complaint)
+            return
+        if entry.kind in FREEZING:
+            self.laws.freeze(entry)
+        if not self.tables.stamped and entry.kind in BIRTHS and '"subject":"' in entry.data:
+            self.tables.stamped = entry.seq
+        if entry.kind not in BIRTHS or '"by":"grant"' in entry.data:
+            self.tables.take(entry)
+
+    def _look_closely(self, entry: Entry, *, fits: bool) -> None:
+        if entry.seq != self._seq + 1:
+            self.fault(entry.seq, f"Entry {self._seq + 1} is missing or out of order.")
+        if entry.workspace != self.workspace:
+            self.fault(entry.seq, f"The entry belongs to the workspace {entry.workspace!r}.")
+        if not fits:
+            self.fault(entry.seq, "The entry was altered, or one before it was: its link does not fit.")
+        if entry.at < self._at:
+            self.fault(entry.seq, "Time runs backwards.")
+        if self._kept is not None:
+            self._compare(entry, self._kept)
+
+    def _compare(self, passed: Entry | Head, kept: Head) -> None:
+        if passed.seq == kept.seq and passed.link != kept.link:
+            message = "The chain does not pass through the head that was kept: it was rewritten."
+            self.fault(kept.seq, message)
+
+
+def _lost(first: int, last: int) -> str:
+    if first == last:
+        return f"The content of entry {first} is gone and nothing says who erased it."
+    return f"The contents of the entries {first} to {last} are gone and nothing says who erased them."

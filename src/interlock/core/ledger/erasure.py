@@ -1,0 +1,217 @@
+"""Forgetting: what of an approval is taken and what stays, and the event that says what was taken, and for whom."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+from interlock.core._fast import moved
+from interlock.core.approval.approval import FINAL, Approval
+from interlock.core.ledger.event import TIME, Event
+
+if TYPE_CHECKING:
+    from interlock.core.ledger.chain import Entry
+
+
+Scope = Literal["retention", "approval", "thread", "person"]
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to be forgotten, who wants it, and why; `what` is an approval's id, a thread or a person's name."""
+
+    scope: Scope
+    what: str = ""
+    reason: str = ""
+    by: str = TIME
+
+
+RETENTION = Erasure("retention")
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How many approvals, entries of the ledger and threads; `open` are ids and statuses of what had to be left."""
+
+    approvals: int = 0
+    entries: int = 0
+    open: tuple[tuple[str, str], ...] = ()
+    threads: int = 0
+
+    def __add__(self, other: Erased) -> Erased:
+        left = dict(self.open) | dict(other.open)
+        return Erased(
+            self.approvals + other.approvals,
+            self.entries + other.entries,
+            tuple(left.items()),
+            self.threads + other.threads,
+        )
+
+
+def has_ended(approval: Approval, now: int) -> bool:
+    """Whether nothing can come of it any more; a rejection ends when it can no longer be undone."""
+    released = approval.status == "rejected" and now >= (approval.release_at or 0)
+    return released or approval.status in FINAL
+
+
+def without_content(approval: Approval, by: str, at: int) -> Approval:
+    """Who, when and what became of it stay. Without nonce and digests nobody can check a guess of the arguments."""
+    decided = approval.decision
+    return moved(
+        approval,
+        subject=approval.subject._replace(nonce=""),
+        args_sha256="",
+        alarms=(),  # they point into the arguments
+        misfits=(),
+        votes=tuple(vote._replace(args_sha256="") for vote in approval.votes),
+        decision=None if decided is None else replace(decided, reason="", comment=""),
+        erased_at=at,
+        erased_by=by,
+    )
+
+
+def without_words_of(approval: Approval, person: str) -> Approval:
+    """The same approval if the person said nothing about it that is kept in its row."""
+    decided = approval.decision
+    if decided is None or decided.by != person or not (decided.reason or decided.comment):
+        return approval
+    return moved(approval, decision=replace(decided, reason="", comment=""))
+
+
+def erased_event(erasure: Erasure, entries: Iterable[int], approvals: int) -> Event:
+    """What was asked for is content, since it may be a name; so it can be erased in its turn."""
+    data = {"scope": erasure.scope, "entries": ranges(entries), "approvals": approvals}
+    content = {"what": erasure.what, "reason": erasure.reason} if erasure.what else None
+    return Event("erased", erasure.by, data, "", content)
+
+
+def ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """First and last of each run of consecutive numbers."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number <= found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
+
+
+Range = tuple[int, int]  # the first and the last entry
+SCOPES: tuple[str, ...] = get_args(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one actor erased in one scope: `times` erasures, the first at `since` and the last at `until`."""
+
+    scope: str
+    actor: str
+    entries: int
+    approvals: int
+    times: int
+    since: int
+    until: int
+
+    def to_json(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Gaps:
+    """Told of every content that is missing and of every erasure, as the entries come by."""
+
+    def __init__(self) -> None:
+        self.missing = array("q")
+        self._named: list[Range] = []
+        self._taken: dict[tuple[str, str], Taken] = {}
+        self._merged: tuple[list[int], list[int]] | None = None
+
+    def note(self, entry: Entry) -> str:
+        """What is wrong with an entry of the kind `erased`; empty if nothing is."""
+        read = _read(entry.data)
+        if read is None:
+            return "The entry does not say in the known form what was erased."
+        scope, named, approvals = read
+        if any(not 0 < first <= last < entry.seq for first, last in named):
+            return "The entry names entries as erased that do not come before it."
+        count = sum(last - first + 1 for first, last in named)
+        self._add(Taken(scope, entry.actor, count, approvals, 1, entry.at, entry.at))
+        self._named += named
+        self._merged = None
+        return ""
+
+    def covers(self, seq: int) -> bool:
+        """Whether somebody is said to have erased the content of an entry."""
+        firsts, lasts = self._merged = self._merged or _merged(self._named)
+        place = bisect_right(firsts, seq)
+        return place > 0 and seq <= lasts[place - 1]
+
+    def unexplained(self) -> Iterator[Range]:
+        """Neighbours count as one: a whole table that was emptied is one fault, not a million."""
+        run: Range | None = None
+        for seq in self.missing:
+            if self.covers(seq):
+                continue
+            if run is not None and seq == run[1] + 1:
+                run = (run[0], seq)
+                continue
+            if run is not None:
+                yield run
+            run = (seq, seq)
+        if run is not None:
+            yield run
+
+    def summary(self) -> tuple[Taken, ...]:
+        return tuple(self._taken.values())
+
+    def join(self, later: Gaps) -> None:
+        self.missing += later.missing
+        self._named += later._named
+        self._merged = None
+        for taken in later._taken.values():
+            self._add(taken)
+
+    def _add(self, new: Taken) -> None:
+        old = self._taken.get((new.scope, new.actor))
+        if old is not None:
+            new = replace(
+                new,
+                entries=old.entries + new.entries,
+                approvals=old.approvals + new.approvals,
+                times=old.times + new.times,
+                since=old.since,
+            )
+        self._taken[new.scope, new.actor] = new
+
+
+def _read(data: str) -> tuple[str, list[Range], int] | None:
+    try:
+        facts = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    match facts:
+        case {"scope": str(scope), "entries": list(pairs), "approvals": int(approvals)} if scope in SCOPES:
+            named = [(pair[0], pair[1]) for pair in pairs if _is_range(pair)]
+            return (scope, named, approvals) if len(named) == len(pairs) else None
+        case _:
+            return None
+
+
+def _is_range(pair: object) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)
+
+
+def _merged(named: list[Range]) -> tuple[list[int], list[int]]:
+    """Where the ranges begin and where they end, in order and without overlaps."""
+    firsts: list[int] = []
+    lasts: list[int] = []
+    for first, last in sorted(named):
+        if lasts and first <= lasts[-1] + 1:
+            lasts[-1] = max(lasts[-1], last)
+        else:
+            firsts.append(first)
+            lasts.append(last)
+    return firsts, lasts

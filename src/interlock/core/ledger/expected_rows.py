@@ -1,0 +1,352 @@
+"""What the entries of one approval say that its row holds, field by field, and where the row says otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from interlock.core.approval.execute import ATTEMPT
+from interlock.core.call import agent_of
+from interlock.core.ledger.event import Stored
+from interlock.core.ledger.row_digests import BIRTHS, FIELDS, PARTS, plain, result_sha256, shown_sha256, text_sha256
+
+if TYPE_CHECKING:
+    from interlock.core.approval.approval import Approval
+    from interlock.core.ledger.chain import Entry
+
+Facts = Mapping[str, Any]
+Said = tuple[object, int]  # a value, and the entry that gives it
+
+
+class Difference(NamedTuple):
+    """`row` and `said` are None where the values are not for everybody's eyes."""
+
+    field: str
+    seq: int
+    row: object = None
+    said: object = None
+
+    def __str__(self) -> str:
+        if self.field == "binding":
+            return "Its row is bound to other arguments than the ledger says."
+        if self.row is None and self.said is None:
+            return f"{self.field} in its row is not what the ledger says."
+        return f"{self.field} is {_shown(self.row)} in its row; the ledger says {_shown(self.said)}."
+
+
+def _of_approval(spell: Callable[[Approval], object]) -> Callable[[Stored], object]:
+    return lambda stored: spell(stored.approval)
+
+
+# What people wrote, what tools gave, and digests: named when they differ, and never printed.
+UNSPOKEN = frozenset(
+    {"decision.reason", "decision.comment", "error", "result", "sentence", "agent_says", "preview", "alarms"}
+    | {"misfits", "args_sha256", "binding", "terms", "subject", "shown"}
+)
+# Fields of a row that are not the approval's own attributes; a new column of either table is one line here.
+OF_ROW: Mapping[str, Callable[[Stored], object]] = {
+    **{name: attrgetter(f"approval.subject.{name}") for name in ("tool", "effect", "agent", "thread_id", "requester")},
+    **{name: attrgetter(f"approval.subject.{name}") for name in ("run_id", "call_id", "idempotent")},
+    "agent_path": lambda s: list(s.approval.subject.agent_path),
+    "runner": lambda s: _runner(s.approval.runner),
+    "window": lambda s: s.approval.expires_at - s.approval.created_at - s.approval.terms.expires_in,
+    "erased": attrgetter("approval.erased_by"),
+    "sentence": lambda s: text_sha256(s.payload.sentence),
+    "agent_says": lambda s: text_sha256(s.payload.agent_says),
+    "preview": lambda s: text_sha256(s.payload.preview),
+    "result": lambda s: result_sha256(s.payload),
+    "error": attrgetter("payload.error"),
+    "shown": shown_sha256,
+    **{name: attrgetter(f"approval.{name}") for name in ("status", "binding", "fence", "created_at", "expires_at")},
+    **{name: attrgetter(f"approval.{name}") for name in ("release_at", "claimed_by", "grant_id", "args_sha256")},
+    **{name: attrgetter(f"approval.{name}") for name in ("escalated", "reminded", "asked")},
+}
+GETTERS = {**{name: _of_approval(spell) for name, spell in FIELDS.items()}, **OF_ROW}
+SAID_BY_DATA = frozenset(
+    {"status", "binding", "fence", "release_at", "terms", "expires_at", "subject", "tool", "idempotent", "votes"}
+)
+AT_FIRST = (  # what is nothing until an entry says otherwise
+    *("fence", "escalated", "reminded", "asked", "votes", "votes.seats", "editors", "replied", "delegations"),
+    *("claimed_by", "release_at", "result", "error", "start_by", "grant_id", *PARTS["decision"]),
+    *("deferred", "deferred_until"),
+)
+UNSAID: Said = (None, 0)
+# What is taken when an approval is erased; the rest is compared for ever.
+TAKEN = frozenset(
+    {"args_sha256", "alarms", "misfits", "sentence", "agent_says", "preview", "result", "error", "shown"}
+    | {"decision.reason", "decision.comment"}
+)
+
+
+class Expected:
+    """Fed with the entries of one approval in order; what an entry does not state is not compared."""
+
+    def __init__(self) -> None:
+        self.first = 0
+        self.kept = False  # the content of its first entry
+        self._edited = 0
+        self._said: dict[str, Said] = {}
+
+    def take(self, entry: Entry) -> None:
+        data: Facts = read_json(entry.data)
+        content: Facts | None = None if entry.content is None else read_json(entry.content.decode())
+        erased = content is None and bool(entry.digest)
+        if entry.kind in BIRTHS:
+            self._said = dict.fromkeys(AT_FIRST, (None, entry.seq))
+        if entry.kind == "finished_late":  # its fence is the one that a lost runner showed, and no row changed
+            return
+        for name in SAID_BY_DATA.intersection(data):
+            self._said[name] = (data[name], entry.seq)
+        step = _STEPS.get(entry.kind)
+        if step is not None:
+            step(self, entry, data, None if erased else content or {})
+        for name in data.get("row", ()):
+            if content is not None:
+                self._say(name, content["row"][name], entry)
+            elif name not in data:
+                self._forget(name)
+
+    def state_before(self, seq: int, subject: str, terms: str, shown: str) -> None:
+        """What one entry said of all that was open then; what later entries of this approval said counts more."""
+        for name, value in (("subject", subject), ("terms", terms), ("shown", shown)):
+            known = self._said.get(name)
+            if known is None or known[1] < seq:
+                self._said[name] = (value, seq)
+        if self._edited > seq:
+            self._said.pop("shown")
+
+    def differences(self, stored: Stored) -> Iterator[Difference]:
+        gone = stored.approval.erased_by and not self.kept
+        for name, (said, seq) in self._said.items():
+            if gone and name in TAKEN:
+                continue
+            get = GETTERS.get(name)
+            found = plain(stored.approval, name) if get is None else get(stored)
+            if found != said and (found or said):  # nothing is nothing, however it is spelled
+                yield Difference(name, seq) if name in UNSPOKEN else Difference(name, seq, found, said)
+
+    # What each kind of entry says
+
+    def _begin(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self.first, self.kept = entry.seq, content is not None
+        self._say("created_at", entry.at, entry)
+        self._say("agent", agent_of(entry.actor), entry)
+        if "grant" in data:
+            self._say("grant_id", data["grant"], entry)
+        if content is not None:
+            self._say("erased", None, entry)
+            self._about(entry, data, content)
+        if entry.kind == "allowed":
+            self._say("window", 0, entry)
+            self._decided(entry, data, content, "approve", data.get("granted_by", "policy"))
+            self._say("start_by", entry.at, entry)
+
+    def _about(self, entry: Entry, data: Facts, content: Facts) -> None:
+        for name in ("run_id", "call_id", "requester", "args_sha256"):
+            self._say(name, content.get(name), entry)
+        self._say("misfits", content.get("misfits", []), entry)
+        if "subject" not in data:
+            return  # written before entries stated these
+        self._say("agent", content.get("agent"), entry)
+        self._say("effect", content.get("effect"), entry)
+        self._say("agent_path", content.get("agent_path", []), entry)
+        self._say("thread_id", content.get("thread_id", ""), entry)
+        self._say("agent_says", content.get("agent_says_sha256"), entry)
+        self._say("preview", content.get("preview_sha256"), entry)
+        self._say("sentence", content.get("sentence_sha256"), entry)
+        self._say("alarms", content.get("findings", []), entry)
+
+    def _edit(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._say("votes", [], entry)
+        self._say("votes.seats", [], entry)
+        self._add("editors", entry.actor, entry, once=True)
+        self._say("preview", None, entry)
+        self._say("misfits", [], entry)
+        self._edited = entry.seq
+        self._forget("sentence", "alarms", "args_sha256")
+        if content is None:
+            return
+        self._say("args_sha256", content.get("args_sha256"), entry)
+        if "sentence_sha256" in content:
+            self._say("sentence", content["sentence_sha256"], entry)
+            self._say("alarms", content.get("findings", []), entry)
+
+    def _vote(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._add("votes", [entry.actor, data.get("stage"), entry.at], entry)
+        if content is None:
+            self._said.pop("votes.seats", None)
+        else:
+            self._add("votes.seats", [content.get("seat", entry.actor), content.get("via")], entry)
+
+    def _approve(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        if "stage" in data:
+            self._vote(entry, data, content)
+        edited = bool(self._said.get("editors", UNSAID)[0]) and data.get("by") != "expiry"
+        self._decided(entry, data, content, "edit" if edited else "approve", entry.actor)
+        self._say("start_by", entry.at, entry)
+
+    def _reject(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._decided(entry, data, content, "reject", entry.actor)
+
+    def _cancel(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._decided(entry, data, content, "cancel", entry.actor)
+
+    def _expire(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._decided(entry, data, content, "expire", entry.actor)
+
+    def _respond(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._decided(entry, data, content, "respond", entry.actor)
+        self._resulted(entry, content)
+
+    def _undo(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._undecided(entry)
+        self._say("release_at", None, entry)
+
+    def _start(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._say("runner", _runner(entry.actor), entry)
+
+    def _finish(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        if content is None:
+            self._forget("result", "error")
+            return
+        self._say("result", content.get("result_sha256"), entry)
+        self._say("error", content.get("error"), entry)
+
+    def _resolve(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._resulted(entry, content)
+        if content is None:
+            self._forget("error")
+        else:
+            self._say("error", content.get("note") if data.get("status") == "failed" else None, entry)
+
+    def _claim(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._say("claimed_by", entry.actor if entry.kind == "claimed" else "", entry)
+
+    def _ask(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._say("asked", data.get("number"), entry)
+
+    def _reply(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._add("replied", data.get("number"), entry)
+
+    def _escalate(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._say("escalated", data.get("rung"), entry)
+
+    def _remind(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        self._say("reminded", data.get("reminder"), entry)
+
+    def _delegate(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        if "row" not in data:  # written before entries stated it
+            self._forget("delegations")
+
+    def _withdraw(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        if "votes" not in data:  # written before entries stated it
+            self._forget("votes", "votes.seats", "delegations", "claimed_by")
+
+    def _defer(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        """The time to start is spelled as that of the decision, and moves as far."""
+        self._move("deferred", data["by"], entry)
+        self._say("deferred_until", entry.at, entry)
+        if data.get("start_by") is not None:
+            self._move("start_by", data["by"], entry)
+
+    # Parts of steps
+
+    def _move(self, name: str, by: int, entry: Entry) -> None:
+        before: Any = self._said.get(name, UNSAID)[0]
+        self._say(name, (before or 0) + by, entry)
+
+    def _say(self, name: str, value: object, entry: Entry) -> None:
+        self._said[name] = (value, entry.seq)
+
+    def _add(self, name: str, value: object, entry: Entry, *, once: bool = False) -> None:
+        """To what was said before, if that is known."""
+        known = self._said.get(name)
+        if known is not None:
+            before: Sequence[object] = known[0] or []  # type: ignore[assignment]  # nothing, or a list
+            self._say(name, [*before, *([] if once and value in before else [value])], entry)
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            self._said.pop(name, None)
+
+    def _decided(self, entry: Entry, data: Facts, content: Facts | None, kind: str, by: object) -> None:
+        self._say("decision.kind", kind, entry)
+        self._say("decision.by", by, entry)
+        self._say("decision.at", entry.at, entry)
+        words = _words(entry.kind, data, content)
+        for name in ("via", "reason", "comment"):
+            if words is None:
+                self._forget(f"decision.{name}")
+            else:
+                self._say(f"decision.{name}", words.get(name, ""), entry)
+
+    def _undecided(self, entry: Entry) -> None:
+        for name in PARTS["decision"]:
+            self._say(name, None, entry)
+
+    def _resulted(self, entry: Entry, content: Facts | None) -> None:
+        if content is None or "result_sha256" not in content:
+            self._forget("result")
+        else:
+            self._say("result", content["result_sha256"], entry)
+
+
+_STEPS: Mapping[str, Callable[[Expected, Entry, Facts, Facts | None], None]] = {
+    "proposed": Expected._begin,
+    "allowed": Expected._begin,
+    "voted": Expected._vote,
+    "edited": Expected._edit,
+    "approved": Expected._approve,
+    "rejected": Expected._reject,
+    "responded": Expected._respond,
+    "expired": Expected._expire,
+    "cancelled": Expected._cancel,
+    "undone": Expected._undo,
+    "delegated": Expected._delegate,
+    "reviewer_removed": Expected._withdraw,
+    "deferred": Expected._defer,
+    "claimed": Expected._claim,
+    "released": Expected._claim,
+    "asked": Expected._ask,
+    "replied": Expected._reply,
+    "escalated": Expected._escalate,
+    "reminded": Expected._remind,
+    "started": Expected._start,
+    "succeeded": Expected._finish,
+    "failed": Expected._finish,
+    "resolved": Expected._resolve,
+}
+
+
+_scan = json.JSONDecoder().raw_decode
+
+
+def read_json(text: str) -> Facts:
+    """Of what the program wrote: a million of these are read at once."""
+    value, end = _scan(text)
+    if end != len(text) or type(value) is not dict:
+        raise ValueError("it is not a JSON object")
+    return value
+
+
+def _words(kind: str, data: Facts, content: Facts | None) -> Facts | None:
+    """What was said with a decision; None where the entry does not say it."""
+    if content is None:
+        return None
+    if "decision" in content:
+        said: Facts = content["decision"]
+        return said
+    whole = kind in ("rejected", "cancelled") or (kind == "approved" and data.get("by") != "expiry")
+    return content if whole else None
+
+
+def _runner(name: str) -> str:
+    """An attempt whose answer was heard goes by the name of a runner."""
+    return f"runner:{name.removeprefix(ATTEMPT)}" if name.startswith(ATTEMPT) else name
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:200]}…"

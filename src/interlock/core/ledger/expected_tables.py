@@ -1,0 +1,378 @@
+"""What the ledger says that people, keys, policies, grants, agents, freezes and pins are, and where their rows differ.
+
+The last entry that states a field counts. Entries name a column as the row's class does, or as ALIASES says; then a
+new column needs no line here. A whole new table is one `Table` and one line for each kind of entry that changes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from interlock.core.canonical import digest, plain_json
+from interlock.core.card import visible
+from interlock.core.identity import AGENT
+from interlock.core.ledger.event import TIME, Event
+from interlock.core.ledger.expected_rows import Difference
+from interlock.core.ledger.row_digests import as_json
+from interlock.core.names import fold
+
+if TYPE_CHECKING:
+    from interlock.core.ledger.chain import Entry
+
+Facts = Mapping[str, Any]
+GONE = "gone"  # whether a row was taken away; no column has this name
+UNKNOWN = (None, 0)  # an entry set it, and does not say to what
+STATED = "stated"
+CONFIGURATION = "configuration"  # as the author of policies
+
+
+class KeyRow(NamedTuple):
+    """An API key as it is stored: what may be shown of it, and the digest that it is recognised by."""
+
+    key: Any
+    digest: str
+
+
+class FreezeRow(NamedTuple):
+    """A freeze as it is stored: also with its name as the database compares it."""
+
+    freeze: Any
+    folded: str
+
+
+class Table(NamedTuple):
+    """`one` is what people call a row. `fields` are those that are not attributes of the row.
+
+    `stated` are the fields that one entry states for a database from before; `erasable` those of its content.
+    """
+
+    one: str
+    stated: tuple[str, ...]
+    erasable: tuple[str, ...] = ()
+    fields: Mapping[str, Callable[[Any], object]] = {}
+    aliases: Mapping[str, str] = {}
+
+    def value(self, row: Any, name: str) -> object:
+        """Raises AttributeError for what is no field of the row."""
+        spelled = self.fields.get(name)
+        if spelled is not None:
+            return spelled(row)
+        return as_json(getattr(row[0] if isinstance(row, KeyRow | FreezeRow) else row, name))
+
+
+def scope_sha256(grant: Any) -> str:
+    """What a grant covers and whose yes it stands for, without the words of its maker: it stays when those go."""
+    return digest(plain_json([grant.id, grant.agent, grant.when, sorted(grant.teams), grant.role]).encode())
+
+
+def key_sha256(key_digest: str) -> str:
+    return digest(key_digest.encode())
+
+
+def body_sha256(row: Any) -> str:
+    return digest(row.body.encode())
+
+
+TABLES: Mapping[str, Table] = {
+    "users": Table(
+        "user",
+        ("role", "removed_at", "away_until"),
+        ("teams", "email", "away_to"),
+        {"away_to": lambda user: user.away_to and _people(user.away_to)},
+    ),
+    "keys": Table(
+        "key",
+        (
+            *("role", "person", "created_by", "created_at", "revoked_at", "sha256", "agents", "tools", "requester"),
+            *("expires_at", "rotated_from", "root", "quotas"),
+        ),
+        ("name",),
+        {"sha256": lambda row: key_sha256(row.digest)},
+        {"user": "person", "replaces": "rotated_from"},
+    ),
+    "policies": Table("policy", ("sha256", "body", "author", "at", "source"), ("reason",), {"body": body_sha256}),
+    "grants": Table(
+        "grant",
+        (
+            *("tool", "spec_sha256", "created_by", "role", "created_at", "expires_at", "max_uses", "uses"),
+            *("revoked_at", "budget_of", "budget", "spent", "scope"),
+        ),
+        ("reason",),
+        {"scope": scope_sha256},
+        {"spec": "spec_sha256"},
+    ),
+    "agents": Table("agent", ("version", "body", "author", "at"), (), {"body": body_sha256}),
+    "freezes": Table(
+        "freeze",
+        ("scope", "name", "folded", "by", "at", "released_at", "released_by"),
+        ("reason",),
+        {"folded": lambda row: row.folded},
+    ),
+    "pins": Table(
+        "pin",
+        ("spec", "agent", "author", "at"),
+        (),
+        {"spec": lambda pin: digest(pin.definition), "agent": lambda pin: visible(pin.agent)},
+    ),
+}
+UNSPOKEN = frozenset({"sha256", "body", "reason", "scope", "when", "email", "name"})
+
+
+class Statement(NamedTuple):
+    """What one entry says of one row; `unknown` are fields that it set to something that it does not give."""
+
+    table: str
+    id: str
+    values: Facts
+    unknown: tuple[str, ...] = ()
+    also: Statement | None = None  # of another row
+
+
+class ExpectedTables:
+    """Fed with entries about no approval, and with uses of grants, in order; parts of a ledger can be joined."""
+
+    def __init__(self) -> None:
+        self.stamped = 0  # the first entry that states what entries stated only later: no statement counts behind it
+        self.stated = 0  # the entry that stated all that there was
+        self.open: dict[str, tuple[str, str, str]] = {}  # approvals that were open then
+        self._rows: dict[str, dict[str, dict[str, tuple[object, int]]]] = {name: {} for name in TABLES}
+
+    def take(self, entry: Entry) -> None:
+        read = _KINDS.get(entry.kind)
+        if read is None:
+            return
+        data = json.loads(entry.data)
+        content = {} if not entry.digest else None if entry.content is None else json.loads(entry.content)
+        if entry.kind == STATED:
+            self._state(entry, data, content)
+            return
+        said = read(entry, data, content)
+        while said is not None:
+            self._say(said, entry.seq)
+            said = said.also
+
+    def join(self, later: ExpectedTables) -> bool:
+        """False where the later part took a statement for good that does not count."""
+        if later.stated and self.stamped:
+            return False
+        if later.stated:
+            self._rows, self.open, self.stated = later._rows, later.open, later.stated
+        else:
+            for table, known in later._rows.items():
+                for row_id, fields in known.items():
+                    self._rows[table].setdefault(row_id, {}).update(fields)
+        self.stamped = self.stamped or later.stamped
+        return True
+
+    def ids(self, table: str) -> Iterable[str]:
+        """Of the rows that have to be there."""
+        return [row_id for row_id, said in self._rows[table].items() if not said.get(GONE, UNKNOWN)[0]]
+
+    def differences(self, table: str, row_id: str, row: Any) -> Iterator[Difference]:
+        """Of a row that is there. A row that no entry speaks of differs in its id."""
+        said = self._rows[table].get(row_id)
+        if said is None or said.get(GONE, UNKNOWN)[0]:
+            yield Difference("id", 0 if said is None else said[GONE][1])
+            return
+        for name, (value, seq) in said.items():
+            try:
+                found = TABLES[table].value(row, name)
+            except AttributeError:
+                continue  # what an entry says besides, and a column of a later version
+            if seq and found != value and (found or value):
+                yield Difference(name, seq) if name in UNSPOKEN else Difference(name, seq, found, value)
+
+    def last(self, table: str, row_id: str) -> int:
+        """The newest entry that speaks of a row."""
+        return max((seq for _, seq in self._rows[table].get(row_id, {}).values()), default=0)
+
+    def _say(self, said: Statement, seq: int) -> None:
+        aliases = TABLES[said.table].aliases
+        fields = self._rows[said.table].setdefault(said.id, {})
+        fields |= {aliases.get(name, name): (value, seq) for name, value in said.values.items()}
+        fields |= dict.fromkeys(said.unknown, UNKNOWN)
+
+    def _state(self, entry: Entry, data: Facts, content: Facts | None) -> None:
+        if self.stamped or self.stated:
+            return  # everything is known already: whoever writes this again wants a change to be believed
+        self.stated = entry.seq
+        self.open = {each: (said[0], said[1], said[2]) for each, said in data["approvals"].items()}
+        self._rows = {name: {} for name in TABLES}
+        for table in TABLES.keys() & data.keys():  # not what a later version knows
+            for row_id, values in data[table].items():
+                private = {} if content is None else content[table].get(row_id, {})
+                self._say(Statement(table, row_id, {**values, **private}), entry.seq)
+
+
+def stating(rows: Mapping[str, Iterable[tuple[str, Any]]], approvals: Mapping[str, Iterable[str]]) -> Event:
+    """The one entry of a database from before: everything as it is, to be compared from now on."""
+    data: dict[str, object] = {"approvals": {each: list(said) for each, said in approvals.items()}}
+    content: dict[str, object] = {}
+    for name, table in TABLES.items():
+        found = list(rows.get(name, ()))
+        data[name] = {row_id: {field: table.value(row, field) for field in table.stated} for row_id, row in found}
+        content[name] = {row_id: {field: table.value(row, field) for field in table.erasable} for row_id, row in found}
+    return Event(STATED, TIME, data, "", content)
+
+
+def user_changed(user: Any, author: str) -> Event:
+    """Says all of a person that is kept, so that the last such entry is what their row holds."""
+    gone = {} if user.removed_at is None else {"removed": True, "removed_at": user.removed_at}
+    data = {"user": user.name, "role": user.role, "away_until": user.away_until, **gone}
+    private = {"email": user.email, "away_to": user.away_to and _people(user.away_to)}
+    content = {"teams": sorted(user.teams), **{name: value for name, value in private.items() if value}}
+    return Event("user_changed", author, data, "", content)
+
+
+# What each kind of entry says
+
+
+def _user_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    values = {"role": data.get("role"), "removed_at": data.get("removed_at")}
+    unknown: tuple[str, ...] = ("away_until", "away_to") if "away_until" not in data else ()
+    if data.get("removed") and "removed_at" not in data:
+        unknown += ("removed_at",)
+    if content is None:
+        return Statement("users", data["user"], values | _away(data), (*unknown, "teams", "email", "away_to"))
+    teams = {"teams": content.get("teams", []), "email": content.get("email", "")}
+    away = {**_away(data), "away_to": content.get("away_to")}
+    return Statement("users", data["user"], {**values, **teams, **away}, unknown)
+
+
+def _away(data: Facts) -> dict[str, object]:
+    return {"away_until": data.get("away_until")}
+
+
+def _user_removed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    gone = {"removed_at": entry.at, "email": "", "away_until": None, "away_to": None}
+    return Statement("users", data["user"], gone)
+
+
+def _away_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    if content is None:
+        return Statement("users", data["user"], {"away_until": data.get("until")}, ("away_to",))
+    return Statement("users", data["user"], {"away_until": data.get("until"), "away_to": content.get("to")})
+
+
+def _key_created(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    """What it does not say of a binding or an end, the key does not have."""
+    requester = data.get("user", "") if data.get("role") == AGENT else ""
+    bound: Facts = {
+        "agents": [],
+        "tools": [],
+        "requester": requester,
+        "expires_at": None,
+        "rotated_from": "",
+        "root": "",
+        "quotas": {},
+    }
+    values = {**bound, **data, "created_by": entry.actor, "created_at": entry.at, "revoked_at": None}
+    if content is None:
+        return Statement("keys", data["key"], values, ("name",))
+    return Statement("keys", data["key"], {**values, "name": content.get("name", "")})
+
+
+def _key_rotated(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    ends = Statement("keys", data["replaces"], {"expires_at": data["replaced_until"]})
+    return _key_created(entry, data, content)._replace(also=ends)
+
+
+def _key_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    """Of a kind that came later: what it names is what it set."""
+    return Statement("keys", data["key"], data)
+
+
+def _key_revoked(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    return Statement("keys", data["key"], {"revoked_at": entry.at})
+
+
+def _policy_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    """The source of what the configuration put in force before entries named it was set by a migration."""
+    values = {"sha256": data["policy"], "body": data["policy"], "author": entry.actor, "at": entry.at}
+    unknown = ("source",) if entry.actor == CONFIGURATION and "source" not in data else ()
+    values["source"] = data.get("source", "person")
+    if content is None:
+        return Statement("policies", str(data["version"]), values, ("reason", *unknown))
+    return Statement("policies", str(data["version"]), {**values, "reason": content.get("reason", "")}, unknown)
+
+
+def _granted(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    fresh = {"created_by": entry.actor, "created_at": entry.at, "uses": 0, "revoked_at": None, "spent": "0"}
+    words = {} if content is None else {name: content.get(name) for name in ("agent", "when", "reason")}
+    unknown = ("budget_left", *(("agent", "when", "reason") if content is None else ()))
+    return Statement("grants", data["grant"], {**data, **fresh, **words}, unknown)
+
+
+def _grant_revoked(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    return Statement("grants", data["grant"], {"revoked_at": entry.at})
+
+
+def _grant_used(entry: Entry, data: Facts, content: Facts | None) -> Statement | None:
+    if data.get("by") != "grant":
+        return None
+    if content is None:
+        return Statement("grants", data["grant"], {"uses": data.get("use")}, ("spent", "budget_left"))
+    used = {"uses": data.get("use"), "budget_left": content.get("budget_left")}
+    return Statement("grants", data["grant"], used, ("spent",))
+
+
+def _agent_changed(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    values = {"version": data["version"], "author": entry.actor, "at": entry.at}
+    if "body" in data:
+        return Statement("agents", data["agent"], {**values, "body": data["body"]})
+    return Statement("agents", data["agent"], values, ("body",))
+
+
+def _frozen(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    """A freeze that nobody released is not settled: else it would hold up nothing."""
+    scope = {"scope": data["scope"], "name": data["name"], "folded": fold(data["name"])}
+    made = {"by": entry.actor, "at": entry.at, "released_at": None, "released_by": "", "settled_at": None}
+    if content is None:
+        return Statement("freezes", data["freeze"], {**scope, **made}, ("reason",))
+    return Statement("freezes", data["freeze"], {**scope, **made, "reason": content.get("reason", "")})
+
+
+def _unfrozen(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    released = {"released_at": entry.at, "released_by": entry.actor}
+    return Statement("freezes", data["freeze"], released, ("settled_at",))
+
+
+def _pinned(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    values = {"spec": data["spec"], "agent": data["agent"], "author": entry.actor, "at": entry.at, GONE: False}
+    return Statement("pins", data["tool"], values)
+
+
+def _unpinned(entry: Entry, data: Facts, content: Facts | None) -> Statement:
+    return Statement("pins", data["tool"], {GONE: True})
+
+
+def _never(entry: Entry, data: Facts, content: Facts | None) -> None:
+    """What is stated for all tables at once is read by itself."""
+
+
+_KINDS: Mapping[str, Callable[[Entry, Facts, Facts | None], Statement | None]] = {
+    "user_changed": _user_changed,
+    "user_removed": _user_removed,
+    "away_changed": _away_changed,
+    "key_created": _key_created,
+    "key_rotated": _key_rotated,
+    "key_changed": _key_changed,
+    "key_revoked": _key_revoked,
+    "policy_changed": _policy_changed,
+    "granted": _granted,
+    "grant_revoked": _grant_revoked,
+    "allowed": _grant_used,
+    "agent_changed": _agent_changed,
+    "frozen": _frozen,
+    "unfrozen": _unfrozen,
+    "tool_pinned": _pinned,
+    "tool_unpinned": _unpinned,
+    STATED: _never,
+}
+KINDS = frozenset(_KINDS)
+
+
+def _people(people: Any) -> dict[str, object]:
+    return {"users": sorted(people.users), "teams": sorted(people.teams)}

@@ -1,0 +1,334 @@
+"""What an approval's entries may say: the legal course of a call, checked from the ledger alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interlock.core.approval.approval import FINAL, TRANSITIONS
+from interlock.core.call import agent_of
+from interlock.core.freeze import SCOPES, Freeze, Target, key_of, stopping
+from interlock.core.ledger.row_digests import BIRTHS
+
+if TYPE_CHECKING:
+    from interlock.core.ledger.chain import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with the record, and where: an entry, or a field of a row that says otherwise."""
+
+    seq: int
+    message: str
+    table: str = ""
+    row: str = ""
+    field: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class Standing:
+    """What the ledger alone says of one approval; `first` is the entry that it began with."""
+
+    first: int = 0
+    status: str = ""
+    binding: str = ""
+    approved_binding: str = ""
+    idempotent: bool = False
+    quorum: int = 1
+    fence: int = 0
+    voters: frozenset[str] = frozenset()
+    expires_at: int | None = None
+    bound: str = "?"  # how the data of its next entry begins, if that is about the same arguments
+    agent: str = ""
+    tool: str = ""
+    told: bytes | None = None  # the content of its first entry, while that is kept and the call may still start
+
+
+# What each kind of entry makes of an approval.
+LEADS_TO: Mapping[str, tuple[str, ...]] = {
+    "proposed": ("pending",),
+    "allowed": ("approved",),
+    "voted": ("pending",),
+    "edited": ("pending",),
+    "delegated": ("pending",),
+    "reviewer_removed": ("pending",),
+    "claimed": ("pending",),
+    "released": ("pending",),
+    "asked": ("pending",),
+    "replied": ("pending",),
+    "reminded": ("pending",),
+    "escalated": ("pending",),
+    "undone": ("pending",),
+    "approved": ("approved",),
+    "rejected": ("rejected",),
+    "responded": ("responded",),
+    "expired": ("expired",),
+    "lapsed": ("expired",),
+    "cancelled": ("cancelled",),
+    "started": ("running",),
+    "succeeded": ("succeeded",),
+    "failed": ("failed",),
+    "lost": ("unknown",),
+    "resolved": ("succeeded", "failed"),
+}
+CHANGES_NOTHING = frozenset(
+    {"decision_refused", "finished_late", "commented", "deferred"}
+) | {  # a refused attempt, evidence, words, a deadline that a freeze held up
+    *("delivered", "delivery_parked", "delivery_again")  # what became of messages to people
+}
+LEGAL = frozenset(
+    (old, kind, new)
+    for kind, leads_to in LEADS_TO.items()
+    for new in leads_to
+    for old, allowed in TRANSITIONS.items()
+    if new in allowed and (kind in BIRTHS) == (old == "")
+)
+OPENING = '{"binding":"'  # members are sorted, so this is how most data begins
+DIGEST = 64
+BOUND = len(OPENING) + DIGEST
+KEY_OWNER = "key:"  # how the owner of a call begins whose key is bound to no agent; the first key of its chain follows
+REMEMBERED = 1_000  # different ends of data; there are few, since what varies is the binding
+Facts = Mapping[str, object]
+NOTHING: tuple[str, Facts] = ("", {})
+
+
+class Laws:
+    """Fed with an approval's entries in order. What has ended is kept as one text each: a ledger holds years of it."""
+
+    def __init__(self, faults: list[Fault], *, whole: bool) -> None:
+        self.strangers: list[Entry] = []  # began before the first entry that was read
+        self._replayed: list[Entry] = []  # they and what was frozen between them, for whoever read what came before
+        self._freezes: dict[str, Freeze] = {}  # those that are on
+        self._whole = whole
+        self._faults = faults
+        self._open: dict[str, Standing] = {}
+        self._ended: dict[str, str] = {}
+        self._endings: dict[str, tuple[str, Facts]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._ended)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._open
+        yield from self._ended
+
+    def standing(self, approval_id: str) -> Standing | None:
+        ended = self._ended.get(approval_id)
+        return self._open.get(approval_id) if ended is None else _unpacked(ended)
+
+    def check(self, entry: Entry) -> None:
+        """The usual entry is quickly done with: known arguments, a known ending, a legal step."""
+        kind, approval_id, data = entry[3], entry[5], entry[6]
+        standing = self._open.get(approval_id)
+        if standing is not None and data.startswith(standing.bound):
+            status, facts = self._endings.get(data[BOUND:], NOTHING)
+            if (standing.status, kind, status) in LEGAL:
+                if step := _STEPS.get(kind):
+                    step(self, entry, facts, standing, standing.binding)
+                standing.status = status
+                if status in FINAL:
+                    del self._open[approval_id]
+                    self._ended[approval_id] = _packed(standing)
+                return
+        self._check_slowly(entry)
+
+    def join(self, later: Laws) -> bool:
+        """Takes over what a later part found; False if an approval begins in both, which the laws forbid."""
+        if self._freezes or not (_apart(self, later._open) and _apart(self, later._ended)):
+            return False
+        self._open |= later._open
+        self._ended |= later._ended
+        for entry in later._replayed:
+            (self.check if entry.approval_id else self.freeze)(entry)
+        return True
+
+    def freeze(self, entry: Entry) -> None:
+        """For entries of the kinds frozen and unfrozen, which are about no approval."""
+        facts = _read(entry.data) or {}
+        freeze_id, scope, name = (str(facts.get(each, "")) for each in ("freeze", "scope", "name"))
+        if not self._whole:
+            self._replayed.append(entry)
+        if entry.kind == "unfrozen":
+            self._freezes.pop(freeze_id, None)
+        elif scope in SCOPES:
+            known = Freeze(
+                id=freeze_id,
+                workspace=entry.workspace,
+                scope=scope,  # type: ignore[arg-type]  # one of them
+                name=name,
+                reason="",
+                by=entry.actor,
+                at=entry.at,
+            )
+            self._freezes[freeze_id] = known
+        else:
+            self._fault(entry.seq, "A freeze has a scope that there is not.")
+
+    def _check_slowly(self, entry: Entry) -> None:
+        facts = _read(entry.data)
+        if facts is None:
+            self._fault(entry.seq, "The data of the entry is not a JSON object.")
+            return
+        standing = self.standing(entry.approval_id)
+        if standing is None:
+            if not self._whole and entry.kind not in BIRTHS:
+                self.strangers.append(entry._replace(salt=None, content=None))
+                self._replayed.append(self.strangers[-1])
+                return
+            standing = Standing(entry.seq)
+        elif entry.data.startswith(standing.bound):
+            self._learn(entry.data[BOUND:])
+        self._follow(entry, facts, standing, str(facts.get("binding", "")))
+
+    def _follow(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        kind, status = entry.kind, facts.get("status")
+        if not isinstance(status, str) or status not in LEADS_TO.get(kind, ()):
+            if kind not in CHANGES_NOTHING or status is not None:
+                self._fault(entry.seq, f"An entry of the kind {kind} cannot lead to {status}.")
+            if kind == "deferred":
+                standing.expires_at = _number(facts.get("expires_at"))
+                self._keep(entry.approval_id, standing)
+            return
+        if (standing.status, kind, status) not in LEGAL:
+            self._object(entry, standing.status, status)
+        if step := _STEPS.get(kind):
+            step(self, entry, facts, standing, binding)
+        if binding != standing.binding:
+            self._fault(entry.seq, "The entry speaks of other arguments than the ones that were proposed or edited.")
+        standing.status = status
+        self._keep(entry.approval_id, standing)
+
+    def _object(self, entry: Entry, old: str, new: str) -> None:
+        if new not in TRANSITIONS[old]:
+            self._fault(entry.seq, f"{old or 'nothing'} became {new}: that is not a legal transition.")
+        if (entry.kind in BIRTHS) == bool(old):
+            self._fault(entry.seq, "An approval is proposed once, and before all else.")
+
+    def _learn(self, ending: str) -> None:
+        """The same few endings come again and again, behind one binding or another, and name none themselves."""
+        facts = _read(OPENING + ending) or {}
+        status = facts.get("status")
+        names_another = "\\" in ending or '"binding"' in ending
+        if len(self._endings) < REMEMBERED and not names_another and isinstance(status, str):
+            self._endings[ending] = status, facts
+
+    def _keep(self, approval_id: str, standing: Standing) -> None:
+        if standing.status in FINAL:
+            self._open.pop(approval_id, None)
+            self._ended[approval_id] = _packed(standing)
+        else:
+            self._ended.pop(approval_id, None)
+            self._open[approval_id] = standing
+
+    def _begin(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        standing.idempotent = facts.get("idempotent") is True
+        standing.quorum = _quorum(facts)
+        standing.expires_at = _number(facts.get("expires_at"))
+        standing.agent, standing.tool = agent_of(entry.actor), str(facts.get("tool", ""))
+        standing.told = entry.content
+        standing.approved_binding = binding if entry.kind == "allowed" else ""
+        _bind(standing, binding)
+
+    def _edit(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        standing.voters = frozenset()
+        standing.quorum = max(standing.quorum, _quorum(facts))  # an edit never loosens
+        _bind(standing, binding)
+
+    def _vote(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        standing.voters |= {entry.actor}
+
+    def _withdraw(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        """Of a person who was removed or may do less: their votes count no more."""
+        voters = facts.get("voters")
+        standing.voters -= {str(each) for each in voters} if isinstance(voters, list) else set()
+
+    def _approve(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        standing.approved_binding = binding
+        if facts.get("by") == "expiry":
+            return
+        if standing.quorum > 1 and (people := len(standing.voters | {entry.actor})) < standing.quorum:
+            self._fault(entry.seq, f"Approved by {people} of {standing.quorum} people.")
+        if standing.expires_at is not None and entry.at >= standing.expires_at:
+            self._fault(entry.seq, "Approved after the deadline.")
+
+    def _start(self, entry: Entry, facts: Facts, standing: Standing, binding: str) -> None:
+        fence = facts.get("fence")
+        if standing.status == "running" and not standing.idempotent:
+            self._fault(entry.seq, "Started a second time, though the tool is not idempotent.")
+        if binding != standing.approved_binding:
+            self._fault(entry.seq, "What ran is not what was approved.")
+        if fence != standing.fence + 1:
+            self._fault(entry.seq, f"The fence is {fence} where {standing.fence + 1} comes next.")
+        standing.fence += 1
+        if self._freezes and stopping(self._freezes.values(), _target(entry, standing)):
+            self._fault(entry.seq, "Started while it was frozen.")
+
+    def _fault(self, seq: int, message: str) -> None:
+        self._faults.append(Fault(seq, message))
+
+
+_STEPS: Mapping[str, Callable[[Laws, Entry, Facts, Standing, str], None]] = {
+    "proposed": Laws._begin,
+    "allowed": Laws._begin,
+    "edited": Laws._edit,
+    "voted": Laws._vote,
+    "reviewer_removed": Laws._withdraw,
+    "approved": Laws._approve,
+    "started": Laws._start,
+}
+
+
+def _bind(standing: Standing, binding: str) -> None:
+    standing.binding = binding
+    plain = len(binding) == DIGEST and binding.isalnum()  # spelled in JSON as it is
+    standing.bound = OPENING + binding if plain else "?"
+
+
+def _target(entry: Entry, standing: Standing) -> Target:
+    """What a start is known to be of: never more than the program itself looked at, which knew the call's key."""
+    told = _read((standing.told or b"{}").decode(errors="replace")) or {}
+    path, owner = told.get("agent_path"), str(told.get("owner", ""))
+    agents = [str(each) for each in path] if isinstance(path, list) else [standing.agent] if standing.agent else []
+    first = owner.removeprefix(KEY_OWNER) if owner.startswith(KEY_OWNER) else ""
+    earlier = frozenset({str(told.get("credential", "")), first} - {""})
+    return Target(entry.workspace, tuple(agents), key_of(entry.actor), standing.tool, earlier)
+
+
+def _packed(standing: Standing) -> str:
+    return f"{standing.status} {standing.first} {standing.fence} {standing.binding}"
+
+
+def _unpacked(text: str) -> Standing:
+    status, first, fence, binding = text.split(" ", 3)
+    return Standing(int(first), status, binding, fence=int(fence))
+
+
+def _apart(laws: Laws, later: Mapping[str, object]) -> bool:
+    return laws._open.keys().isdisjoint(later) and laws._ended.keys().isdisjoint(later)
+
+
+_scan = json.JSONDecoder().raw_decode
+
+
+def _read(text: str) -> Facts | None:
+    try:
+        value, end = _scan(text) if text[0] == "{" else (None, 0)
+        if end != len(text):  # not as the program writes it, which may still be JSON
+            value = json.loads(text)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _quorum(facts: Facts) -> int:
+    stages = facts.get("quorum")
+    return sum([each for each in stages if isinstance(each, int)]) if isinstance(stages, list) else 1

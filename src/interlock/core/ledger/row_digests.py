@@ -1,0 +1,249 @@
+"""What an entry states of the row that it changed, so that a verifier can compare the two.
+
+An entry of a known kind explains some fields by itself: an `approved` says who decided and when. Whatever else a
+change did to the row of an approval is stated beside that: `data` names the fields, `content` holds their values, so
+that they are erased with the content and leave no guess behind. A new field of `Approval` is stated without a line
+here, once it differs from its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from functools import cache
+from itertools import compress
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from interlock.core._fast import differing
+from interlock.core.approval.approval import Approval
+from interlock.core.call import ANYBODY, Subject
+from interlock.core.canonical import digest, plain_json
+from interlock.core.ledger.event import Change, Event, Payload, Stored
+
+Values = Mapping[str, object]
+
+# Which attributes of an approval an entry of each kind explains by itself. Leases are no history.
+ALWAYS = frozenset({"id", "created_at", "status", "binding", "version", "lease_until", "runner"})
+_BIRTH = {"subject", "terms", "args_sha256", "expires_at", "alarms", "misfits"}
+_ANSWER = {"decision"}
+EXPLAINED: Mapping[str, frozenset[str]] = {
+    kind: ALWAYS | frozenset(attributes)
+    for kind, attributes in {
+        "proposed": _BIRTH,
+        "allowed": _BIRTH | {"decision", "start_by", "grant_id"},
+        "voted": {"votes"},
+        "approved": {"votes", "decision", "start_by"},
+        "edited": {"terms", "args_sha256", "alarms", "misfits", "votes", "editors"},
+        "rejected": {"decision", "release_at"},
+        "undone": {"decision", "release_at"},
+        "responded": _ANSWER,
+        "expired": _ANSWER,
+        "cancelled": _ANSWER,
+        "claimed": {"claimed_by"},
+        "released": {"claimed_by"},
+        "asked": {"asked"},
+        "replied": {"replied"},
+        "reminded": {"reminded"},
+        "escalated": {"escalated"},
+        "started": {"fence"},
+        "deferred": {"expires_at", "start_by", "deferred", "deferred_until"},
+    }.items()
+}
+BIRTHS = ("proposed", "allowed")
+WORDLESS = ("allowed", "expired", "responded")  # their contents do not say all the words of the decision
+STATING = frozenset({*BIRTHS, *WORDLESS, "edited", "resolved", "reviewer_removed"})  # entries that always state more
+
+
+def stamped(
+    change: Change[Approval], old: Approval | None = None, moved: Collection[str] | None = None
+) -> tuple[Event, ...]:
+    """The events of a change with what they state of the row; `old` is None at its birth.
+
+    `moved` are the names of the attributes that differ, if they are known already.
+    """
+    events, new = change.events, change.state
+    if not events or new is old:  # a refusal changes no row
+        return events
+    if moved is None:
+        moved = new.__dict__ if old is None else differing(old, new)  # of a new one: what is not as it is by default
+    rest = _rest(events[0].kind) if len(events) == 1 else _rest(*[event.kind for event in events])
+    if rest.explained.issuperset(moved):  # most changes are explained by the kinds of their entries
+        return _said(change) if rest.may_state else events
+    before, after = rest.defaults if old is None else rest.values(old), rest.values(new)
+    stamps = list(_said(change))
+    if before != after:
+        left = rest.changed(before, after)
+        stamps[0] = _with(stamps[0], {"row": sorted(left)}, {"row": {name: plain(new, name) for name in left}})
+    return tuple(stamps)
+
+
+def subject_sha256(approval: Approval) -> str:
+    """Stays comparable when the content was erased. `proposed`, which only the row has, keeps it from being guessed.
+
+    What is empty is left out, so that a field that comes later does not change what was stated before it; so is the
+    owner that a migration gave to calls from before.
+    """
+    values = approval.subject[:_NONCE] + approval.subject[_NONCE + 1 :]
+    known = list(compress(zip(_STATED, values, strict=True), values))
+    if ANYBODY in values:
+        known = [pair for pair in known if pair[1] != ANYBODY]
+    return digest(plain_json([approval.id, approval.created_at, known]).encode())
+
+
+_NONCE = Subject._fields.index("nonce")
+_STATED = (*Subject._fields[:_NONCE], *Subject._fields[_NONCE + 1 :])
+
+# How a field of a row is spelled in an entry; what is not here is spelled as it is.
+FIELDS: Mapping[str, Callable[[Approval], object]] = {
+    "decision.kind": lambda a: a.decision and a.decision.kind,
+    "decision.by": lambda a: a.decision and a.decision.by,
+    "decision.at": lambda a: a.decision and a.decision.at,
+    "decision.via": lambda a: a.decision and a.decision.via,
+    "decision.reason": lambda a: a.decision and a.decision.reason,
+    "decision.comment": lambda a: a.decision and a.decision.comment,
+    "votes": lambda a: [[vote.by, vote.stage, vote.at] for vote in a.votes],
+    "votes.seats": lambda a: [[vote.seat, vote.via] for vote in a.votes],
+    "editors": lambda a: list(a.editors),
+    "delegations": lambda a: [
+        [d.by, sorted(d.teams), d.role, sorted(d.to.users), sorted(d.to.teams)] for d in a.delegations
+    ],
+    "replied": lambda a: list(a.replied),
+    "alarms": lambda a: list(a.alarms),
+    "misfits": lambda a: [str(problem) for problem in a.misfits],
+    "subject": subject_sha256,
+    "terms": lambda a: a.terms.sha256,
+    "start_by": lambda a: a.start_by and a.start_by - a.terms.start_within,  # as the time of the decision
+}
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "decision": ("decision.kind", "decision.by", "decision.at", "decision.via", "decision.reason", "decision.comment"),
+    "votes": ("votes", "votes.seats"),
+}
+
+
+def shown_sha256(stored: Stored) -> str:
+    """What people are shown of an approval beside its arguments; without its nonce nobody can check a guess."""
+    approval, payload = stored
+    texts = [payload.sentence, payload.agent_says, payload.preview]
+    return digest(plain_json([approval.subject.nonce, texts, plain(approval, "alarms")]).encode())
+
+
+def plain(approval: Approval, name: str) -> object:
+    """A field as JSON gives it back."""
+    spelled = FIELDS.get(name)
+    return spelled(approval) if spelled is not None else as_json(getattr(approval, name))
+
+
+def as_json(value: Any) -> object:
+    match value:
+        case frozenset():
+            return sorted(value)
+        case tuple():
+            return [as_json(each) for each in value]
+        case _:
+            return value
+
+
+def text_sha256(text: str | None) -> str | None:
+    return None if text is None else digest(text.encode())
+
+
+def result_sha256(payload: Payload) -> str | None:
+    return digest(payload.result) if payload.result else None
+
+
+def _said(change: Change[Approval]) -> tuple[Event, ...]:
+    """The events with what those of their kinds always state."""
+    events = change.events
+    if len(events) == 1:
+        return (_stamped(events[0], change),) if _states(events[0]) else events
+    return tuple([_stamped(event, change) if _states(event) else event for event in events])
+
+
+def _states(event: Event) -> bool:
+    kind = event.kind
+    return kind in STATING or (kind == "approved" and event.data.get("by") == "expiry")
+
+
+def _stamped(event: Event, change: Change[Approval]) -> Event:
+    state, payload = change.state, change.payload or Payload()
+    data: dict[str, object] = {}
+    content: dict[str, object] = {}
+    match event.kind:
+        case "proposed" | "allowed":
+            data = {"subject": subject_sha256(state), "terms": state.terms.sha256}
+            content = _born(state, payload)
+        case "edited":
+            data, content = {"terms": state.terms.sha256}, _card(state, payload)
+        case "responded" | "resolved":
+            content = {"result_sha256": result_sha256(payload)}
+        case "reviewer_removed":
+            data = {"votes": plain(state, "votes")}  # those that are left
+        case _:
+            pass
+    if _is_wordless(event):
+        content["decision"] = _words(state)
+    return _with(event, data, content) if data or content else event
+
+
+def _is_wordless(event: Event) -> bool:
+    return event.kind in WORDLESS or (event.kind == "approved" and event.data.get("by") == "expiry")
+
+
+def _born(approval: Approval, payload: Payload) -> dict[str, object]:
+    subject = approval.subject
+    facts = _card(approval, payload)
+    facts["agent"], facts["effect"] = subject.agent, subject.effect
+    if subject.agent_path:
+        facts["agent_path"] = list(subject.agent_path)
+    if subject.thread_id:
+        facts["thread_id"] = subject.thread_id
+    if payload.agent_says is not None:
+        facts["agent_says_sha256"] = text_sha256(payload.agent_says)
+    if payload.preview is not None:
+        facts["preview_sha256"] = text_sha256(payload.preview)
+    return facts
+
+
+def _card(approval: Approval, payload: Payload) -> dict[str, object]:
+    card: dict[str, object] = {"sentence_sha256": text_sha256(payload.sentence)}
+    if approval.alarms:
+        card["findings"] = list(approval.alarms)
+    return card
+
+
+def _words(approval: Approval) -> dict[str, object]:
+    d = approval.decision
+    words = () if d is None else (("via", d.via), ("reason", d.reason), ("comment", d.comment))
+    return {name: value for name, value in words if value}
+
+
+class Rest(NamedTuple):
+    """The attributes that no entry of some kinds explains, how to read them all at once, and what they are at first.
+
+    `explained` are the others. `may_state`: an entry of one of the kinds may state more than that.
+    """
+
+    explained: frozenset[str]
+    names: tuple[str, ...]
+    values: Callable[[Approval], tuple[object, ...]]
+    defaults: tuple[object, ...]
+    may_state: bool
+
+    def changed(self, before: tuple[object, ...], after: tuple[object, ...]) -> list[str]:
+        """The fields that changed though no entry says so by itself."""
+        both = zip(self.names, before, after, strict=True)
+        return [part for name, was, now in both if was != now for part in PARTS.get(name, (name,))]
+
+
+@cache  # of the few sets of kinds that changes have
+def _rest(*kinds: str) -> Rest:
+    explained = frozenset[str]().union(*(EXPLAINED.get(kind, ALWAYS) for kind in kinds))
+    names = tuple(field.name for field in fields(Approval) if field.name not in explained)
+    defaults = tuple(getattr(Approval, name, None) for name in names)  # which a frozen dataclass keeps in the class
+    return Rest(explained, names, attrgetter(*names), defaults, not STATING.isdisjoint(kinds) or "approved" in kinds)
+
+
+def _with(event: Event, data: Values, content: Values) -> Event:
+    kind, actor, facts, approval_id, told = event
+    return Event(kind, actor, {**facts, **data}, approval_id, {**(told or {}), **content})

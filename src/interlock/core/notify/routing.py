@@ -1,0 +1,318 @@
+"""Who is told of an approval, where and from when on: a pure function of the approval, the routes and the people.
+
+Where: what the rule says; else what leads from the action and from the teams that decide next, together with what
+leads from the priority; else the default. A place in Slack that belongs to a team takes the place of Slack's own one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from interlock.core.approval import vote as voting
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.vote import Delegation
+from interlock.core.call import PRIORITIES
+from interlock.core.chat.thread import is_thread
+from interlock.core.decision import Reviewer
+from interlock.core.notify import delivery
+from interlock.core.notify.delivery import Delivery, Way
+from interlock.core.policy.policy import Rung
+
+PLACE = "#"  # begins the name of a place, where others are names of channels
+DASHBOARD = "dashboard"  # the inbox itself: there all can be seen, and nothing is sent
+MOST = 500  # deliveries of one approval; where more people may decide, the others find it in the inbox
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a channel is: `personal` reaches people one by one, `has_places` knows places such as #finance-ops.
+
+    `most` are messages a minute for one person or place. `waits` are seconds before each new try, if they are its own.
+    `wakes` is the engine whose workflows it wakes: those whose run ids begin with that word and a colon.
+    """
+
+    personal: bool = False
+    has_places: bool = False
+    priorities: frozenset[str] = frozenset(PRIORITIES)
+    most: int = 10
+    waits: tuple[int, ...] = ()
+    wakes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Times of day between which only what is urgent makes a noise; `end` may be on the next day."""
+
+    start: time
+    end: time
+    zone: ZoneInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Names of channels, and places, by priority and by team or action; `means` are all channels there are."""
+
+    means: Mapping[str, Means] = field(default_factory=dict)
+    default: str = DASHBOARD
+    priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ways: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quiet: Quiet | None = None
+    escalation: str = ""
+    notify_on_expiry: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """Somebody of the workspace; `covers` are those in whose place they decide now, `away` if they are away now."""
+
+    name: str
+    role: str
+    teams: frozenset[str]
+    has_email: bool = True
+    away: bool = False
+    covers: tuple[Delegation, ...] = ()
+
+    def reviewer(self) -> Reviewer:
+        return Reviewer(self.name, self.role, self.teams, "", self.covers)
+
+
+def plan(
+    approval: Approval,
+    known: Sequence[Delivery],
+    routes: Routes,
+    people: Sequence[Contact],
+    now: int,
+    ways: Mapping[Way, int] | None = None,
+) -> Iterator[Delivery]:
+    """What is new or has changed among the deliveries of an approval; a new one has no id yet.
+
+    `ways` are those of `ways_of`, for the same approval and people, if somebody worked them out before.
+    """
+    loud_at, ways = _loud_at(approval, routes.quiet, now), ways_of(approval, routes, people) if ways is None else ways
+    there = {"", *(each.name for each in people)}
+    for each in known:
+        changed = (
+            delivery.follow(each, approval, now, loud_at, ways.get(each.way))
+            if each.way.person in there
+            else delivery.dropped(each)
+        )
+        if changed != each:
+            yield changed
+    told = {each.way for each in known}
+    fresh = [
+        delivery.new(way, "", approval, "escalated" if rung else "asked", now, loud_at)
+        for way, rung in ways.items()
+        if way not in told
+    ]
+    at = _noticed_at(approval, routes.quiet, now)
+    fresh += [delivery.new(way, "", approval, "expired", now, at) for way in _notices(approval, known, routes, people)]
+    yield from fresh[: max(0, MOST - len(known))]
+    yield from _wakings(approval, known, routes, now)
+
+
+def wakes(run_id: str, routes: Routes) -> list[Way]:
+    """What wakes the workflow that a run is, when its call is decided."""
+    engine = run_id.partition(":")[0] if ":" in run_id else ""
+    return [Way(name) for name, means in routes.means.items() if engine and means.wakes == engine]
+
+
+def audience(approval: Approval, people: Sequence[Contact]) -> tuple[Contact, ...]:
+    """Those whose vote is missing: who may decide now and has not.
+
+    Who is away, or has let somebody else decide, is told only if those who are left are too few.
+    """
+    stage = voting.open_stage(approval)
+    if stage >= len(approval.terms.stages):
+        return ()
+    voted = {name for vote in approval.votes for name in (vote.by, vote.seat)}
+    able = [each for each in people if each.name not in voted and _seat(approval, each, stage) not in (None, *voted)]
+    passed = {each.by for each in approval.delegations}
+    here = [each for each in able if not each.away and each.name not in passed]
+    have = len({vote.seat for vote in approval.votes if vote.stage == stage})
+    return tuple(here if len(here) >= approval.terms.stages[stage].quorum - have else able)
+
+
+def channels_of(approval: Approval, routes: Routes) -> tuple[str, ...]:
+    """Channels and places that a call is told at. What takes no call of its priority gives way to what comes next."""
+    terms = approval.terms
+    people = terms.stages[voting.open_stage(approval)].approvers
+    found = _led(routes, approval.subject.tool, *(sorted(people.teams) if people is not None else ()))
+    found += routes.priorities.get(terms.priority, ())
+    for names in (terms.channels, tuple(dict.fromkeys(found))):
+        if taking(routes, names, terms.priority):
+            return names
+    return (routes.default,)
+
+
+def quiet_end(quiet: Quiet, now: int) -> int | None:
+    """When the quiet hours end that it is in now; None outside of them."""
+    here = datetime.fromtimestamp(now / 1000, UTC).astimezone(quiet.zone)
+    clock = here.time()
+    over_midnight = quiet.start > quiet.end
+    inside = clock >= quiet.start or clock < quiet.end if over_midnight else quiet.start <= clock < quiet.end
+    if not inside:
+        return None
+    day = here.date() + timedelta(days=1) if over_midnight and clock >= quiet.start else here.date()
+    end = datetime.combine(day, quiet.end, quiet.zone)
+    at = round(end.timestamp() * 1000)
+    return at if at > now else round(end.replace(fold=1).timestamp() * 1000)  # clocks were set back: it comes again
+
+
+def gaps(routes: Routes) -> list[str]:
+    """What would reach nobody: a priority, or a team or an action, without a channel that takes it."""
+    found = []
+    for priority in PRIORITIES:
+        names = routes.priorities.get(priority) or (routes.default,)
+        if not taking(routes, names, priority):
+            found.append(f"no channel of {', '.join(names)} takes the priority {priority}")
+    for origin, names in sorted(routes.ways.items()):
+        refused = [p for p in PRIORITIES if not taking(routes, (*names, *routes.priorities.get(p, ())), p)]
+        if refused:
+            found.append(f"no channel of {origin} takes the priority {', '.join(refused)}")
+    if routes.escalation and not any(taking(routes, (routes.escalation,), priority) for priority in PRIORITIES):
+        found.append(f"the escalation leads to {routes.escalation}, and no channel has such places")
+    return found
+
+
+def origins(routes: Routes) -> dict[str, list[str]]:
+    """What leads to each channel, in words."""
+    leads = [
+        ("everything else", (routes.default,)),
+        *((f"the priority {name}", routes.priorities.get(name, ())) for name in PRIORITIES),
+        *sorted(routes.ways.items()),
+        ("escalation", (routes.escalation,)),
+    ]
+    found: dict[str, list[str]] = {
+        name: [f"decisions that {means.wakes} waits for"] if means.wakes else [] for name, means in routes.means.items()
+    }
+    for origin, names in leads:
+        for name in names:
+            channel = next(iter(_homes(routes, (name,))), "")
+            found.get(channel, []).append(f"{origin} ({name})" if name.startswith(PLACE) else origin)
+    return found
+
+
+def taking(routes: Routes, names: Sequence[str], priority: str) -> list[str]:
+    """Channels among the names that take this priority; a place counts for the channel that it is in."""
+    found = [_with_places(routes, names, priority) if name.startswith(PLACE) else name for name in names]
+    return [
+        name
+        for name in dict.fromkeys(found)
+        if name == DASHBOARD or (name in routes.means and priority in routes.means[name].priorities)
+    ]
+
+
+def ways_of(approval: Approval, routes: Routes, people: Sequence[Contact]) -> dict[Way, int]:
+    """Everything that should be told by now, with the last rung that names it, or 0.
+
+    A call of a chat is in front of the requester already; if they may decide it alone, nobody else is disturbed.
+    """
+    if approval.status != "pending":
+        return {}
+    listening = audience(approval, people)
+    others = [each for each in listening if not _is_looking(approval, each)]
+    usual, priority = channels_of(approval, routes), approval.terms.priority
+    found: dict[Way, int] = {}
+    for number in range(approval.escalated, 0, -1):
+        rung = approval.terms.ladder[number - 1]
+        meant = [each for each in others if rung.to.include(each.name, each.teams)]
+        ways = [*_at(_of(rung, usual, routes), priority, routes, meant or others)]
+        ways += [way for way in _at(usual, priority, routes, meant) if way.person]
+        found = dict.fromkeys(ways, number) | found
+    if not _is_seen(approval, listening):
+        found = dict.fromkeys(_at(usual, priority, routes, others), 0) | found
+    return found
+
+
+def _of(rung: Rung, usual: tuple[str, ...], routes: Routes) -> tuple[str, ...]:
+    """Where a rung is told: what it says; else what leads from its teams and from escalation; else as ever."""
+    found = _led(routes, *sorted(rung.to.teams)) + ((routes.escalation,) if routes.escalation else ())
+    return rung.channels or found or usual
+
+
+def _led(routes: Routes, *names: str) -> tuple[str, ...]:
+    return tuple(way for name in names for way in routes.ways.get(name, ()))
+
+
+def _at(names: Sequence[str], priority: str, routes: Routes, listening: Sequence[Contact]) -> Iterator[Way]:
+    places = [name for name in names if name.startswith(PLACE)]
+    home = _with_places(routes, names, priority) if places else ""
+    for name in taking(routes, names, priority):
+        if name != DASHBOARD and routes.means[name].personal:
+            yield from (Way(name, person=each.name) for each in listening if each.has_email)
+        elif name not in (DASHBOARD, home):
+            yield Way(name)
+    yield from (Way(home, place) for place in places if home)
+
+
+def _with_places(routes: Routes, names: Iterable[str], priority: str) -> str:
+    """The channel that a place is in: one of the names if possible, else the first there is."""
+    able = [name for name, means in routes.means.items() if means.has_places and priority in means.priorities]
+    return next((name for name in names if name in able), able[0] if able else "")
+
+
+def _homes(routes: Routes, names: Sequence[str]) -> list[str]:
+    return [name for priority in PRIORITIES for name in taking(routes, names, priority)]
+
+
+def _seat(approval: Approval, contact: Contact, stage: int) -> str | None:
+    """Most people have a seat of their own or none, which is seen quickly: there may be thousands."""
+    if voting.sits(approval, contact.name, contact.role, contact.teams, stage):
+        return contact.name
+    return voting.seat(approval, contact.reviewer(), stage) if approval.delegations or contact.covers else None
+
+
+def _is_looking(approval: Approval, contact: Contact) -> bool:
+    """Whether this is the one who talks with the agent: the card is on their screen."""
+    return is_thread(approval.subject.run_id) and contact.name == approval.subject.requester
+
+
+def _is_seen(approval: Approval, listening: Sequence[Contact]) -> bool:
+    """Whether the one who looks at it is all that it needs; a rule that names people or channels wants those."""
+    terms = approval.terms
+    named = bool(terms.channels) or any(stage.approvers is not None for stage in terms.stages)
+    alone = voting.quorum(approval) == 1 and any(_is_looking(approval, each) for each in listening)
+    return alone and not named
+
+
+def _notices(approval: Approval, known: Sequence[Delivery], routes: Routes, people: Sequence[Contact]) -> Iterator[Way]:
+    """Where it has to be said that time ran out: to the escalation channel and to the requester.
+
+    Where there is a message about it, that one says so.
+    """
+    if not routes.notify_on_expiry or approval.status != "expired":
+        return
+    if approval.decision is None or approval.decision.kind != "expire":
+        return
+    names = (routes.escalation,) if routes.escalation else ()
+    requester = [each for each in people if each.name == approval.subject.requester]
+    asking = [each for each in requester if not _is_looking(approval, each)]
+    usual, priority = (*channels_of(approval, routes), *names), approval.terms.priority
+    wanted = [*_at(names, priority, routes, audience(approval, people))]
+    wanted += [way for way in _at(usual, priority, routes, asking) if way.person]
+    told = {each.way for each in known if each.said or each.reason == "expired"}
+    yield from (way for way in dict.fromkeys(wanted) if way not in told)
+
+
+def _wakings(approval: Approval, known: Sequence[Delivery], routes: Routes, now: int) -> Iterator[Delivery]:
+    """Whoever waits in an engine is told once, when it is decided for good. What was never asked, nobody waited for."""
+    by = approval.decision
+    waited = approval.status != "pending" and (by is None or (by.by != "policy" and by.via != "grant"))
+    ways = wakes(approval.subject.run_id, routes) if waited else []
+    woken = {each.way for each in known if each.reason == "woken"}
+    at = delivery.settled_at(approval, now)
+    yield from (delivery.new(way, "", approval, "woken", now, at) for way in ways if way not in woken)
+
+
+def _loud_at(approval: Approval, quiet: Quiet | None, now: int) -> int:
+    """What is urgent disturbs at any time, and so does what would be over before the quiet hours are."""
+    end = _noticed_at(approval, quiet, now)
+    return now if end >= approval.expires_at else end
+
+
+def _noticed_at(approval: Approval, quiet: Quiet | None, now: int) -> int:
+    end = quiet_end(quiet, now) if quiet is not None else None
+    return now if end is None or approval.terms.priority == "high" or approval.escalated else end

@@ -1,0 +1,287 @@
+"""What a draft policy would have done with calls that were made: a rehearsal before it is put in force."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import heappush, heappushpop
+from typing import cast
+
+from interlock.core._fast import but
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.ledger.chain import Entry
+from interlock.core.policy import claims
+from interlock.core.policy.policy import Allow, Ask, People, Policy, Then, Verdict
+
+Turn = tuple[Then, Then]
+FREEDOM_OF_TIME = 1  # runs although nobody answered
+FREEDOM_OF_ALL = 2  # runs, and nobody is asked
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A call as it was proposed, and what the policy of that time said; a denied one has redacted arguments."""
+
+    call: ToolCall
+    spec: ToolSpec
+    verdict: Then
+    rule: str
+    at: int
+    approval_id: str = ""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A call that the draft would treat otherwise. `loosened`: it could run without the people who are asked now."""
+
+    recorded: Recorded
+    old: Verdict
+    new: Verdict
+    loosened: bool
+
+    @property
+    def turn(self) -> Turn:
+        return self.old.kind, self.new.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """By which rule a kind of change comes about; "" stands for the defaults."""
+
+    old: Then
+    new: Then
+    old_rule: str
+    new_rule: str
+    loosened: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`turns` counts calls by their verdict in force and by the draft; the gravest `causes` and `changed` come first.
+
+    `asked` counts, for each group of people, how many of them would have had to answer: in force, and by the draft.
+    `outdated` counts the calls that the policy in force judges otherwise than the one of their time did.
+    """
+
+    calls: int = 0
+    first: int = 0
+    last: int = 0
+    turns: Mapping[Turn, int] = field(default_factory=dict)
+    other_terms: int = 0
+    loosened: int = 0
+    outdated: int = 0
+    causes: Mapping[Cause, int] = field(default_factory=dict)
+    asked: Mapping[People | None, tuple[int, int]] = field(default_factory=dict)
+    changed: tuple[Changed, ...] = ()
+
+    @property
+    def turned(self) -> int:
+        """How many calls would get another kind of verdict."""
+        return sum(count for (old, new), count in self.turns.items() if old != new)
+
+
+Kept = tuple[tuple[bool, bool], int, Changed]
+
+
+def rehearse(recorded: Iterable[Recorded], in_force: Policy, draft: Policy, keep: int = 100) -> Report:
+    rehearsal = Rehearsal(in_force, draft, keep)
+    rehearsal.feed(recorded)
+    return rehearsal.report()
+
+
+class Rehearsal:
+    """Fed page by page, oldest first: memory grows with the rules and with `keep`, not with the calls."""
+
+    def __init__(self, in_force: Policy, draft: Policy, keep: int = 100) -> None:
+        self._in_force = in_force
+        self._draft = draft
+        self._keep = keep
+        self._kept: list[Kept] = []
+        self._turns: Counter[Turn] = Counter()
+        self._causes: Counter[Cause] = Counter()
+        self._asked: tuple[Counter[People | None], Counter[People | None]] = (Counter(), Counter())
+        self._calls = self._first = self._last = self._outdated = 0
+
+    def feed(self, page: Iterable[Recorded]) -> None:
+        for each in page:
+            self._judge(each)
+
+    def report(self) -> Report:
+        before, after = self._asked
+        return Report(
+            calls=self._calls,
+            first=self._first,
+            last=self._last,
+            turns=dict(self._turns),
+            other_terms=sum(count for cause, count in self._causes.items() if cause.old == cause.new),
+            loosened=sum(count for cause, count in self._causes.items() if cause.loosened),
+            outdated=self._outdated,
+            causes=dict(sorted(self._causes.items(), key=_gravity)),
+            asked={people: (before[people], after[people]) for people in before | after},
+            changed=tuple(changed for _, _, changed in sorted(self._kept, key=_weight, reverse=True)),
+        )
+
+    def _judge(self, each: Recorded) -> None:
+        old, new = judged(self._in_force, each), judged(self._draft, each)
+        self._calls += 1
+        self._turns[old.kind, new.kind] += 1
+        self._first, self._last = self._first or each.at, each.at
+        self._outdated += old.kind != each.verdict
+        for verdict, asked in zip((old, new), self._asked, strict=True):
+            _count_asked(verdict, asked)
+        if old.kind != new.kind or not _same_terms(old, new):
+            self._note(Changed(each, old, new, _freedom(new) > _freedom(old)))
+
+    def _note(self, changed: Changed) -> None:
+        old, new = changed.old, changed.new
+        self._causes[Cause(old.kind, new.kind, old.rule, new.rule, changed.loosened)] += 1
+        entry = ((changed.loosened, old.kind != new.kind), self._calls, changed)  # the number settles every tie
+        if len(self._kept) < self._keep:
+            heappush(self._kept, entry)
+        elif self._keep:
+            heappushpop(self._kept, entry)
+
+
+def _gravity(item: tuple[Cause, int]) -> tuple[bool, bool, int]:
+    """What is loosened first, then what gets another verdict, then what happens most often."""
+    cause, count = item
+    return not cause.loosened, cause.old == cause.new, -count
+
+
+def _weight(kept: Kept) -> tuple[tuple[bool, bool], int]:
+    return kept[:2]
+
+
+def judged(policy: Policy, each: Recorded) -> Verdict:
+    """A question to people is one even where reads are allowed: nothing but an answer can come of it."""
+    call = but(each.call, efforts={})  # another policy has spent nothing on it yet
+    verdict = claims.judge(policy, call, each.spec).verdict
+    question = each.spec.effect == "read" and each.spec.decisions == ("respond",)
+    return policy.default_ask if question and isinstance(verdict, Allow) else verdict
+
+
+def _count_asked(verdict: Verdict, asked: Counter[People | None]) -> None:
+    if isinstance(verdict, Ask):
+        for stage in verdict.stages:
+            asked[stage.approvers] += stage.quorum
+
+
+def _same_terms(old: Verdict, new: Verdict) -> bool:
+    """Whether two verdicts of one kind mean the same to people: a rule may get another name."""
+    return not isinstance(old, Ask) or not isinstance(new, Ask) or replace(old, rule=new.rule) == new
+
+
+def _freedom(verdict: Verdict) -> int:
+    match verdict:
+        case Allow():
+            return FREEDOM_OF_ALL
+        case Ask(on_expiry="approve"):
+            return FREEDOM_OF_TIME
+        case _:
+            return 0
+
+
+VERDICTS: Mapping[str, Then] = {"proposed": "ask", "allowed": "allow", "denied": "deny"}
+NOTED = b'"shadow"'  # most entries have no such note, and need not be read
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """One rule: how many calls it would have decided, and from which verdict to which."""
+
+    rule: str
+    calls: int
+    turns: Mapping[Turn, int]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shadows:
+    """`calls` were looked at; of `erased` ones nobody knows what the rules noted."""
+
+    calls: int
+    erased: int
+    rules: tuple[Shadow, ...]
+
+
+class Shadowing:
+    """Fed page by page: memory grows with the rules, not with the ledger."""
+
+    def __init__(self, since: int = 0) -> None:
+        self._since = since
+        self._calls = self._erased = 0
+        self._turns: dict[str, Counter[Turn]] = {}
+        self._times: dict[str, tuple[int, int]] = {}
+
+    def feed(self, page: Iterable[Entry]) -> None:
+        for entry in page:
+            if entry.kind in VERDICTS and entry.at >= self._since:
+                self._calls += 1
+                self._note(entry)
+
+    def report(self) -> Shadows:
+        rules = [
+            Shadow(rule, turns.total(), dict(turns.most_common()), *self._times[rule])
+            for rule, turns in self._turns.items()
+        ]
+        return Shadows(self._calls, self._erased, tuple(sorted(rules, key=lambda shadow: (-shadow.calls, shadow.rule))))
+
+    def _note(self, entry: Entry) -> None:
+        if entry.content is None:
+            self._erased += 1
+        elif NOTED in entry.content:
+            for rule, then in _noted(entry.content):
+                self._turns.setdefault(rule, Counter())[verdict_of(entry), then] += 1
+                first, _ = self._times.get(rule, (entry.at, entry.at))
+                self._times[rule] = (first, entry.at)
+
+
+def _noted(content: bytes) -> list[tuple[str, Then]]:
+    notes = json.loads(content).get("shadow", [])  # the mark may also stand in a text of the call
+    return [(note["rule"], note["then"]) for note in notes]
+
+
+def verdict_of(entry: Entry) -> Then:
+    """What a grant let pass was asked about, as far as the policy goes: the grant was the answer."""
+    data = cast(Mapping[str, object], json.loads(entry.data))
+    return "ask" if data.get("by") == "grant" else VERDICTS[entry.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """One rule, or "" for calls that none decided: how many it allowed, asked about and denied."""
+
+    rule: str
+    verdicts: Mapping[Then, int]
+    last: int
+
+    @property
+    def calls(self) -> int:
+        return sum(self.verdicts.values())
+
+
+class Matching:
+    """Fed page by page: memory grows with the rules, not with the ledger."""
+
+    def __init__(self, since: int = 0) -> None:
+        self._since = since
+        self._verdicts: dict[str, Counter[Then]] = {}
+        self._last: dict[str, int] = {}
+
+    def feed(self, page: Iterable[Entry]) -> None:
+        for entry in page:
+            if entry.kind in VERDICTS and entry.at >= self._since:
+                self._note(entry)
+
+    def report(self) -> tuple[Matched, ...]:
+        found = (Matched(rule, dict(verdicts), self._last[rule]) for rule, verdicts in self._verdicts.items())
+        return tuple(sorted(found, key=lambda matched: (-matched.calls, matched.rule)))
+
+    def _note(self, entry: Entry) -> None:
+        rule = str(json.loads(entry.data).get("rule", ""))
+        self._verdicts.setdefault(rule, Counter())[verdict_of(entry)] += 1
+        self._last[rule] = entry.at

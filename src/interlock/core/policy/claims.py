@@ -1,0 +1,303 @@
+"""The law of claims: what a program says of its own call can only tighten what the policy makes of it.
+
+Tool and arguments are the question. Everything else in a call that comes with an agent's key is a claim. Such a call is
+judged as its program tells it and as the server knows it, and the stricter verdict holds. There is one exception, while
+the policy trusts declared effects: what an unknown tool is said to do counts in both, unless the policy names the tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+from operator import attrgetter
+from typing import NamedTuple
+
+from interlock.core._fast import but
+from interlock.core.approval.approval import Approval
+from interlock.core.approval.vote import joined, stricter_verdict
+from interlock.core.call import EFFECTS, SETTINGS, Caller, ToolCall, ToolSpec, caller_of
+from interlock.core.identity import AGENT, Key
+from interlock.core.policy.policy import Allow, Ask, Deny, Policy, Rule, Stage, Verdict, imitation
+
+Fill = Callable[[Ask, ToolCall], Ask]  # what an interface puts where a rule leaves terms open
+_new = tuple.__new__  # for the judgement of every call: the constructor of a named tuple takes three times as long
+ANY_EFFECT = ("", *EFFECTS)
+RANK = {"allow": 0, "ask": 1, "deny": 2}
+UNVOUCHED = (
+    "This rule excludes the requester, and who asked is not known for certain: one more person has to approve than the "
+    "rule says. A key that is bound to a requester lifts that."
+)
+
+
+_SAID = attrgetter(
+    "setting", "requester", "teams", "expires_in", "agent_path", "priority", "switch", "decisions", "thread_id"
+)
+
+
+class Judgement(NamedTuple):
+    """`readings` are all that the call may be, `effects` all that its tool may do; `warnings` are for its program."""
+
+    verdict: Verdict
+    readings: tuple[ToolCall, ...]
+    effects: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_read(self) -> bool:
+        return self.effects == ("read",)
+
+
+def judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None = None) -> Judgement:
+    if call.caller is None and not spec.declared and not call.refusal:  # a program with the database: all is known
+        verdict = policy.judge(call, spec, spec.effect)
+        if isinstance(verdict, Ask) and (fill is not None or verdict.exclude):
+            verdict = _vouched(_filled(verdict, call, fill), call)
+        judged = _new(Judgement, (verdict, (call,), (spec.effect,), ()))
+    else:
+        judged = _judge(policy, call, spec, fill)
+    if not call.doubt or isinstance(judged.verdict, Deny):
+        return judged
+    terms = default_terms(policy, call, spec)
+    terms = terms if fill is None else fill(terms, call)
+    asked = joined(judged.verdict, terms) if isinstance(judged.verdict, Ask) else terms
+    return judged._replace(verdict=replace(asked, notes=(*asked.notes, call.doubt)))
+
+
+def _judge(policy: Policy, call: ToolCall, spec: ToolSpec, fill: Fill | None) -> Judgement:
+    readings = readings_of(call)
+    effects = effects_of(policy, readings, spec)
+    if call.refusal:
+        return Judgement(Deny(call.refusal), readings, effects)
+    verdict = strictest(policy, readings, effects, spec, fill)
+    if isinstance(verdict, Allow):
+        return _new(Judgement, (verdict, readings, effects, ()))
+    if isinstance(verdict, Ask) and verdict.on_expiry == "approve":  # which interface it came by is its choice
+        ways = tuple(but(reading, setting=setting) for reading in readings for setting in SETTINGS)
+        verdict = strictest(policy, ways, effects, spec, fill)
+    if isinstance(verdict, Ask) and "reject" not in verdict.decisions:
+        verdict = replace(verdict, decisions=(*verdict.decisions, "reject"))
+    judged = Judgement(_vouched(verdict, call), readings, effects)
+    warnings = tuple(_warnings(policy, call, spec, judged))
+    return judged._replace(warnings=warnings) if warnings else judged
+
+
+def judge_stored(
+    policy: Policy,
+    approval: Approval,
+    args: bytes,
+    spec: ToolSpec,
+    teams: tuple[str, ...] = (),
+    aliases: tuple[str, ...] = (),
+    *,
+    removed: bool = False,
+) -> Verdict:
+    """A call that was asked about before, by the policy of now: with these arguments, by the same law.
+
+    `teams` and `aliases` are those of its requester now; nobody vouches for one who was removed.
+    """
+    subject, caller = approval.subject, caller_of(approval.subject)
+    if caller is not None and caller.requester:
+        left = replace(caller, requester="", teams=(), vouched=False)
+        caller = left if removed else replace(caller, teams=teams)
+    call = ToolCall(
+        subject.tool,
+        args,
+        subject.run_id,
+        subject.call_id,
+        subject.workspace,
+        subject.agent,
+        subject.agent_path,
+        subject.thread_id,
+        subject.requester,
+        teams,
+        priority=subject.priority,
+        aliases=aliases,
+        caller=caller,
+    )
+    return judge(policy, call, spec).verdict
+
+
+def readings_of(call: ToolCall) -> tuple[ToolCall, ...]:
+    """The call as its program tells it, and as the server knows it: once for each agent that its key may stand for."""
+    caller = call.caller
+    if caller is None or _claims_nothing(call, caller):
+        return (call,)
+    known = [
+        but(
+            call,
+            agent=agent,
+            agent_path=(),
+            requester=caller.requester,
+            teams=caller.teams,
+            aliases=call.aliases if caller.requester else (),
+            priority="",
+            setting=caller.setting,
+            switch="",
+            expires_in=None,
+            decisions=(),
+            thread_id="",
+        )
+        for agent in caller.agents
+    ]
+    told = [call] if call.agent else [but(call, agent=agent) for agent in caller.agents]
+    different = [each for each in told if not any(_same_claims(each, other) for other in known)]
+    return (*different, *known)
+
+
+def effects_of(policy: Policy, readings: tuple[ToolCall, ...], spec: ToolSpec) -> tuple[str, ...]:
+    """What the tool may do: one thing if it is known or believed, else anything, and then the strictest holds."""
+    if not spec.declared:
+        return (spec.effect,)
+    if not spec.effect:
+        return ANY_EFFECT
+    for each in policy.both:
+        if not _believes(each, readings):
+            return ANY_EFFECT
+    return (spec.effect,)
+
+
+def _believes(policy: Policy, readings: tuple[ToolCall, ...]) -> bool:
+    """Whether what a program says of an unknown tool counts: where the policy trusts it, and does not name the tool."""
+    defaults = policy.defaults
+    if not defaults.trust_declared or defaults.unknown_tools == "deny":
+        return False
+    return not any(policy.tightens_by_name(reading, ANY_EFFECT) for reading in readings)
+
+
+def refusal_of(policy: Policy, call: ToolCall) -> Deny | None:
+    """Why no rule is asked: a name that only looks like one that is known is nobody's mistake."""
+    if call.refusal:
+        return Deny(call.refusal)
+    imitated = next(filter(None, (each.imitated(call) for each in policy.both)), "")
+    return None if not imitated else Deny(imitation(imitated))
+
+
+def default_terms(policy: Policy, call: ToolCall, spec: ToolSpec) -> Ask:
+    """What is asked although a rule would let it pass, with the shortest time that any reading of the call gives."""
+    asked = [each.default_terms(reading, spec) for each in policy.both for reading in readings_of(call)]
+    return reduce(joined, asked)
+
+
+def strictest(
+    policy: Policy, readings: tuple[ToolCall, ...], effects: tuple[str, ...], spec: ToolSpec, fill: Fill | None = None
+) -> Verdict:
+    """Of all readings and effects. Where no rule sets a priority it only says who is told, and the call may choose."""
+    wanted = readings[0].priority
+    if len(readings) == len(effects) == 1 and fill is None and not wanted:  # most calls
+        return policy.judge(readings[0], spec, effects[0])
+    verdicts = [_filled(policy.judge(each, spec, effect), each, fill) for each in readings for effect in effects]
+    if wanted:
+        verdicts = [_prioritised(policy, verdict, wanted) for verdict in verdicts]
+    return reduce(stricter_verdict, verdicts)
+
+
+def _filled(verdict: Verdict, call: ToolCall, fill: Fill | None) -> Verdict:
+    return fill(verdict, call) if fill is not None and isinstance(verdict, Ask) else verdict
+
+
+def _prioritised(policy: Policy, verdict: Verdict, priority: str) -> Verdict:
+    if not isinstance(verdict, Ask) or any(verdict.rule in each.prioritising for each in policy.both):
+        return verdict
+    return replace(verdict, priority=priority)
+
+
+def _claims_nothing(call: ToolCall, caller: Caller) -> bool:
+    """Whether the call as its program tells it is the very one that the server knows."""
+    known = (caller.agents, caller.setting, caller.requester, caller.teams, None, (), "", "", (), "")
+    return ((call.agent,), *_SAID(call)) == known and (not call.aliases or bool(caller.requester))
+
+
+def _same_claims(call: ToolCall, other: ToolCall) -> bool:
+    return (
+        call.path == other.path
+        and call.requester == other.requester
+        and call.teams == other.teams
+        and call.priority == other.priority
+        and call.setting == other.setting
+        and call.switch == other.switch
+        and call.expires_in == other.expires_in
+        and call.decisions == other.decisions
+    )
+
+
+def _vouched(verdict: Verdict, call: ToolCall) -> Verdict:
+    """Whoever excludes the requester has to know them: else one of those who approve may be the one."""
+    if not isinstance(verdict, Ask) or "requester" not in verdict.exclude or _knows_requester(call):
+        return verdict
+    stages = tuple(Stage(stage.approvers, stage.quorum + 1) for stage in verdict.stages)
+    return replace(verdict, stages=stages, notes=(*verdict.notes, UNVOUCHED))
+
+
+def _knows_requester(call: ToolCall) -> bool:
+    return bool(call.requester) if call.caller is None else call.caller.vouched
+
+
+def _warnings(policy: Policy, call: ToolCall, spec: ToolSpec, judged: Judgement) -> Iterator[str]:
+    """Why it is not let pass although a rule or a switch seems to say so: only for want of a key that is bound."""
+    told, known, effects = judged.readings[0], judged.readings[-1], judged.effects
+    if told is known or RANK[judged.verdict.kind] <= RANK[strictest(policy, (told,), effects, spec).kind]:
+        return
+    if call.switch == "off":
+        yield (
+            "switch: off lifts nothing from here. Set tool_approvals for the agent on the server: under agents: in "
+            "interlock.yaml, or on the page Agents."
+        )
+    without = strictest(policy, (known,), effects, spec)
+    for label, changed in _bindings(call, known):
+        if RANK[strictest(policy, (changed,), effects, spec).kind] < RANK[without.kind]:
+            yield label
+
+
+def _bindings(call: ToolCall, known: ToolCall) -> Iterator[tuple[str, ToolCall]]:
+    agent = call.path[-1] if call.path else ""
+    if call.path != known.path:
+        yield (
+            f"A rule for the agent {agent!r} would let this pass, and the key of this call is not bound to it. Bind "
+            f"one: interlock keys create --role agent --name NAME --agent {agent}",
+            replace(known, agent=call.agent, agent_path=call.agent_path),
+        )
+    if call.requester != known.requester:
+        yield (
+            f"A rule for {call.requester!r} or a team of theirs would let this pass, and the key of this call is not "
+            f"bound to them. Bind one: interlock keys create --role agent --name NAME --requester {call.requester}",
+            replace(known, requester=call.requester, teams=call.teams),
+        )
+
+
+_AGENT = re.compile(r"\bagent\b")
+_PERSON = re.compile(r"\b(user|teams)\b")
+SHOWN = 3  # names of rules in a message
+
+
+def unbound_keys(policy: Policy, keys: Iterable[Key], now: int) -> str:
+    """What to say about them, or nothing."""
+    tightening = [rule for rule in policy.rules if rule.then != "allow" and not rule.shadow]
+    by_agent = [rule.name for rule in tightening if _names_an_agent(rule)]
+    by_person = [rule.name for rule in tightening if _names_a_person(rule)]
+    loose = [
+        key
+        for key in keys
+        if key.role == AGENT
+        and key.counts_at(now)
+        and ((by_agent and not key.agents) or (by_person and not key.requester))
+    ]
+    if not loose:
+        return ""
+    rules = list(dict.fromkeys(by_agent + by_person))
+    named = ", ".join(repr(name) for name in rules[:SHOWN]) + (", …" if len(rules) > SHOWN else "")
+    count = "1 key of an agent is" if len(loose) == 1 else f"{len(loose)} keys of agents are"
+    return (
+        f"{count} not bound to an agent or a requester, so that a program can say another name than a rule asks or "
+        f"denies by ({named}). Make bound ones: interlock keys create --agent NAME --requester NAME|any|none"
+    )
+
+
+def _names_an_agent(rule: Rule) -> bool:
+    return any(pattern != "*" for pattern in rule.agents) or bool(_AGENT.search(rule.source))
+
+
+def _names_a_person(rule: Rule) -> bool:
+    patterns = any(pattern != "*" for pattern in rule.users)
+    return patterns or bool(rule.teams) or bool(_PERSON.search(rule.source))

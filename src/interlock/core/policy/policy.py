@@ -1,0 +1,500 @@
+"""Ordered rules, first match wins: a verdict is a machine's, immediate and pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar, Literal, cast
+
+from interlock.core.call import ToolCall, ToolSpec
+from interlock.core.canonical import MAX_BYTES, canonical, digest, read
+from interlock.core.decision import KINDS
+from interlock.core.declared import unknown_tool, unvouched
+from interlock.core.names import fits, fold, fold_pattern, imitates
+from interlock.core.policy.condition_budget import effort_of
+from interlock.core.policy.rule_index import Key, Matching, RuleIndex, until_certain
+
+Facts = Mapping[str, object]
+Condition = Callable[[Facts], object]
+OnExpiry = Literal["reject", "escalate", "approve"]
+Then = Literal["allow", "deny", "ask"]
+FACTS = ("args", "tool", "effect", "agent", "user", "teams", "priority")
+EFFORT = "effort"  # no name that a condition can see: what is spent on the call, in all facts that are made of it
+MEMO = 10_000
+SHORT = 2_000  # bytes of arguments over which no condition takes long
+HALF_TIME = 0  # as a time of a reminder: when half of the time to decide has passed
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    users: frozenset[str] = frozenset()
+    teams: frozenset[str] = frozenset()
+
+    def include(self, name: str, teams: frozenset[str]) -> bool:
+        return name in self.users or not self.teams.isdisjoint(teams)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`quorum` different people out of `approvers`; None means the requester and every reviewer."""
+
+    approvers: People | None = None
+    quorum: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step of an escalation ladder: from `after` milliseconds on, these people may decide too."""
+
+    after: int
+    to: People = People()
+    channels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The terms on which people decide; snapshotted into the approval, so a later policy cannot loosen them."""
+
+    kind: ClassVar[Then] = "ask"
+    rule: str = ""
+    stages: tuple[Stage, ...] = (Stage(),)
+    exclude: frozenset[str] = frozenset()
+    decisions: tuple[str, ...] = KINDS
+    priority: str = "medium"
+    expires_in: int = 86_400_000
+    on_expiry: OnExpiry = "reject"
+    ladder: tuple[Rung, ...] = ()
+    remind: tuple[int, ...] = ()
+    undo_window: int = 8_000
+    start_within: int = 3_600_000
+    channels: tuple[str, ...] = ()  # where people are told of it; empty: where the configuration says
+    notes: tuple[str, ...] = ()  # why more is asked than the rule says, for people
+
+    @cached_property
+    def snapshot(self) -> bytes:
+        return canonical(
+            {
+                **({"channels": self.channels} if self.channels else {}),
+                **({"notes": self.notes} if self.notes else {}),
+                "rule": self.rule,
+                "stages": [{"approvers": _people_json(s.approvers), "quorum": s.quorum} for s in self.stages],
+                "exclude": sorted(self.exclude),
+                "decisions": self.decisions,
+                "priority": self.priority,
+                "expires_in": self.expires_in,
+                "on_expiry": self.on_expiry,
+                "ladder": [{"after": r.after, "to": _people_json(r.to), "channels": r.channels} for r in self.ladder],
+                "remind": self.remind,
+                "undo_window": self.undo_window,
+                "start_within": self.start_within,
+            }
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        return digest(self.snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    kind: ClassVar[Then] = "allow"
+    rule: str = ""
+    start_within: int = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    kind: ClassVar[Then] = "deny"
+    reason: str
+    rule: str = ""
+
+
+Verdict = Allow | Deny | Ask
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Empty matchers match everything; `when` is a condition over the facts of the call, compiled from `source`."""
+
+    name: str
+    then: Then
+    tools: tuple[str, ...] = ()
+    effects: frozenset[str] = frozenset()
+    agents: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    teams: frozenset[str] = frozenset()
+    priorities: frozenset[str] = frozenset()
+    when: Condition | None = None
+    reason: str = ""
+    ask: Ask = Ask()
+    expires_in: Mapping[str, int] = field(default_factory=dict)
+    shadow: bool = False
+    source: str = ""
+
+    def matches(self, key: Key) -> bool:
+        """All but the condition. A tightening rule holds for sub-agents; a loosening one needs all of the path."""
+        return (
+            (not self.effects or key.effect in self.effects)
+            and (not self.priorities or key.priority in self.priorities)
+            and (not self.teams or not self.teams.isdisjoint(key.teams))
+            and self._fits(self.tools, key.tool)
+            and any(self._fits(self.users, name) for name in (key.user, *key.aliases))
+            and self._matches_path(key.path)
+        )
+
+    def _matches_path(self, path: tuple[str, ...]) -> bool:
+        if not self.agents:
+            return True
+        hits = [self._fits(self.agents, agent) for agent in path]
+        return bool(hits) and (all(hits) if self.then == "allow" else any(hits))
+
+    def _fits(self, patterns: tuple[str, ...], name: str) -> bool:
+        """A rule that lets pass takes names as they are written; the others take what a reader would take for them."""
+        if not patterns or any(fits(name, pattern) for pattern in patterns):
+            return True
+        return self.then != "allow" and any(fits(fold(name), fold_pattern(pattern)) for pattern in patterns)
+
+    def names(self, tool: str) -> bool:
+        """Whether it speaks of this tool, and not of all of them."""
+        named = tuple(pattern for pattern in self.tools if pattern.strip("*"))
+        return bool(named) and self._fits(named, tool)
+
+    def holds(self, facts: Facts) -> bool:
+        """A condition that raises or gives no boolean holds for `deny` and `ask`, never for `allow`.
+
+        It is tried with names as they are written and folded: `allow` needs both, the others one of them. Rules that
+        tighten also hold for another name of the same person, such as their e-mail address.
+        """
+        if self.when is None:
+            return True
+        written = self._holds(self.when, facts)
+        if written == (self.then != "allow"):
+            return written
+        folded = folded_facts(facts)
+        if folded is not facts and self._holds(self.when, folded) != written:
+            return not written
+        if self.then == "allow" or not facts.get("aliases"):
+            return written
+        others = [{**facts, "user": name} for name in cast(tuple[str, ...], facts["aliases"])]
+        return any(self._holds(self.when, way) for other in others for way in (other, folded_facts(other)))
+
+    def _holds(self, when: Condition, facts: Facts) -> bool:
+        try:
+            result = when(facts)
+        except Exception:  # noqa: BLE001  whatever went wrong in a condition must tighten, not crash
+            return self.then != "allow"
+        return result if isinstance(result, bool) else self.then != "allow"
+
+
+@dataclass(frozen=True)
+class Defaults:
+    unknown_tools: Literal["ask", "deny"] = "ask"
+    expires_in: Mapping[str, int] = field(
+        default_factory=lambda: {"chat": 600_000, "queue": 86_400_000, "paused": 86_400_000}
+    )
+    on_expiry: OnExpiry = "reject"
+    undo_window: int = 8_000
+    start_within: int = 3_600_000
+    remind: tuple[int, ...] = (HALF_TIME,)
+    ladder: tuple[Rung, ...] = ()
+    trust_declared: bool = True
+
+
+@dataclass(frozen=True)
+class Policy:
+    rules: tuple[Rule, ...] = ()
+    defaults: Defaults = Defaults()
+    toggles: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    sha256: str = ""
+    also: Policy | None = None  # judged by as well: the stricter verdict holds
+
+    def judge(self, call: ToolCall, spec: ToolSpec, effect: str | None = None) -> Verdict:
+        """One call, taken at its word; `effect` is what its tool is believed to do, else what the tool says."""
+        believed = self.effect(spec) if effect is None else effect
+        found = self._remembered.get(
+            (call.tool, believed, call.agent_path, call.agent, call.requester, call.teams, call.priority, call.aliases)
+        ) or self._matching(call, believed)
+        if found.imitated:
+            verdict: Verdict = Deny(imitation(found.imitated))
+        elif (rule := found.certain or self._first(call, found)) is None:
+            verdict = self._without_rule(call, spec, found.key)
+        else:
+            verdict = self._by(rule, call, spec, found.key)
+        return verdict if self.also is None else _stricter(verdict, self.also.judge(call, spec, effect))
+
+    @cached_property
+    def both(self) -> tuple[Policy, ...]:
+        return (self,) if self.also is None else (self, *self.also.both)
+
+    @cached_property
+    def at_once(self) -> int:
+        """The most bytes of arguments of a call that may be judged where others wait for it."""
+        return SHORT if any(rule.when for each in self.both for rule in each.rules) else MAX_BYTES
+
+    def _by(self, rule: Rule, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
+        if rule.then == "deny":
+            reason = rule.reason or f"The rule {rule.name!r} forbids {call.tool}."
+            if not rule.names(call.tool):  # else it is meant for this tool, whatever somebody vouches for
+                reason += unvouched(spec, key.effect, lambda effect: self._matching(call, effect).rules)
+            return Deny(reason, rule.name)
+        if rule.then == "ask":
+            return self._terms(rule.ask, rule, call, spec)
+        if call.switch == "on" or self.is_switched_on(key.path, call.tool):
+            return self._terms(self.default_ask, rule, call, spec)
+        return Allow(rule.name, self.defaults.start_within)
+
+    def effect(self, spec: ToolSpec) -> str:
+        """What the policy believes of a tool's effect: a claim by an unregistered program may not count."""
+        return "" if spec.declared and not self.defaults.trust_declared else spec.effect
+
+    def is_switched_on(self, path: tuple[str, ...], tool: str) -> bool:
+        """Whether an agent of the path has its switch for this tool on, under a name that reads the same."""
+        return bool(self._switched_on) and any((fold(agent), fold(tool)) in self._switched_on for agent in path)
+
+    def tightens_by_name(self, call: ToolCall, effects: tuple[str, ...]) -> bool:
+        """Whether a rule or a switch that names the tool asks or denies, for any effect that the tool could have."""
+        if self.is_switched_on(call.path, call.tool):
+            return True
+        for effect, rules in self._naming(call, effects):
+            facts = facts_of(call, effect)
+            if any(rule.holds(facts) for rule in rules):
+                return True
+        return False
+
+    def imitated(self, call: ToolCall) -> str:
+        """The name in a rule that a name of the call only looks like; empty if there is none."""
+        plain = call.tool.isascii() and call.tool == call.tool.strip() and self._plain_names
+        if plain and all(name.isascii() and name == name.strip() for name in (call.requester, *call.path)):
+            return ""
+        given = ((self._named["tools"], call.tool), (self._named["users"], call.requester))
+        for patterns, name in (*given, *((self._named["agents"], agent) for agent in call.path)):
+            found = next((pattern for pattern in patterns if imitates(name, pattern)), "")
+            if found:
+                return found
+        return ""
+
+    def shadows(self, call: ToolCall, spec: ToolSpec) -> tuple[tuple[str, Then], ...]:
+        """What each rule in shadow mode would have done, had it alone been enforced; those never reached do nothing."""
+        if not self._shadow_rules:
+            return ()
+        found = self._matching(call, self.effect(spec))
+        key = found.key
+        facts, decider = facts_of(call, key.effect), found.certain or self._first(call, found)
+        end = len(self.rules) if decider is None else self._places[id(decider)]
+        reached = (rule for place, rule in self._shadow_rules if place < end)
+        holding = (rule for rule in reached if rule.matches(key) and rule.holds(facts))
+        return tuple((rule.name, self._by(rule, call, spec, key).kind) for rule in holding)
+
+    @cached_property
+    def default_ask(self) -> Ask:
+        d = self.defaults
+        return Ask(
+            "",
+            undo_window=d.undo_window,
+            start_within=d.start_within,
+            on_expiry=d.on_expiry,
+            remind=d.remind,
+            ladder=d.ladder,
+        )
+
+    def default_terms(self, call: ToolCall, spec: ToolSpec) -> Ask:
+        """On which a call is asked about that no rule speaks of."""
+        return self._terms(self.default_ask, None, call, spec)
+
+    def _matching(self, call: ToolCall, effect: str) -> Matching:
+        """What is remembered, or found now; `judge` looks by itself first, since this is most of its time."""
+        rest = (call.requester, call.teams, call.priority, call.aliases)
+        place = (call.tool, effect, call.agent_path, call.agent, *rest)
+        found = self._remembered.get(place)
+        if found is None:
+            if len(self._remembered) >= MEMO:
+                self._remembered.clear()
+            key = Key(call.tool, effect, call.path, *rest)
+            rules = until_certain(self._index.matching(key))
+            certain = rules[0] if rules and rules[0].when is None else None
+            found = self._remembered[place] = Matching(key, self.imitated(call), rules, certain)
+        return found
+
+    def _first(self, call: ToolCall, found: Matching) -> Rule | None:
+        if not found.rules:
+            return None
+        facts = facts_of(call, found.key.effect)
+        for rule in found.rules:
+            if rule.holds(facts):
+                return rule
+        return None
+
+    def _without_rule(self, call: ToolCall, spec: ToolSpec, key: Key) -> Verdict:
+        if not key.effect and self.defaults.unknown_tools == "deny":
+            return Deny(unknown_tool(call.tool, spec))
+        if not key.effect or self._asks_by_default(call, key):
+            return self._terms(self.default_ask, None, call, spec)
+        return Allow("", self.defaults.start_within)
+
+    def _asks_by_default(self, call: ToolCall, key: Key) -> bool:
+        """Folded over the agent path by *or*: a sub-agent can tighten and never loosen."""
+        default = key.effect != "read" and call.switch != "off"
+        if not self.toggles:
+            return default or call.switch == "on"
+        toggled = any(self.toggles.get(agent, {}).get(call.tool, default) for agent in key.path or ("",))
+        return toggled or call.switch == "on" or self.is_switched_on(key.path, call.tool)
+
+    def _terms(self, ask: Ask, rule: Rule | None, call: ToolCall, spec: ToolSpec) -> Ask:
+        """The same terms are one object, so that their snapshot is encoded and hashed once."""
+        own = () if spec.declared else spec.decisions  # of a tool that is only declared they are a claim of the call
+        key = (id(rule), id(ask), call.setting, call.expires_in, call.priority, own, call.decisions)
+        terms = self._known_terms.get(key)
+        if terms is None:
+            if len(self._known_terms) >= MEMO:
+                self._known_terms.clear()
+            terms = self._known_terms[key] = self._new_terms(ask, rule, call, own)
+        return terms
+
+    def _new_terms(self, ask: Ask, rule: Rule | None, call: ToolCall, own: tuple[str, ...]) -> Ask:
+        window = {**self.defaults.expires_in, **(rule.expires_in if rule else {})}[call.setting]
+        limits = [limit for limit in (own, call.decisions) if limit]
+        allowed = tuple(kind for kind in ask.decisions if all(kind in limit for limit in limits))
+        priority = ask.priority if rule and rule.then == "ask" and ask.priority else call.priority
+        return replace(
+            ask,
+            rule=rule.name if rule else "",
+            decisions=allowed,
+            priority=priority or "medium",
+            expires_in=window if call.expires_in is None else min(window, call.expires_in),
+        )
+
+    @cached_property
+    def _known_terms(self) -> dict[tuple[object, ...], Ask]:
+        return {}
+
+    @cached_property
+    def _remembered(self) -> dict[tuple[object, ...], Matching]:
+        return {}
+
+    @cached_property
+    def _shadow_rules(self) -> tuple[tuple[int, Rule], ...]:
+        return tuple((place, rule) for place, rule in enumerate(self.rules) if rule.shadow)
+
+    @cached_property
+    def prioritising(self) -> frozenset[str]:
+        """The rules that say how urgent their calls are."""
+        return frozenset(rule.name for rule in self.rules if rule.then == "ask" and rule.ask.priority)
+
+    @cached_property
+    def _switched_on(self) -> frozenset[tuple[str, str]]:
+        on = [(agent, tool) for agent, tools in self.toggles.items() for tool, asks in tools.items() if asks]
+        return frozenset((fold(agent), fold(tool)) for agent, tool in on)
+
+    @cached_property
+    def _named(self) -> Mapping[str, tuple[str, ...]]:
+        """The names and patterns that the rules in force have, by what they are names of."""
+        rules = [rule for rule in self.rules if not rule.shadow]
+        return {
+            "tools": tuple({name for rule in rules for name in rule.tools}),
+            "users": tuple({name for rule in rules for name in rule.users}),
+            "agents": tuple({name for rule in rules for name in rule.agents}),
+        }
+
+    @cached_property
+    def _plain_names(self) -> bool:
+        return all(name.isascii() for names in self._named.values() for name in names)
+
+    def _naming(self, call: ToolCall, effects: tuple[str, ...]) -> tuple[tuple[str, tuple[Rule, ...]], ...]:
+        """The rules that tighten and name the tool, by effect; no effect that has none."""
+        known = (call.tool, effects, call.path, call.requester, call.teams, call.priority, call.aliases)
+        found = self._remembered_naming.get(known)
+        if found is None:
+            if len(self._remembered_naming) >= MEMO:
+                self._remembered_naming.clear()
+            keys = [Key(call.tool, effect, *known[2:]) for effect in effects]
+            named = [(key.effect, self._tightening(key)) for key in keys]
+            found = self._remembered_naming[known] = tuple(each for each in named if each[1])
+        return found
+
+    def _tightening(self, key: Key) -> tuple[Rule, ...]:
+        found = self._index.matching(key)
+        return tuple(rule for rule in found if rule.then != "allow" and rule.names(key.tool))
+
+    @cached_property
+    def _remembered_naming(self) -> dict[tuple[object, ...], tuple[tuple[str, tuple[Rule, ...]], ...]]:
+        return {}
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(rule): place for place, rule in enumerate(self.rules)}
+
+    @cached_property
+    def _index(self) -> RuleIndex:
+        return RuleIndex([rule for rule in self.rules if not rule.shadow])
+
+
+def terms_of(snapshot: bytes) -> Ask:
+    """The inverse of `Ask.snapshot`."""
+    body = cast(dict[str, object], read(snapshot))
+    stages = cast(list[dict[str, object]], body["stages"])
+    rungs = cast(list[dict[str, object]], body["ladder"])
+    body["stages"] = tuple(Stage(_people(s["approvers"]), cast(int, s["quorum"])) for s in stages)
+    body["ladder"] = tuple(
+        Rung(cast(int, r["after"]), _people(r["to"]) or People(), tuple(cast(list[str], r["channels"]))) for r in rungs
+    )
+    body["exclude"] = frozenset(cast(list[str], body["exclude"]))
+    body["decisions"] = tuple(cast(list[str], body["decisions"]))
+    body["remind"] = tuple(cast(list[int], body["remind"]))
+    for name in ("channels", "notes"):
+        body[name] = tuple(cast(list[str], body.get(name, ())))
+    return Ask(**body)  # type: ignore[arg-type]  # the snapshot has exactly these fields
+
+
+def facts_of(call: ToolCall, effect: str) -> Facts:
+    """What a condition can look at; it cannot see the clock, so a verdict can be repeated."""
+    effort = effort_of(call)
+    return {
+        "args": effort.args,
+        "tool": call.tool,
+        "effect": effect,
+        "agent": call.path[-1] if call.path else "",
+        "user": call.requester,
+        "teams": list(call.teams),
+        "priority": call.priority,
+        "aliases": call.aliases,
+        EFFORT: effort,
+    }
+
+
+def imitation(name: str) -> str:
+    return (
+        f"A name in this call looks like {name!r} and is not: it has letters of another alphabet, characters that "
+        "cannot be seen, or spaces at its ends. Use the exact name."
+    )
+
+
+def mixed_alphabets(mixture: str) -> str:
+    return (
+        f"A name in this call mixes alphabets within one word, as names do that imitate others: {mixture}. Write each "
+        "word in letters of one alphabet."
+    )
+
+
+def folded_facts(facts: Facts) -> Facts:
+    """The same with names folded; the very same object where folding changes nothing."""
+    tool, agent, user = cast(tuple[str, str, str], (facts["tool"], facts["agent"], facts["user"]))
+    names = {"tool": fold(tool), "agent": fold(agent), "user": fold(user)}
+    return facts if (tool, agent, user) == tuple(names.values()) else {**facts, **names}
+
+
+def _stricter(one: Verdict, other: Verdict) -> Verdict:
+    from interlock.core.approval.vote import stricter_verdict  # noqa: PLC0415  it imports this module
+
+    return stricter_verdict(one, other)
+
+
+def _people_json(people: People | None) -> object:
+    return None if people is None else {"users": sorted(people.users), "teams": sorted(people.teams)}
+
+
+def _people(body: object) -> People | None:
+    if body is None:
+        return None
+    parts = cast(dict[str, list[str]], body)
+    return People(frozenset(parts["users"]), frozenset(parts["teams"]))

@@ -1,0 +1,87 @@
+"""Which rules can match a call: found without a look at those that cannot."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from interlock.core.names import fold, fold_pattern
+
+if TYPE_CHECKING:
+    from interlock.core.policy.policy import Rule
+
+
+class Key(NamedTuple):
+    """What rules match on without looking at arguments: candidates are remembered per key."""
+
+    tool: str
+    effect: str
+    path: tuple[str, ...]
+    user: str
+    teams: tuple[str, ...]
+    priority: str
+    aliases: tuple[str, ...] = ()
+
+
+class Matching(NamedTuple):
+    """What is known of all calls with the same key. `imitated` is a name in a rule that one of theirs only looks like.
+
+    `certain` is the first of the rules, if it has no condition: then no argument has to be looked at.
+    """
+
+    key: Key
+    imitated: str
+    rules: tuple[Rule, ...]
+    certain: Rule | None
+
+
+class RuleIndex:
+    """Rules by their most telling matcher, under names as they are written and folded."""
+
+    def __init__(self, rules: list[Rule]) -> None:
+        self._rules = rules
+        self._exact: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._prefix: dict[str, list[int]] = defaultdict(list)
+        self._other: list[int] = []
+        for number, rule in enumerate(rules):
+            self._file(number, rule)
+
+    def _file(self, number: int, rule: Rule) -> None:
+        """Under its most telling matcher: tools, else exact agents or users, else with those that always count."""
+        if rule.tools:
+            for pattern in {*rule.tools, *map(fold_pattern, rule.tools)}:
+                prefix = _literal_prefix(pattern)
+                drawer = self._exact["tool", pattern] if prefix == pattern else self._prefix[prefix]
+                drawer.append(number)
+            return
+        for sort, patterns in (("agent", rule.agents), ("user", rule.users)):
+            if patterns and all(_literal_prefix(pattern) == pattern for pattern in patterns):
+                for pattern in {*patterns, *map(fold, patterns)}:
+                    self._exact[sort, pattern].append(number)
+                return
+        self._other.append(number)
+
+    def matching(self, key: Key) -> list[Rule]:
+        numbers = {*self._other}
+        for user in {each for name in (key.user, *key.aliases) for each in (name, fold(name))}:
+            numbers.update(self._exact.get(("user", user), ()))
+        for agent in key.path:
+            numbers.update(self._exact.get(("agent", agent), ()), self._exact.get(("agent", fold(agent)), ()))
+        for tool in (key.tool, fold(key.tool)):
+            numbers.update(self._exact.get(("tool", tool), ()))
+            for length in range(len(tool) + 1):
+                numbers.update(self._prefix.get(tool[:length], ()))
+        return [rule for number in sorted(numbers) if (rule := self._rules[number]).matches(key)]
+
+
+def until_certain(rules: list[Rule]) -> tuple[Rule, ...]:
+    """Nothing behind a rule without a condition can ever be reached."""
+    for number, rule in enumerate(rules):
+        if rule.when is None:
+            return tuple(rules[: number + 1])
+    return tuple(rules)
+
+
+def _literal_prefix(pattern: str) -> str:
+    return re.split(r"[*?]", pattern, maxsplit=1)[0]
