@@ -1,0 +1,29 @@
+"""Channels, tool packs and protocols are found by their name in a folder: none may vanish when it becomes a folder."""
+
+from __future__ import annotations
+
+from pkgutil import iter_modules
+
+from interlock.chat import tools
+from interlock.chat.tool_registry import _modules
+from interlock.notify.channel import KINDS, kind_of
+from interlock.server import protocols
+
+CHANNELS = ("apprise", "email", "inngest", "pagerduty", "restate", "slack", "teams", "temporal", "webhook")
+PACKS = ("ask_human", "cms", "documents", "github", "http", "linear", "okr")
+PROTOCOLS = ("ag_ui", "agent_inbox", "ai_sdk", "humanlayer")
+
+
+def test_every_channel_is_found() -> None:
+    assert KINDS == CHANNELS
+    assert all(hasattr(kind_of(kind), "connect") for kind in KINDS)
+
+
+def test_every_pack_is_found() -> None:
+    found = dict(_modules())
+    assert tuple(sorted(found)) == PACKS == tuple(sorted(each.name for each in iter_modules(tools.__path__)))
+    assert all(hasattr(pack, "reads") or hasattr(pack, "writes") for pack in found.values())
+
+
+def test_every_protocol_is_found() -> None:
+    assert tuple(sorted(each.name for each in iter_modules(protocols.__path__))) == PROTOCOLS
